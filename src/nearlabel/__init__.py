@@ -1,0 +1,58 @@
+"""Multi-label learning by nearest neighbors.
+
+The public names load on first use, so that ``import nearlabel`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nearlabel import datasets, metrics
+    from nearlabel.graph import NeighborGraph
+    from nearlabel.methods import MLkNN
+    from nearlabel.scores import LabelScores, RankedLabels
+    from nearlabel.search import ExactSearch, neighbor_graph
+    from nearlabel.versions import show_versions
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ExactSearch": "nearlabel.search",
+    "LabelScores": "nearlabel.scores",
+    "MLkNN": "nearlabel.methods",
+    "NeighborGraph": "nearlabel.graph",
+    "RankedLabels": "nearlabel.scores",
+    "neighbor_graph": "nearlabel.search",
+    "show_versions": "nearlabel.versions",
+}
+_MODULES = ("datasets", "metrics")
+
+__all__ = [
+    "ExactSearch",
+    "LabelScores",
+    "MLkNN",
+    "NeighborGraph",
+    "RankedLabels",
+    "__version__",
+    "datasets",
+    "metrics",
+    "neighbor_graph",
+    "show_versions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"nearlabel.{name}")
+    else:
+        raise AttributeError(f"module 'nearlabel' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,456 @@
+"""scikit-learn's contract, once, for every neighbor method.
+
+A method is a subclass with three formulas: what it learns from the graph of the training rows
+(`_learn`), how it scores labels from the graph of queries (`_scores`), and the numbers that make a
+score (`_terms`). Searching, validation, answers in the form of y, ranking, explaining and retrieving
+are here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.decisions import labels_from
+from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
+from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
+from nearlabel.scores import LabelScores, RankedLabels
+from nearlabel.search import Index, VectorStore, build_index
+from nearlabel.statistics import block_size
+from nearlabel.validation import (
+    Labels,
+    canonical_vectors,
+    check_dense_size,
+    check_integer,
+    check_labels,
+    check_n_jobs,
+    check_same_length,
+)
+
+# The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
+_SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
+
+
+class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of the methods that read labels off a neighbor graph."""
+
+    n_neighbors: int
+    metric: Any
+    search: Any
+    n_jobs: int | None
+
+    # ---- what a method is -------------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:
+        """Learn from the k neighbors of each training row, itself left out, and the labels."""
+
+    @abstractmethod
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        """Score the labels of queries from their k neighbors among the training rows."""
+
+    @abstractmethod
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        """The numbers that make the score of a label of one query, in the method's own words."""
+
+    def _probabilities(self, scores: LabelScores) -> LabelScores:
+        """Scores as probabilities, for methods whose scores are none."""
+        return scores
+
+    def _decide(self, scores: LabelScores) -> Csr:
+        """Label sets, shape (n, q)."""
+        return labels_from(scores, 0.5)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters out of range; methods add their own."""
+        check_integer(self.n_neighbors, "n_neighbors", low=1)
+        check_n_jobs(self.n_jobs)
+
+    # ---- learning ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search the neighbors of the training rows and learn from them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+            Training vectors; distances among them where ``metric="precomputed"``.
+        y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q)
+            Labels: column l of row i is 1 where item i carries label l. Or 1-d with two classes.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        labels = check_labels(y)
+        X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
+        check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        self._remember(labels, X)
+        assert self._index is not None
+        graph = self._index.graph(self.n_neighbors_, n_jobs=check_n_jobs(self.n_jobs))
+        self._learn(graph, self._labels, X)
+        return self
+
+    def fit_graph(self, graph: Any, y: Any, X: Any = None) -> Self:
+        """Learn from neighbors that were searched before.
+
+        Parameters
+        ----------
+        graph : NeighborGraph or sparse matrix
+            At least `n_neighbors` neighbors of each training row among the others: from
+            `neighbor_graph`, or a graph in scikit-learn's precomputed form.
+        y : labels, as in `fit`
+        X : training vectors, optional
+            Needed only by what searches later: `predict` and the like on new vectors. Without them
+            the model answers by `scores_from_graph`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        labels = check_labels(y)
+        graph = as_self_graph(graph)
+        check_same_length(graph=len(graph), y=labels.matrix.shape[0])
+        if X is not None:
+            X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
+            check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        self._remember(labels, X)
+        self._learn(self._head(graph), self._labels, X)
+        return self
+
+    def _remember(self, labels: Labels, X: Any) -> None:
+        """Keep the training items, and make them ready to be searched if there are vectors."""
+        n = labels.matrix.shape[0]
+        if n < 2:
+            raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+        if self.n_neighbors > n - 1:
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
+                f"using {n - 1}",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.n_neighbors_ = min(int(self.n_neighbors), n - 1)
+        self.classes_ = labels.classes
+        self.label_names_ = labels.names
+        self._sparse_output = labels.sparse
+        self._labels = labels.matrix
+        self._store = None if X is None else VectorStore(X)
+        self._index: Index | None = None if X is None else build_index(X, self.metric, self.search)
+
+    def _head(self, graph: NeighborGraph) -> NeighborGraph:
+        if graph.k < self.n_neighbors_:
+            raise ValueError(
+                f"graph holds {graph.k} neighbors a row; n_neighbors={self.n_neighbors_} are needed"
+            )
+        return graph.head(self.n_neighbors_)
+
+    # ---- answering --------------------------------------------------------------------------
+
+    def label_scores(self, X: Any) -> LabelScores:
+        """Score every label for each row: what the method ranks by.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+
+        Returns
+        -------
+        LabelScores
+            Of shape (n, q), without a dense matrix.
+        """
+        X, graph = self._neighbors_of(X)
+        return self._scores(graph, X)
+
+    def scores_from_graph(self, graph: Any, X: Any = None) -> LabelScores:
+        """Score every label for queries whose neighbors were searched before.
+
+        Parameters
+        ----------
+        graph : NeighborGraph or sparse matrix, n rows over the training rows
+            Of at least `n_neighbors` neighbors.
+        X : vectors of the queries, optional
+            Needed only by methods that look at vectors.
+
+        Returns
+        -------
+        LabelScores
+        """
+        check_is_fitted(self)
+        graph = as_query_graph(graph, self._labels.shape[0])
+        return self._scores(self._head(graph), X)
+
+    def predict(self, X: Any) -> Any:
+        """Decide the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+
+        Returns
+        -------
+        ndarray of int or csr_array, shape (n, q); or ndarray of classes, shape (n,)
+            In the form of the y given to fit.
+        """
+        X, graph = self._neighbors_of(X)
+        if not (self._sparse_output or self._one_column):
+            shape = (len(graph), self._labels.shape[1])
+            check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
+        decided = sparse.vstack(
+            [self._decide(scores) for _, scores in self._score_blocks(graph, X)], format="csr"
+        )
+        if self._one_column:
+            return self.classes_[decided.toarray().ravel()]
+        return sparse.csr_array(decided) if self._sparse_output else decided.toarray()
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each label for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+
+        Returns
+        -------
+        ndarray of float, shape (n, q); (n, 2) where y was 1-d
+            Strictly between 0 and 1.
+        """
+        X, graph = self._neighbors_of(X)
+        shape = (len(graph), self._labels.shape[1])
+        check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
+        result = np.empty(shape)
+        for place, scores in self._score_blocks(graph, X):
+            result[place] = self._probabilities(scores).toarray()
+        np.clip(result, _SMALLEST, _LARGEST, out=result)
+        if not self._one_column:
+            return result
+        # A tie is decided for the label: let the greater of two columns say so, too.
+        result[result == 0.5] = np.nextafter(0.5, 1)
+        return np.hstack([1 - result, result])
+
+    def rank(self, X: Any, top: int = 10) -> RankedLabels:
+        """Rank the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        top : int, default=10
+            How many labels; all of them if there are fewer.
+
+        Returns
+        -------
+        RankedLabels
+            Best first; equal scores in the order of the columns.
+        """
+        top = check_integer(top, "top", low=1)
+        X, graph = self._neighbors_of(X)
+        parts = [scores.rank(top) for _, scores in self._score_blocks(graph, X)]
+        return RankedLabels(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.names for part in parts]),
+        )
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> Any:
+        """Find the nearest training rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d), optional
+            By default the training rows themselves, each left out of its own neighbors by its row
+            number: an equal row stays a neighbor.
+        n_neighbors : int, optional
+            By default that of the model.
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of float, shape (n, n_neighbors)
+            Only if `return_distance`.
+        indices : ndarray of int, shape (n, n_neighbors)
+            Training rows, nearest first, ties by row.
+        """
+        if n_neighbors is not None:
+            check_integer(n_neighbors, "n_neighbors", low=1)
+        _, graph = self._neighbors_of(X, n_neighbors)
+        return (graph.distances, graph.indices) if return_distance else graph.indices
+
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Explanation:
+        """Say why one item gets its labels.
+
+        Parameters
+        ----------
+        x : array-like of shape (d,) or (1, d), or a sparse row
+            The item.
+        top : int, default=5
+            How many of its best labels.
+        labels : sequence of int, optional
+            Columns to explain instead, such as one that was expected and is missing.
+
+        Returns
+        -------
+        Explanation
+            For each label its score, the numbers that make it, the neighbors that carry it, and
+            what the score would be without each of them.
+        """
+        check_is_fitted(self)
+        k, q = self.n_neighbors_, self._labels.shape[1]
+        if not sparse.issparse(x) and np.ndim(x) == 1:
+            x = np.reshape(x, (1, -1))
+        X, further = self._neighbors_of(x, k + 1)  # there are at least k + 1 training rows
+        if len(further) != 1:
+            raise ValueError(f"explain takes one item; x has {len(further)} rows")
+        graph = further.head(k)
+        scores = self._scores(graph, X)
+        chosen = scores.top(check_integer(top, "top", low=1))[0][0]
+        if labels is not None:
+            chosen = np.array([check_integer(a, "labels", low=0, high=q - 1) for a in labels])
+        decided = self._decide(scores).indices
+        without = self._scores(_each_left_out(further), X[np.zeros(k, np.intp)])
+        carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
+        return Explanation(
+            tuple(
+                LabelExplanation(
+                    label=int(label),
+                    name=self._name(label),
+                    score=(score := float(scores.at(np.zeros(1, int), np.array([label]))[0])),
+                    predicted=bool(np.isin(label, decided)),
+                    terms=self._terms(int(label), graph, X),
+                    neighbors=tuple(
+                        self._voter(graph, without, int(label), int(place), score)
+                        for place in np.flatnonzero(carried[:, column])
+                    ),
+                )
+                for column, label in enumerate(chosen)
+            ),
+            k,
+        )
+
+    def _voter(
+        self, graph: NeighborGraph, without: LabelScores, label: int, place: int, score: float
+    ) -> Voter:
+        score_without = float(without.at(np.array([place]), np.array([label]))[0])
+        return Voter(
+            id=self._ids(graph.indices[0, place]),
+            distance=float(graph.distances[0, place]),
+            score_without=score_without,
+            part=score - score_without,
+        )
+
+    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
+        """For each of the best labels of each row, find the nearest items that carry it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        top : int, default=5
+            Labels of each row.
+        per_label : int, default=8
+            Items of each label, from all training items; fewer where fewer carry it.
+
+        Returns
+        -------
+        list of n lists of LabelGroup
+        """
+        per_label = check_integer(per_label, "per_label", low=1)
+        top = check_integer(top, "top", low=1)
+        X, graph = self._neighbors_of(X)
+        by_label = self._labels.tocsc()
+        result = []
+        for place, scores in self._score_blocks(graph, X):
+            labels, values = scores.top(top)
+            for row, query in enumerate(range(place.start, place.stop)):
+                groups = []
+                for label, score in zip(labels[row], values[row], strict=True):
+                    carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+                    items, distances = self._nearest_of(
+                        carriers, graph.rows(query, query + 1), X[query : query + 1], per_label
+                    )
+                    name = self._name(label)
+                    group = LabelGroup(int(label), name, float(score), self._ids(items), distances)
+                    groups.append(group)
+                result.append(groups)
+        return result
+
+    def _nearest_of(
+        self, carriers: Array, graph: NeighborGraph, x: Any, m: int
+    ) -> tuple[Array, Floats]:
+        """The m nearest of `carriers`: those among the neighbors, then, if they are too few, others."""
+        assert self._index is not None
+        near = np.isin(graph.indices[0], carriers)
+        items, distances = graph.indices[0][near], graph.distances[0][near]
+        if len(items) < min(m, len(carriers)):
+            items = carriers
+            distances = self._index.distances(x, np.zeros(len(items), np.intp), items)
+            known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
+            items, distances = items[known], distances[known]
+        order = np.lexsort((items, distances))[:m]
+        return items[order], distances[order]
+
+    # ---- helpers ----------------------------------------------------------------------------
+
+    def _neighbors_of(
+        self, X: Any, n_neighbors: int | None = None
+    ) -> tuple[Any, NeighborGraph]:
+        """The checked queries and their neighbors among the training rows; X None: of these."""
+        check_is_fitted(self)
+        if self._index is None:
+            raise ValueError(
+                "this model was fitted from a graph without X and cannot search; "
+                "give X to fit_graph, or use scores_from_graph"
+            )
+        k = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        n = self._labels.shape[0]
+        if X is not None:
+            X = canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
+        check_integer(k, "n_neighbors", low=1, high=n - 1 if X is None else n)
+        return X, self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
+
+    def _score_blocks(
+        self, graph: NeighborGraph, X: Any
+    ) -> Iterator[tuple[slice, LabelScores]]:
+        """Scores of runs of rows, so that those of all rows are never held together."""
+        for place, block in graph.blocks(block_size(graph.k, self._labels)):
+            yield place, self._scores(block, X[place])
+
+    @property
+    def _one_column(self) -> bool:
+        """Whether y was 1-d."""
+        return isinstance(self.classes_, np.ndarray)
+
+    def _name(self, label: int) -> Any:
+        return int(label) if self.label_names_ is None else str(self.label_names_[label])
+
+    def _ids(self, rows: Any) -> Any:
+        assert self._store is not None
+        return self._store.ids[rows]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _each_left_out(further: NeighborGraph) -> NeighborGraph:
+    """For one query with k + 1 neighbors: k rows, row i without neighbor i."""
+    k = further.k - 1
+    kept = np.array([[j for j in range(k + 1) if j != i] for i in range(k)])
+    return NeighborGraph(further.indices[0, kept], further.distances[0, kept], further.n_base)
+
+

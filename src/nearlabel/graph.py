@@ -1,0 +1,215 @@
+"""The neighbor graph: what a search finds, and all that the methods read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Csr, row_numbers
+from nearlabel.validation import check_integer
+
+_ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
+
+
+class NeighborGraph:
+    """The k nearest base rows of each query row, nearest first.
+
+    Rows are sorted by (distance, index); no row holds a neighbor twice. A smaller k is a slice, so
+    one search serves every k up to its own: see `head`.
+
+    Parameters
+    ----------
+    indices : array-like of int, shape (n, k)
+        Base rows, nearest first.
+    distances : array-like of float, shape (n, k)
+        Their distances.
+    n_base : int
+        Number of rows that were searched.
+
+    Examples
+    --------
+    >>> graph = NeighborGraph([[1, 2], [0, 2], [1, 0]], [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]], n_base=3)
+    >>> graph
+    NeighborGraph(n=3, k=2, n_base=3)
+    >>> graph.head(1).indices.tolist()
+    [[1], [0], [1]]
+    """
+
+    indices: Array
+    distances: Array
+    n_base: int
+
+    def __init__(self, indices: Any, distances: Any, n_base: int) -> None:
+        n_base = check_integer(n_base, "n_base", low=1)
+        indices, distances = np.asarray(indices), np.asarray(distances)
+        if indices.ndim != 2 or indices.shape != distances.shape or 0 in indices.shape:
+            raise ValueError(
+                "indices and distances must be 2-d, of one shape and not empty; "
+                f"got shapes {indices.shape} and {distances.shape}"
+            )
+        if indices.dtype.kind not in "iu":
+            raise TypeError(f"indices must be integers; got {indices.dtype}")
+        if distances.dtype not in (np.float32, np.float64):
+            distances = distances.astype(np.float64)
+        _check_rows(indices, distances, n_base)
+        index_type = np.int32 if n_base <= np.iinfo(np.int32).max else np.int64
+        self.indices = indices.astype(index_type, copy=False)
+        self.distances = distances
+        self.n_base = n_base
+
+    @classmethod
+    def _trusted(cls, indices: Array, distances: Array, n_base: int) -> NeighborGraph:
+        """A graph of arrays that are known to hold its contract."""
+        graph = cls.__new__(cls)
+        graph.indices, graph.distances, graph.n_base = indices, distances, n_base
+        return graph
+
+    @property
+    def k(self) -> int:
+        """Number of neighbors in each row."""
+        return int(self.indices.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.indices.shape[0])
+
+    def __repr__(self) -> str:
+        return f"NeighborGraph(n={len(self)}, k={self.k}, n_base={self.n_base})"
+
+    def head(self, k: int) -> NeighborGraph:
+        """The graph of the k nearest neighbors only; shares memory with this one."""
+        k = check_integer(k, "k", low=1, high=self.k)
+        return self._trusted(self.indices[:, :k], self.distances[:, :k], self.n_base)
+
+    def rows(self, start: int, stop: int) -> NeighborGraph:
+        """The graph of the query rows from `start` to before `stop`; shares memory with this one."""
+        return self._trusted(self.indices[start:stop], self.distances[start:stop], self.n_base)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, NeighborGraph]]:
+        """Yield the graph in runs of at most `size` query rows, each with its place."""
+        for start in range(0, len(self), size):
+            yield slice(start, min(start + size, len(self))), self.rows(start, start + size)
+
+    def has_self(self) -> bool:
+        """Whether some row of a square graph is its own neighbor."""
+        return any(
+            bool(np.any(block.indices == np.arange(place.start, place.stop)[:, None]))
+            for place, block in self.blocks(_ROWS_AT_ONCE)
+        )
+
+    def to_csr(self) -> Csr:
+        """The graph in scikit-learn's precomputed form.
+
+        Returns
+        -------
+        csr_array of float, shape (n, n_base)
+            Distances, in each row sorted from near to far; a distance of zero is stored. Accepted by
+            scikit-learn's estimators with ``metric="precomputed"``.
+        """
+        n, k = self.indices.shape
+        indptr = np.arange(0, n * k + 1, k)
+        data = (self.distances.ravel(), self.indices.ravel(), indptr)
+        return sparse.csr_array(data, shape=(n, self.n_base))
+
+    @classmethod
+    def from_csr(
+        cls, matrix: Any, k: int | None = None, *, drop_diagonal: bool | None = None
+    ) -> NeighborGraph:
+        """Read a graph in scikit-learn's precomputed form.
+
+        Parameters
+        ----------
+        matrix : sparse matrix of float, shape (n, n_base)
+            Stored entries are distances, zeros included, in any order.
+        k : int, optional
+            Neighbors to keep of each row; by default as many as the shortest row has.
+        drop_diagonal : bool, optional
+            Whether an entry on the diagonal is a row's distance to itself and left out. By default
+            so for a square graph.
+
+        Notes
+        -----
+        Equal distances are put in the order of the rows. Which of several rows at one distance made
+        it into the graph was decided where the graph was made.
+        """
+        if not sparse.issparse(matrix):
+            raise TypeError(f"matrix must be a sparse matrix; got {type(matrix).__name__}")
+        csr = sparse.csr_array(matrix)
+        if drop_diagonal is None:
+            drop_diagonal = csr.shape[0] == csr.shape[1]
+        row = row_numbers(csr)
+        column, distance = csr.indices, csr.data
+        if drop_diagonal:
+            kept = row != column
+            row, column, distance = row[kept], column[kept], distance[kept]
+        lengths = np.bincount(row, minlength=csr.shape[0])
+        shortest = int(lengths.min()) if lengths.size else 0
+        if k is None:
+            k = shortest
+        if shortest < max(k, 1):
+            raise ValueError(
+                f"row {lengths.argmin()} of the graph holds {shortest} neighbors"
+                f"{' beside itself' if drop_diagonal else ''}; at least {max(k, 1)} are needed"
+            )
+        k = check_integer(k, "k", low=1)
+        order = np.lexsort((column, distance, row))
+        first = np.cumsum(lengths) - lengths
+        taken = order[first[:, None] + np.arange(k)]
+        return cls(column[taken], distance[taken], csr.shape[1])
+
+
+def as_self_graph(graph: Any) -> NeighborGraph:
+    """A graph of training rows among themselves, of ours or in scikit-learn's form."""
+    graph = _as_graph(graph, drop_diagonal=True)
+    if len(graph) != graph.n_base:
+        raise ValueError(
+            f"graph must be square: the neighbors of each training row among the training rows; "
+            f"got {len(graph)} rows over {graph.n_base}"
+        )
+    if graph.has_self():
+        raise ValueError(
+            "graph holds a row as its own neighbor; it must leave each row out of its own row"
+        )
+    return graph
+
+
+def as_query_graph(graph: Any, n_base: int) -> NeighborGraph:
+    """A graph of queries over `n_base` training rows, of ours or in scikit-learn's form."""
+    graph = _as_graph(graph, drop_diagonal=False)
+    if graph.n_base != n_base:
+        raise ValueError(
+            f"graph is over {graph.n_base} rows; the model was fitted on {n_base} rows"
+        )
+    return graph
+
+
+def _as_graph(graph: Any, *, drop_diagonal: bool) -> NeighborGraph:
+    if isinstance(graph, NeighborGraph):
+        return graph
+    if sparse.issparse(graph):
+        return NeighborGraph.from_csr(graph, drop_diagonal=drop_diagonal)
+    raise TypeError(
+        "graph must be a NeighborGraph or a sparse matrix in scikit-learn's precomputed form; "
+        f"got {type(graph).__name__}"
+    )
+
+
+def _check_rows(indices: Array, distances: Array, n_base: int) -> None:
+    """Refuse rows that break the contract; the message names the first one."""
+    for start in range(0, len(indices), _ROWS_AT_ONCE):
+        index = indices[start : start + _ROWS_AT_ONCE]
+        distance = distances[start : start + _ROWS_AT_ONCE]
+        same = distance[:, 1:] == distance[:, :-1]
+        rising = (distance[:, 1:] > distance[:, :-1]) | (same & (index[:, 1:] > index[:, :-1]))
+        ordered = np.sort(index, axis=1)
+        for wrong, what in (
+            ((index < 0) | (index >= n_base), f"an index outside 0 to {n_base - 1}"),
+            (~(distance >= 0) | np.isinf(distance), "a distance that is negative or not finite"),
+            (ordered[:, 1:] == ordered[:, :-1], "one neighbor twice"),
+            (~rising, "neighbors that are not sorted by (distance, index)"),
+        ):
+            bad = wrong.any(axis=1)
+            if bad.any():
+                raise ValueError(f"row {start + int(bad.argmax())} of the graph holds {what}")

@@ -1,0 +1,42 @@
+"""Metrics of multi-label ranking and classification, in named conventions."""
+
+from nearlabel.metrics.conventions import CONVENTIONS
+from nearlabel.metrics.ranking import (
+    average_precision,
+    coverage,
+    mean_inverse_rank,
+    one_error,
+    precision_at,
+    ranking_loss,
+    success_rate,
+)
+from nearlabel.metrics.scorers import METRICS, Scorer, evaluate, scorer
+from nearlabel.metrics.sets import (
+    example_f1,
+    hamming_loss,
+    jaccard,
+    macro_f1,
+    micro_f1,
+    subset_accuracy,
+)
+
+__all__ = [
+    "CONVENTIONS",
+    "METRICS",
+    "Scorer",
+    "average_precision",
+    "coverage",
+    "evaluate",
+    "example_f1",
+    "hamming_loss",
+    "jaccard",
+    "macro_f1",
+    "mean_inverse_rank",
+    "micro_f1",
+    "one_error",
+    "precision_at",
+    "ranking_loss",
+    "scorer",
+    "subset_accuracy",
+    "success_rate",
+]

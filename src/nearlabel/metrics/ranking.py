@@ -1,0 +1,152 @@
+"""Metrics of the order of the labels.
+
+All are read off the ranks of the true labels, which cost no rows x labels matrix. In the formulas Y is
+the set of a row's y labels, q the number of labels, r(l) the rank of label l, and G(l) the number of
+labels of Y ranked at or above l.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.metrics.conventions import Rule, convention_named, rule_of
+from nearlabel.scores import LabelScores, Places, as_label_scores
+from nearlabel.validation import check_integer, label_matrix
+
+
+def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+    """Share of rows whose best label is none of theirs."""
+    return Ranking(Y, scores).one_error(convention)
+
+
+def coverage(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+    """How far down the order one has to go for all labels of a row: mean of max r(l) - 1."""
+    return Ranking(Y, scores).coverage(convention)
+
+
+def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+    """Share of pairs of a label of the row and another one that stand in the wrong order."""
+    return Ranking(Y, scores).ranking_loss(convention)
+
+
+def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+    """Mean over the labels of a row of the share of its labels among those ranked at or above."""
+    return Ranking(Y, scores).average_precision(convention)
+
+
+def mean_inverse_rank(Y: Any, scores: Any) -> float:
+    """Mean over rows of the mean of 1 / r(l), ties at the worst rank; rows without labels left out."""
+    return Ranking(Y, scores).mean_inverse_rank()
+
+
+def success_rate(Y: Any, scores: Any, at: int = 5) -> float:
+    """Share of rows with a label among the first `at`, ties at the worst rank.
+
+    Rows without labels are left out.
+    """
+    return Ranking(Y, scores).success_rate(at)
+
+
+def precision_at(Y: Any, scores: Any, at: int = 5) -> float:
+    """Share of true labels among the `at` best, ties by lower column; `at` is lowered to q."""
+    return Ranking(Y, scores).precision_at(at)
+
+
+class Ranking:
+    """True labels in the order that scores give: ranked once, read by every metric.
+
+    Parameters
+    ----------
+    Y : 0/1 matrix, shape (n, q)
+    scores : LabelScores, array or sparse matrix with default 0, shape (n, q)
+    """
+
+    def __init__(self, Y: Any, scores: Any) -> None:
+        self._truth: Csr = label_matrix(Y, "Y")
+        self._scores: LabelScores = as_label_scores(scores)
+        if self._truth.shape != self._scores.shape:
+            raise ValueError(
+                f"Y and scores must have one shape; got {self._truth.shape} and {self._scores.shape}"
+            )
+        self._sizes: Array = np.diff(self._truth.indptr)  # y
+        self._q = int(self._truth.shape[1])
+
+    @cached_property
+    def _places(self) -> Places:
+        return self._scores.places_of(self._truth)
+
+    def one_error(self, convention: str = "paper") -> float:
+        """Mean of [min r(l) > 1]."""
+        rule = rule_of("one_error", convention)
+        best = self._per_row(np.minimum, self._places.ranks(rule.ties))
+        return self._mean(best > 1, rule)
+
+    def coverage(self, convention: str = "paper") -> float:
+        """Mean of max r(l) - 1."""
+        rule = rule_of("coverage", convention)
+        worst = self._per_row(np.maximum, self._places.ranks(rule.ties))
+        return self._mean(worst - 1 + convention_named(convention).lowest_coverage, rule)
+
+    def ranking_loss(self, convention: str = "paper") -> float:
+        """Mean of the sum of r(l) - G(l), over y (q - y)."""
+        rule = rule_of("ranking_loss", convention)
+        ranks = self._places.ranks(rule.ties)
+        wrong = self._per_row(np.add, ranks - self._at_or_above(ranks))
+        pairs = self._sizes * (self._q - self._sizes)
+        return self._mean(wrong / np.maximum(pairs, 1), rule)
+
+    def average_precision(self, convention: str = "paper") -> float:
+        """Mean of the mean of G(l) / r(l)."""
+        rule = rule_of("average_precision", convention)
+        ranks = self._places.ranks(rule.ties)
+        total = self._per_row(np.add, self._at_or_above(ranks) / ranks)
+        return self._mean(total / np.maximum(self._sizes, 1), rule)
+
+    def mean_inverse_rank(self) -> float:
+        """Mean of the mean of 1 / r(l)."""
+        total = self._per_row(np.add, 1 / self._places.ranks("max"))
+        return self._mean(total / np.maximum(self._sizes, 1), Rule("max"))
+
+    def success_rate(self, at: int = 5) -> float:
+        """Mean of [min r(l) <= at]."""
+        at = check_integer(at, "at", low=1)
+        best = self._per_row(np.minimum, self._places.ranks("max"))
+        return self._mean(best <= at, Rule("max"))
+
+    def precision_at(self, at: int = 5) -> float:
+        """Mean of the number of labels of Y with r(l) <= at, over at."""
+        at = min(check_integer(at, "at", low=1), self._q)
+        hits = self._per_row(np.add, self._places.ranks("lower") <= at)
+        return self._mean(hits / at, Rule("lower", empty=0.0))
+
+    def _per_row(self, reduce: np.ufunc, values: Array) -> Array:
+        """`values` of the true labels reduced over each row; 0 for rows without labels."""
+        result = np.zeros(len(self._sizes), np.result_type(values, np.int64))
+        filled = self._sizes > 0
+        if filled.any():
+            result[filled] = reduce.reduceat(values, self._truth.indptr[:-1][filled], dtype=result.dtype)
+        return result
+
+    def _at_or_above(self, ranks: Array) -> Array:
+        """G: for each true label how many true labels of its row have its rank or a better one."""
+        keys = self._places.row * (self._q + 1) + ranks
+        order = np.sort(keys)
+        counts: Array = np.searchsorted(order, keys, side="right")
+        return counts - self._truth.indptr[self._places.row]
+
+    def _mean(self, values: Array, rule: Rule) -> float:
+        """Mean over the rows that count; nan if none does."""
+        empty, full = self._sizes == 0, self._sizes == self._q
+        kept = np.ones(len(values), bool) if rule.full else ~full
+        contributions: Floats = values.astype(np.float64)
+        if rule.empty is None:
+            kept &= ~empty
+        else:
+            contributions[empty] = rule.empty
+        return float(contributions[kept].mean()) if kept.any() else float("nan")
+

@@ -1,0 +1,99 @@
+"""Metrics of decided label sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.metrics.conventions import convention_named
+from nearlabel.statistics import label_totals
+from nearlabel.validation import label_matrix
+
+
+def hamming_loss(Y: Any, predicted: Any) -> float:
+    """Share of the n q decisions that are wrong."""
+    return Agreement(Y, predicted).hamming_loss()
+
+
+def subset_accuracy(Y: Any, predicted: Any) -> float:
+    """Share of rows whose label set is predicted exactly."""
+    return Agreement(Y, predicted).subset_accuracy()
+
+
+def jaccard(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+    """Mean over rows of |Y and P| / |Y or P|."""
+    return Agreement(Y, predicted).jaccard(convention)
+
+
+def micro_f1(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+    """F1 of all decisions together."""
+    return Agreement(Y, predicted).micro_f1(convention)
+
+
+def macro_f1(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+    """Mean over labels of their F1."""
+    return Agreement(Y, predicted).macro_f1(convention)
+
+
+def example_f1(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+    """Mean over rows of their F1."""
+    return Agreement(Y, predicted).example_f1(convention)
+
+
+class Agreement:
+    """True and predicted label sets, compared once and read by every metric.
+
+    Parameters
+    ----------
+    Y, predicted : 0/1 matrices, shape (n, q)
+    """
+
+    def __init__(self, Y: Any, predicted: Any) -> None:
+        truth, decided = label_matrix(Y, "Y"), label_matrix(predicted, "predicted")
+        if truth.shape != decided.shape:
+            raise ValueError(
+                f"Y and predicted must have one shape; got {truth.shape} and {decided.shape}"
+            )
+        both = truth.multiply(decided).tocsr()
+        self._shape: tuple[int, int] = truth.shape
+        # For rows and for labels: hits, labels of the truth, labels predicted.
+        self._rows = tuple(np.diff(matrix.indptr) for matrix in (both, truth, decided))
+        self._labels = tuple(label_totals(matrix) for matrix in (both, truth, decided))
+
+    def hamming_loss(self) -> float:
+        """Mean of [truth xor predicted]."""
+        hits, true, predicted = (int(count.sum()) for count in self._rows)
+        return (true + predicted - 2 * hits) / (self._shape[0] * self._shape[1])
+
+    def subset_accuracy(self) -> float:
+        """Mean of [Y = P]."""
+        hits, true, predicted = self._rows
+        return float(np.mean((hits == true) & (hits == predicted)))
+
+    def jaccard(self, convention: str = "paper") -> float:
+        """Mean of |Y and P| / |Y or P|."""
+        hits, true, predicted = self._rows
+        return float(np.mean(_ratio(hits, true + predicted - hits, convention)))
+
+    def micro_f1(self, convention: str = "paper") -> float:
+        """2 hits / (true + predicted), over all."""
+        hits, true, predicted = (count.sum(keepdims=True) for count in self._rows)
+        return float(_ratio(2 * hits, true + predicted, convention)[0])
+
+    def macro_f1(self, convention: str = "paper") -> float:
+        """2 hits / (true + predicted), mean over labels."""
+        hits, true, predicted = self._labels
+        return float(np.mean(_ratio(2 * hits, true + predicted, convention)))
+
+    def example_f1(self, convention: str = "paper") -> float:
+        """2 hits / (true + predicted), mean over rows."""
+        hits, true, predicted = self._rows
+        return float(np.mean(_ratio(2 * hits, true + predicted, convention)))
+
+
+def _ratio(part: Array, whole: Array, convention: str) -> Floats:
+    nothing = np.full(len(whole), convention_named(convention).agreeing_on_nothing)
+    ratio: Floats = np.divide(part, whole, where=whole > 0, out=nothing)
+    return ratio

@@ -1,0 +1,406 @@
+"""Scores of all labels for many rows, without a rows x labels matrix.
+
+A neighbor method scores few labels by what it found near a row: the touched labels. All others have a
+default score that does not depend on the row, or only on the group of rows that it belongs to. So
+`LabelScores` keeps the touched labels of each row and one row of defaults a group, and ranks over all
+q labels from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Csr, Floats, canonical_csr, row_numbers, with_data
+from nearlabel.validation import (
+    check_choice,
+    check_dense_size,
+    check_integer,
+    check_same_length,
+    label_matrix,
+)
+
+Ties = Literal["max", "min", "higher", "lower"]
+TIES = ("max", "min", "higher", "lower")
+
+_ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
+
+
+@dataclass(frozen=True)
+class RankedLabels:
+    """The best labels of each row, best first; equal scores in the order of the columns.
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (n, top)
+        Columns of the labels.
+    scores : ndarray of float, shape (n, top)
+    names : ndarray, shape (n, top)
+        Names of the labels, or their columns where they have none.
+    """
+
+    labels: Array
+    scores: Floats
+    names: Array
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where given labels stand in the order of the scores of their rows.
+
+    Attributes
+    ----------
+    row, label : ndarray of int, shape (p,)
+        The given labels, sorted by row and label.
+    above : ndarray of int, shape (p,)
+        Labels of the row with a greater score.
+    tied_lower, tied_higher : ndarray of int, shape (p,)
+        Labels with the same score in a lower, and in a higher, column.
+    """
+
+    row: Array
+    label: Array
+    above: Array
+    tied_lower: Array
+    tied_higher: Array
+
+    def ranks(self, ties: Ties) -> Array:
+        """Ranks from 1; of tied labels all the worst or best rank, or one column first."""
+        check_choice(ties, "ties", TIES)
+        ahead = {
+            "max": self.tied_lower + self.tied_higher,
+            "min": 0,
+            "lower": self.tied_lower,
+            "higher": self.tied_higher,
+        }
+        ranks: Array = self.above + ahead[ties] + 1
+        return ranks
+
+
+class DefaultScores:
+    """Scores of labels that a row does not touch, sorted once: one row of q scores a group."""
+
+    def __init__(self, values: Floats) -> None:
+        if not np.isfinite(values).all():
+            raise ValueError("defaults must hold finite scores")
+        self.values = values  # (n_groups, q)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"values": self.values}  # the order is cheaper to sort again than to store
+
+    @cached_property
+    def order(self) -> Array:
+        """Labels of each group, best first, ties by lower column; shape (n_groups, q)."""
+        return np.argsort(-self.values, axis=1, kind="stable")
+
+    @cached_property
+    def place(self) -> Array:
+        """Place of each label in `order`, shape (n_groups, q)."""
+        place = np.empty_like(self.order)
+        np.put_along_axis(place, self.order, np.arange(self.values.shape[1])[None, :], axis=1)
+        return place
+
+    @cached_property
+    def _ascending(self) -> Floats:
+        """Negated scores in the order of `order`."""
+        return -np.take_along_axis(self.values, self.order, axis=1)
+
+    @cached_property
+    def _keys(self) -> Array:
+        """For each place in `order`: the number of its run of equal scores x q + its label."""
+        run = np.zeros(self.values.shape, np.int64)
+        np.cumsum(self._ascending[:, 1:] != self._ascending[:, :-1], axis=1, out=run[:, 1:])
+        return run * self.values.shape[1] + self.order
+
+    def standing(self, group: Array, score: Floats, label: Array) -> tuple[Array, Array, Array]:
+        """Labels with a greater default, and with the same one in a lower and a higher column."""
+        above, lower, higher = (np.empty(len(score), np.int64) for _ in range(3))
+        for g in np.unique(group):
+            mine = group == g
+            ascending, keys, q = self._ascending[g], self._keys[g], self.values.shape[1]
+            first = np.searchsorted(ascending, -score[mine], side="left")
+            end = np.searchsorted(ascending, -score[mine], side="right")
+            tied = end > first
+            # Equal scores stand in the order of their columns: count those before `label`.
+            wanted = keys[np.where(tied, first, 0)] // q * q + label[mine]
+            before = np.searchsorted(keys, wanted, side="left") - first
+            upto = np.searchsorted(keys, wanted, side="right") - first
+            above[mine] = first
+            lower[mine] = np.where(tied, before, 0)
+            higher[mine] = np.where(tied, end - first - upto, 0)
+        return above, lower, higher
+
+
+class LabelScores:
+    """Scores of q labels for n rows; greater is better.
+
+    Parameters
+    ----------
+    touched : sparse matrix of float, shape (n, q)
+        Scores that belong to a row. Every stored entry counts, zeros included.
+    defaults : float, array of shape (q,) or (n_groups, q)
+        Scores of all other labels.
+    group : array of int, shape (n,), optional
+        The row of `defaults` for each row; not needed for one group.
+    label_names : array of str, shape (q,), optional
+
+    Examples
+    --------
+    >>> touched = sparse.csr_array(([0.9, 0.2], [2, 0], [0, 2]), shape=(1, 4))
+    >>> scores = LabelScores(touched, defaults=[0.5, 0.3, 0.1, 0.3])
+    >>> scores.toarray().tolist()
+    [[0.2, 0.3, 0.9, 0.3]]
+    >>> scores.top(3)[0].tolist()
+    [[2, 1, 3]]
+    """
+
+    def __init__(
+        self,
+        touched: Any,
+        defaults: Any = 0.0,
+        *,
+        group: Any = None,
+        label_names: Array | None = None,
+    ) -> None:
+        touched = canonical_csr(sparse.csr_array(touched, dtype=np.float64))
+        n, q = touched.shape
+        if not isinstance(defaults, DefaultScores):
+            values = np.atleast_2d(np.asarray(defaults, dtype=np.float64))
+            defaults = DefaultScores(np.broadcast_to(values, (1, q)) if values.size == 1 else values)
+        if defaults.values.ndim != 2 or defaults.values.shape[1] != q:
+            raise ValueError(f"defaults must have {q} columns; got shape {defaults.values.shape}")
+        group = np.zeros(n, np.intp) if group is None else np.asarray(group)
+        check_same_length(touched=n, group=len(group))
+        if n and not 0 <= group.min() <= group.max() < len(defaults.values):
+            raise ValueError(
+                f"group must hold rows of defaults, 0 to {len(defaults.values) - 1}; "
+                f"got {group.min()} to {group.max()}"
+            )
+        if not np.isfinite(touched.data).all():
+            raise ValueError("touched must hold finite scores")
+        self._touched = touched
+        self._dense: Floats | None = None
+        self.defaults: DefaultScores | None = defaults
+        self.group = group
+        self.label_names = label_names
+
+    @classmethod
+    def from_dense(cls, scores: Any, label_names: Array | None = None) -> LabelScores:
+        """Scores of a dense matrix, for methods that have no default score."""
+        from sklearn.utils import check_array
+
+        result = cls.__new__(cls)
+        result._touched = None
+        result._dense = check_array(scores, dtype=np.float64, input_name="scores")
+        result.defaults = None
+        result.group = np.zeros(len(result._dense), np.intp)
+        result.label_names = label_names
+        return result
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and labels."""
+        n, q = (self._touched if self._dense is None else self._dense).shape
+        return int(n), int(q)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        n, q = self.shape
+        if self.defaults is None:
+            return f"LabelScores(n={n}, q={q}, dense)"
+        groups = len(self.defaults.values)
+        return f"LabelScores(n={n}, q={q}, touched={self._touched.nnz}, groups={groups})"
+
+    def touched(self, rows: slice = slice(None)) -> Csr:
+        """Scores of the touched labels of some rows, shape (n, q); all labels of dense scores."""
+        if self._dense is None:
+            return self._touched[rows]
+        dense = self._dense[rows]
+        n, q = dense.shape
+        columns = np.tile(np.arange(q), n)
+        return sparse.csr_array((dense.ravel(), columns, np.arange(0, n * q + 1, q)), shape=(n, q))
+
+    def map(self, function: Any) -> LabelScores:
+        """The scores with an increasing function applied to each."""
+        if self._dense is not None:
+            return LabelScores.from_dense(function(self._dense), self.label_names)
+        assert self.defaults is not None
+        old = self._touched
+        defaults = function(self.defaults.values)
+        return LabelScores(
+            with_data(old, function(old.data)),
+            defaults,
+            group=self.group,
+            label_names=self.label_names,
+        )
+
+    def toarray(self) -> Floats:
+        """All scores as a dense matrix, shape (n, q)."""
+        if self._dense is not None:
+            return self._dense.copy()
+        assert self.defaults is not None
+        check_dense_size("toarray()", self.shape, 8, "top(r) or rank(top)")
+        dense = self.defaults.values[self.group]
+        dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
+        return dense
+
+    def at(self, row: Array, label: Array) -> Floats:
+        """Scores of pairs of a row and a label, each an array of shape (p,)."""
+        return self._score_at(self.touched(), self.group, row, label)
+
+    def _score_at(self, touched: Csr, group: Array, row: Array, label: Array) -> Floats:
+        """Scores of pairs within rows whose touched labels and groups are given."""
+        q = touched.shape[1]
+        score = np.empty(len(row))
+        found = np.zeros(len(row), bool)
+        if touched.nnz:
+            keys = row_numbers(touched) * q + touched.indices
+            wanted = row * q + label
+            at = np.minimum(np.searchsorted(keys, wanted), touched.nnz - 1)
+            found = keys[at] == wanted
+            score[found] = touched.data[at[found]]
+        if self.defaults is not None:
+            score[~found] = self.defaults.values[group[row[~found]], label[~found]]
+        return score
+
+    def rank(self, top: int | None = None) -> RankedLabels:
+        """The `top` best labels of each row, or all of them, with their names."""
+        if top is None:
+            check_dense_size("rank()", self.shape, 16, "rank(top)")
+            top = self.shape[1]
+        labels, scores = self.top(top)
+        names = labels if self.label_names is None else np.asarray(self.label_names)[labels]
+        return RankedLabels(labels, scores, names)
+
+    def top(self, r: int) -> tuple[Array, Floats]:
+        """The r best labels of each row, or all if there are fewer.
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n, r)
+            Best first; equal scores in the order of the columns.
+        scores : ndarray of float, shape (n, r)
+        """
+        n, q = self.shape
+        r = min(check_integer(r, "r", low=1), q)
+        labels, scores = np.empty((n, r), np.int32), np.empty((n, r))
+        for rows in self._blocks(r):
+            labels[rows], scores[rows] = self._top_of(rows, r)
+        return labels, scores
+
+    def _top_of(self, rows: slice, r: int) -> tuple[Array, Floats]:
+        touched = self.touched(rows)
+        row, label, score = row_numbers(touched), touched.indices, touched.data
+        if self.defaults is not None:
+            more = self._best_untouched(touched, self.group[rows], r)
+            row, label, score = (
+                np.concatenate(pair) for pair in zip((row, label, score), more, strict=True)
+            )
+        order = np.lexsort((label, -score, row))
+        first = np.searchsorted(row[order], np.arange(touched.shape[0]))
+        best = order[first[:, None] + np.arange(r)]
+        return label[best], score[best]
+
+    def _best_untouched(self, touched: Csr, group: Array, r: int) -> tuple[Array, Array, Floats]:
+        """The r best labels by default of each row, those it touches left out, as triples."""
+        assert self.defaults is not None
+        n, q = touched.shape
+        # A row that touches t labels finds its r best others within the first r + t of the order.
+        depth = min(q, r + int(np.diff(touched.indptr).max(initial=0)))
+        free = np.ones((n, depth), bool)
+        row = row_numbers(touched)
+        place = self.defaults.place[group[row], touched.indices]
+        near = place < depth
+        free[row[near], place[near]] = False
+        free &= np.cumsum(free, axis=1) <= r
+        row, place = np.nonzero(free)
+        label = self.defaults.order[group[row], place]
+        return row, label, self.defaults.values[group[row], label]
+
+    def ranks_of(self, Y: Any, ties: Ties = "max") -> Csr:
+        """The ranks, from 1, of the labels that Y names.
+
+        Parameters
+        ----------
+        Y : 0/1 matrix, shape (n, q)
+        ties : {"max", "min", "higher", "lower"}, default="max"
+            The rank of labels with equal scores: the worst or the best place among them for all, or
+            places of their own with the higher or the lower column first.
+
+        Returns
+        -------
+        csr_array of int, shape (n, q)
+            The rank wherever Y has a 1.
+        """
+        Y = label_matrix(Y, "Y")
+        ranks = self.places_of(Y).ranks(ties)
+        return with_data(Y, ranks)
+
+    def places_of(self, Y: Csr) -> Places:
+        """Where the labels of Y stand; Y a checked ``csr_array`` of shape (n, q)."""
+        if Y.shape != self.shape:
+            raise ValueError(f"Y must have the shape of the scores, {self.shape}; got {Y.shape}")
+        parts = [self._places_in(rows, Y[rows]) for rows in self._blocks(0)]
+        standing = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return Places(row_numbers(Y), Y.indices, *standing)
+
+    def _places_in(self, rows: slice, truth: Csr) -> tuple[Array, Array, Array]:
+        touched, group = self.touched(rows), self.group[rows]
+        row, label = row_numbers(truth), truth.indices
+        score = self._score_at(touched, group, row, label)
+        if self.defaults is None:
+            return _standing_in_rows(touched, touched.data, row, score, label)
+        # All labels by their defaults, less the touched by theirs, and the touched by their scores.
+        by_default = self.defaults.values[group[row_numbers(touched)], touched.indices]
+        everywhere = self.defaults.standing(group[row], score, label)
+        replaced = _standing_in_rows(touched, by_default, row, score, label)
+        touched_ones = _standing_in_rows(touched, touched.data, row, score, label)
+        above, lower, higher = (
+            a - b + c for a, b, c in zip(everywhere, replaced, touched_ones, strict=True)
+        )
+        return above, lower, higher
+
+    def _blocks(self, extra: int) -> Iterator[slice]:
+        """Runs of rows that hold a bounded number of scores, `extra` more in each row."""
+        n, q = self.shape
+        width = q if self._dense is not None else self._touched.nnz / max(n, 1)
+        step = max(1, int(_ENTRIES_AT_ONCE / (width + extra + 1)))
+        for start in range(0, n, step):
+            yield slice(start, min(start + step, n))
+
+
+def as_label_scores(scores: Any) -> LabelScores:
+    """`scores` as LabelScores: as they are, of a dense matrix, or of a sparse one with default 0."""
+    if isinstance(scores, LabelScores):
+        return scores
+    return LabelScores(scores) if sparse.issparse(scores) else LabelScores.from_dense(scores)
+
+
+def _standing_in_rows(
+    pattern: Csr, values: Floats, row: Array, score: Floats, label: Array
+) -> tuple[Array, Array, Array]:
+    """Among `values` at `pattern` in the same row: greater ones, and equal ones in other columns.
+
+    Returns the numbers of greater values, of equal ones in a lower and of equal ones in a higher
+    column, for each (row, score, label).
+    """
+    # Ranks instead of values, so that row, value and column fit into one integer key.
+    distinct, code = np.unique(np.concatenate([values, score]), return_inverse=True)
+    v, q = len(distinct), pattern.shape[1]
+    keys = np.sort((row_numbers(pattern) * v + code[: len(values)]) * q + pattern.indices)
+    base = (row * v + code[len(values) :]) * q
+    first, end = np.searchsorted(keys, base), np.searchsorted(keys, base + q)
+    before = np.searchsorted(keys, base + label, side="left")
+    upto = np.searchsorted(keys, base + label, side="right")
+    return pattern.indptr[row + 1] - end, before - first, end - upto
+

@@ -1,0 +1,120 @@
+"""Search for nearest neighbors: a service below the methods, which never search by themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.distances import Metric
+from nearlabel.search.exact import ExactIndex, ExactSearch, Progress
+from nearlabel.search.precomputed import PrecomputedIndex
+from nearlabel.search.storage import VectorStore
+from nearlabel.validation import check_integer, check_n_jobs, check_vectors
+
+__all__ = [
+    "ExactIndex",
+    "ExactSearch",
+    "Index",
+    "Metric",
+    "Progress",
+    "Search",
+    "VectorStore",
+    "build_index",
+    "neighbor_graph",
+]
+
+
+class Index(Protocol):
+    """Base rows that are ready to be searched."""
+
+    def graph(
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+    ) -> NeighborGraph:
+        """The k nearest base rows of each query; of each base row, itself left out, without queries."""
+
+    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
+        """Canonical distances of pairs of a query and a base row."""
+
+
+@runtime_checkable
+class Search(Protocol):
+    """A way to search, given as the ``search=`` of an estimator or of `neighbor_graph`."""
+
+    def index(self, vectors: Any, metric: Metric = "euclidean") -> Index:
+        """Prepare base rows for searches."""
+
+
+def neighbor_graph(
+    X: Any,
+    k: int,
+    queries: Any = None,
+    *,
+    metric: Metric = "euclidean",
+    search: str | Search = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> NeighborGraph:
+    """Find the k nearest rows of X for each query.
+
+    Exact means exact: the neighbors are those of one canonical float64 distance, ordered by
+    (distance, row), whatever the block size, the number of threads or the BLAS.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix, shape (n, d)
+        Rows to search; read in blocks, so a memory map works.
+    k : int
+        Neighbors of each row: from 1 to n, without queries to n - 1.
+    queries : array-like or sparse matrix, shape (m, d), optional
+        By default each row of X is searched among the others: left out by its row number, so that
+        an equal row stays its neighbor at distance zero.
+    metric : str or callable, default="euclidean"
+        "euclidean", "sqeuclidean", "cosine", "manhattan"; "chebyshev", "hamming", "jaccard" and a
+        function of two rows are slower. "precomputed": X (with queries: `queries`) holds distances,
+        dense or as scikit-learn's sparse graph.
+    search : {"auto", "exact"} or Search, default="auto"
+        How to search.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The result is the same.
+    progress : callable, optional
+        Called with (rows done, rows in all) after each block.
+
+    Returns
+    -------
+    NeighborGraph
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> graph = nl.neighbor_graph([[0.0], [1.0], [1.0], [5.0]], k=2)
+    >>> graph.indices.tolist()
+    [[1, 2], [2, 0], [1, 0], [1, 2]]
+    """
+    X = check_vectors(X, "X")
+    if queries is not None:
+        queries = check_vectors(queries, "queries")
+        if queries.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"queries must have as many features as X: {X.shape[1]}; got {queries.shape[1]}"
+            )
+    n = X.shape[0]
+    if queries is None and n < 2:
+        raise ValueError("X has 1 sample; neighbors among its rows need at least 2")
+    k = check_integer(k, "k", low=1, high=n - 1 if queries is None else n)
+    index = build_index(X, metric, search)
+    return index.graph(k, queries, n_jobs=check_n_jobs(n_jobs), progress=progress)
+
+
+def build_index(vectors: Any, metric: Metric, search: str | Search) -> Index:
+    """Base rows ready to be searched, by the search that `search` names or is."""
+    if isinstance(search, str) and search in ("auto", "exact"):
+        search = ExactSearch()
+    elif isinstance(search, str | type) or not isinstance(search, Search):
+        raise ValueError(
+            "search must be 'auto', 'exact' or an object with a method index(vectors, metric); "
+            f"got {search!r}"
+        )
+    if isinstance(metric, str) and metric == "precomputed":
+        return PrecomputedIndex(vectors)
+    return search.index(vectors, metric)

@@ -1,0 +1,382 @@
+"""One canonical distance a metric, and cheap bounds on it.
+
+The canonical distance of two rows is computed in float64, the terms of the features added one after
+the other in feature order, no two operations fused. It does not depend on block sizes, threads or the
+BLAS, and a CSR row gives what the dense row gives: a feature where both rows are zero adds exactly
+zero. It is too slow for all pairs, so a search asks `Space.bounds` first: lower and upper bounds from
+one matrix product, with the rounding errors of both computations inside. Only pairs that the bounds
+leave open are computed canonically.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Floats, row_numbers, with_data
+from nearlabel.validation import check_choice
+
+UNIT = 2.0**-53  # unit roundoff of float64
+TINY = 2.0**-1022  # smallest normal float64: covers what underflow can take from one term
+ELEMENTS_AT_ONCE = 2**21  # of a temporary of rows x features: 16 MiB in float64
+
+Metric = str | Callable[[Array, Array], float]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on the distances of a block of queries to all base rows, on any increasing scale.
+
+    A distance lies between ``lower`` and ``lower * (1 + relative) + row[:, None] + column``.
+    """
+
+    lower: Floats  # (n_queries, n_base)
+    relative: float
+    row: Floats  # (n_queries,)
+    column: Floats  # (n_base,)
+
+    def upper(self, row: Array, column: Array) -> Floats:
+        """Upper bounds of pairs of a query and a base row."""
+        upper: Floats = self.lower[row, column] * (1 + self.relative)
+        return upper + self.row[row] + self.column[column]
+
+
+class Space(ABC):
+    """Base rows under one metric."""
+
+    def __init__(self, vectors: Any) -> None:
+        self.vectors = vectors
+
+    @abstractmethod
+    def bounds(self, queries: Any) -> Bounds:
+        """Bounds on the distances between `queries` and all base rows."""
+
+    @abstractmethod
+    def canonical(self, A: Any, B: Any) -> Floats:
+        """Canonical distances between row i of A and row i of B, both float64, dense or CSR."""
+
+    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
+        """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
+        result = np.empty(len(query_rows))
+        step = max(1, ELEMENTS_AT_ONCE // _row_size(self.vectors))
+        for start in range(0, len(query_rows), step):
+            pairs = slice(start, start + step)
+            with np.errstate(over="ignore"):
+                result[pairs] = self.canonical(
+                    as_float(queries[query_rows[pairs]]), as_float(self.vectors[base_rows[pairs]])
+                )
+        if not np.all(np.isfinite(result)):
+            raise ValueError(
+                "a distance is too large for float64 or not a number; rescale X "
+                "(or mend the metric, where it is a function)"
+            )
+        return result
+
+    def _empty_bounds(self, queries: Any) -> Floats:
+        return np.empty((queries.shape[0], self.vectors.shape[0]))
+
+
+class Euclidean(Space):
+    """sqrt of the sum of squared differences; bounds by |x|² + |y|² - 2xy on centered rows."""
+
+    def __init__(self, vectors: Any) -> None:
+        super().__init__(vectors)
+        if sparse.issparse(vectors):
+            self.center = None
+            self.transposed = as_float(vectors).T.tocsr()
+        else:  # a common offset would swamp the differences
+            self.center = np.mean(vectors, axis=0, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            self.norms = np.concatenate(
+                [_squares(self._centered(rows)) for rows in row_chunks(vectors)]
+            )
+
+    def _centered(self, rows: Any) -> Any:
+        return as_float(rows) if self.center is None else as_float(rows) - self.center
+
+    def bounds(self, queries: Any) -> Bounds:
+        with np.errstate(over="ignore", invalid="ignore"):
+            queries = self._centered(queries)
+            if self.center is None:
+                lower = (queries @ self.transposed).toarray()
+            else:
+                lower = self._empty_bounds(queries)
+                for place, rows in placed_chunks(self.vectors):
+                    np.matmul(queries, self._centered(rows).T, out=lower[:, place])
+            # Both norms, the product, the centering and the canonical sum each err by at most
+            # about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors within
+            # 2 units. That makes less than (4 d + 36) units of |x|² + |y|²: twice that is taken.
+            slack = 8 * (_terms(self.vectors, queries) + 8) * UNIT
+            tiny = (queries.shape[1] + 8) * TINY
+            norms = _squares(queries)
+            lower *= -2
+            lower += ((1 - slack) * norms - tiny)[:, None]
+            lower += (1 - slack) * self.norms
+            return Bounds(lower, 0.0, 2 * (slack * norms + tiny), 2 * slack * self.norms)
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        return np.sqrt(_sum_in_feature_order(_square(A - B)))
+
+
+class SquaredEuclidean(Euclidean):
+    """The sum of squared differences."""
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        return _sum_in_feature_order(_square(A - B))
+
+
+class Cosine(Space):
+    """1 - cosine, as half the squared difference of the unit rows.
+
+    So the distance of equal rows is exactly zero. A row of zeros is at distance 1 from every row, as
+    in scikit-learn.
+    """
+
+    def __init__(self, vectors: Any) -> None:
+        super().__init__(vectors)
+        if sparse.issparse(vectors):
+            self.transposed = unit_rows(vectors).T.tocsr()
+
+    def bounds(self, queries: Any) -> Bounds:
+        units = unit_rows(queries)
+        if sparse.issparse(self.vectors):
+            lower = (units @ self.transposed).toarray()
+        else:
+            lower = self._empty_bounds(queries)
+            for place, rows in placed_chunks(self.vectors):
+                np.matmul(units, unit_rows(rows).T, out=lower[:, place])
+        slack = 8 * (_terms(self.vectors, queries) + 8) * UNIT
+        np.subtract(1 - slack, lower, out=lower)
+        n, n_base = lower.shape
+        return Bounds(lower, 0.0, np.full(n, 2 * slack), np.zeros(n_base))
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        difference = _sum_in_feature_order(_square(unit_rows(A) - unit_rows(B)))
+        empty = (_row_maximum(A) == 0) | (_row_maximum(B) == 0)
+        return np.where(empty, 1.0, difference / 2)
+
+
+class Pairwise(Space):
+    """A metric whose bounds come from a pairwise distance function of scipy or scikit-learn."""
+
+    name: ClassVar[str]  # scipy's name of the metric
+
+    def bounds(self, queries: Any) -> Bounds:
+        lower = self._empty_bounds(queries)
+        for place, rows in placed_chunks(self.vectors):
+            lower[:, place] = self._pairwise(queries, rows)
+        slack = 4 * (_terms(self.vectors, queries) + 8) * UNIT
+        lower *= 1 - slack
+        return Bounds(lower, 3 * slack, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
+
+    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+        from scipy.spatial.distance import cdist
+
+        distances: Floats = cdist(_dense(queries), _dense(rows), self.name)
+        return distances
+
+
+class Manhattan(Pairwise):
+    """The sum of absolute differences."""
+
+    name = "cityblock"
+
+    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+        if not sparse.issparse(rows):
+            return super()._pairwise(queries, rows)
+        from sklearn.metrics.pairwise import manhattan_distances
+
+        distances: Floats = manhattan_distances(
+            sparse.csr_matrix(as_float(queries)), sparse.csr_matrix(as_float(rows))
+        )
+        return distances
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        return _sum_in_feature_order(abs(A - B))
+
+
+class Chebyshev(Pairwise):
+    """The largest absolute difference."""
+
+    name = "chebyshev"
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        largest: Floats = np.max(np.abs(_dense(A) - _dense(B)), axis=1)
+        return largest
+
+
+class Hamming(Pairwise):
+    """The share of features that differ."""
+
+    name = "hamming"
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        share: Floats = np.sum(_dense(A) != _dense(B), axis=1) / A.shape[1]
+        return share
+
+
+class Jaccard(Pairwise):
+    """1 - |A and B| / |A or B| of the sets of non-zero features; two empty sets are at 0."""
+
+    name = "jaccard"
+
+    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+        return super()._pairwise(_dense(queries) != 0, _dense(rows) != 0)
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        a, b = _dense(A) != 0, _dense(B) != 0
+        either = np.sum(a | b, axis=1)
+        share: Floats = np.sum(a ^ b, axis=1) / np.maximum(either, 1)
+        return share
+
+
+class Function(Space):
+    """A metric given as a function of two 1-d arrays: one call a pair."""
+
+    def __init__(self, vectors: Any, function: Callable[[Array, Array], float]) -> None:
+        super().__init__(vectors)
+        self.function = function
+
+    def bounds(self, queries: Any) -> Bounds:
+        lower = self._empty_bounds(queries)
+        for place, rows in placed_chunks(self.vectors):
+            base = _dense(rows)
+            for i, query in enumerate(_dense(queries)):
+                lower[i, place] = [self.function(query, row) for row in base]
+        return Bounds(lower, 0.0, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        values = [self.function(a, b) for a, b in zip(_dense(A), _dense(B), strict=True)]
+        distances = np.asarray(values, dtype=np.float64)
+        if np.any(distances < 0):
+            raise ValueError(f"metric must not be negative; the function gave {distances.min()}")
+        return distances
+
+
+SPACES: dict[str, type[Space]] = {
+    "euclidean": Euclidean,
+    "sqeuclidean": SquaredEuclidean,
+    "cosine": Cosine,
+    "manhattan": Manhattan,
+    "chebyshev": Chebyshev,
+    "hamming": Hamming,
+    "jaccard": Jaccard,
+}
+SLOW = ("chebyshev", "hamming", "jaccard")
+
+
+def space(vectors: Any, metric: Metric) -> Space:
+    """The base rows `vectors` under `metric`, a name or a function of two rows."""
+    if callable(metric):
+        return Function(vectors, metric)
+    return SPACES[check_metric(metric)](vectors)
+
+
+def check_metric(metric: Any) -> Any:
+    """`metric` if it is a known name or a function; one that is slow says so."""
+    if not callable(metric):
+        check_choice(metric, "metric (or a function of two rows)", SPACES)
+    if callable(metric) or metric in SLOW:
+        import warnings
+
+        from sklearn.exceptions import EfficiencyWarning
+
+        named = f"metric={metric!r}" if isinstance(metric, str) else "a function as metric"
+        fast = ", ".join(name for name in SPACES if name not in SLOW)
+        warnings.warn(
+            f"{named} compares row by row, which is slow; fast are {fast}",
+            EfficiencyWarning,
+            stacklevel=2,
+        )
+    return metric
+
+
+def row_chunks(vectors: Any) -> Iterator[Any]:
+    """Yield the rows of `vectors` in runs whose float64 copy is small."""
+    return (rows for _, rows in placed_chunks(vectors))
+
+
+def placed_chunks(vectors: Any) -> Iterator[tuple[slice, Any]]:
+    """Yield runs of rows with their places."""
+    step = max(1, ELEMENTS_AT_ONCE // vectors.shape[1])
+    for start in range(0, vectors.shape[0], step):
+        place = slice(start, min(start + step, vectors.shape[0]))
+        yield place, vectors[place]
+
+
+def unit_rows(vectors: Any) -> Any:
+    """Rows of Euclidean length one in float64; rows of zeros stay."""
+    vectors = as_float(vectors)
+    # A power of two brings the largest entry near 1 without rounding: no square overflows.
+    exponent = np.frexp(_row_maximum(vectors))[1]
+    vectors = _scale(vectors, -exponent, np.ldexp)
+    lengths = np.sqrt(_sum_in_feature_order(_square(vectors)))
+    return _scale(vectors, np.where(lengths > 0, lengths, 1.0), np.divide)
+
+
+def as_float(vectors: Any) -> Any:
+    """Rows as float64, dense or CSR, not copied where they are so already."""
+    return vectors.astype(np.float64, copy=False)
+
+
+def _scale(vectors: Any, factors: Array, operation: Any) -> Any:
+    """Apply `operation` to each entry and its row's factor."""
+    if not sparse.issparse(vectors):
+        return operation(vectors, factors[:, None])
+    return with_data(vectors, operation(vectors.data, factors[row_numbers(vectors)]))
+
+
+def _square(vectors: Any) -> Any:
+    if not sparse.issparse(vectors):
+        return vectors * vectors
+    return with_data(vectors, vectors.data * vectors.data)
+
+
+def _sum_in_feature_order(terms: Any) -> Floats:
+    """Row sums, one addition after the other, for dense and CSR rows alike."""
+    if sparse.issparse(terms):  # bincount adds its weights in the order in which they stand
+        terms.sort_indices()
+        return np.bincount(row_numbers(terms), weights=terms.data, minlength=terms.shape[0])
+    sums: Floats = np.add.accumulate(terms, axis=1)[:, -1]
+    return sums
+
+
+def _squares(vectors: Any) -> Floats:
+    """Squared lengths of rows, in any order of addition."""
+    if sparse.issparse(vectors):
+        return _sum_in_feature_order(_square(vectors))
+    squares: Floats = np.einsum("ij,ij->i", vectors, vectors)
+    return squares
+
+
+def _row_maximum(vectors: Any) -> Floats:
+    """Largest absolute entry of each row."""
+    if not sparse.issparse(vectors):
+        return np.abs(vectors).max(axis=1)
+    largest = np.zeros(vectors.shape[0])
+    np.maximum.at(largest, row_numbers(vectors), np.abs(vectors.data))
+    return largest
+
+
+def _dense(vectors: Any) -> Array:
+    dense: Array = vectors.toarray() if sparse.issparse(vectors) else vectors
+    return dense if dense.dtype == bool else as_float(dense)
+
+
+def _row_size(vectors: Any) -> int:
+    """Entries that a typical row holds."""
+    if sparse.issparse(vectors):
+        return 2 + 2 * int(vectors.nnz // vectors.shape[0])
+    return int(vectors.shape[1])
+
+
+def _terms(vectors: Any, queries: Any) -> int:
+    """Most terms that a sum over the features of two rows can have."""
+    if sparse.issparse(vectors):
+        return int(np.diff(vectors.indptr).max() + np.diff(queries.indptr).max())
+    return int(vectors.shape[1])

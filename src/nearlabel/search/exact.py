@@ -1,0 +1,190 @@
+"""Exact search: bounds on all distances in blocks, canonical distances where the bounds leave it open.
+
+Let U be the largest upper bound of some k base rows. At least k rows are within U, so a row whose lower
+bound is above U is not among the k nearest. All other rows are candidates; their canonical distances
+decide, ties by row. Nothing has to be searched again, whatever the data: bounds that say little only
+make the list of candidates longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.distances import Bounds, Metric, Space, space
+from nearlabel.validation import check_integer
+
+Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
+
+_BYTES_A_PAIR = 26  # bounds 8, a sparse product or the order of a partition 12, masks and candidates
+
+
+@dataclass(frozen=True)
+class ExactSearch:
+    """Search that compares every query with every base row.
+
+    Parameters
+    ----------
+    block_bytes : int, default=2**27
+        About how much memory the temporary matrices of a search take, over all threads. It changes
+        the time, never the result.
+    """
+
+    block_bytes: int = 2**27
+
+    def index(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex:
+        """Prepare base rows for searches."""
+        block_bytes = check_integer(self.block_bytes, "block_bytes", low=1)
+        return ExactIndex(space(vectors, metric), block_bytes)
+
+
+class ExactIndex:
+    """Base rows that are ready to be searched."""
+
+    def __init__(self, base: Space, block_bytes: int) -> None:
+        self._space = base
+        self._block_bytes = block_bytes
+
+    def graph(
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> NeighborGraph:
+        """The k nearest base rows of each query; of each base row, itself left out, without queries."""
+        base = self._space.vectors
+        rows, alone = (base, True) if queries is None else (matching(queries, base), False)
+        n = rows.shape[0]
+        indices = np.empty((n, k), np.int32 if base.shape[0] <= np.iinfo(np.int32).max else np.int64)
+        distances = np.empty((n, k))
+
+        def search(block: slice) -> None:
+            part = rows[block]
+            itself = np.arange(block.start, block.stop) if alone else None
+            indices[block], distances[block] = nearest(
+                self._space.bounds(part),
+                lambda query, base_row: self._space.distances(part, query, base_row),
+                k,
+                itself,
+            )
+
+        step = max(1, self._block_bytes // (_BYTES_A_PAIR * base.shape[0] * n_jobs))
+        step = min(step, -(-n // n_jobs))  # work for every thread
+        run_blocks(search, n, step, n_jobs, progress)
+        return NeighborGraph._trusted(indices, distances, base.shape[0])
+
+    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
+        """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
+        queries = matching(queries, self._space.vectors)
+        return self._space.distances(queries, query_rows, base_rows)
+
+
+def nearest(
+    bounds: Bounds,
+    distance: Callable[[Array, Array], Floats],
+    k: int,
+    itself: Array | None = None,
+) -> tuple[Array, Floats]:
+    """The k nearest columns of each row by (distance, column), and their distances.
+
+    Parameters
+    ----------
+    bounds : Bounds
+        Of the distances between n rows and all columns; its lower bounds may be written to.
+    distance : callable
+        Distances of pairs of a row and a column.
+    k : int
+    itself : ndarray of shape (n,), optional
+        For each row a column that is left out.
+    """
+    lower = bounds.lower
+    n = len(lower)
+    if itself is not None:
+        lower[np.arange(n), itself] = np.inf
+    row, column = _candidates(bounds, k)
+    if itself is not None:
+        other = column != itself[row]
+        row, column = row[other], column[other]
+    distances = distance(row, column)
+    order = np.lexsort((distances, row))  # stable: equal distances stay in the order of columns
+    taken = order[_firsts(row, n)[:, None] + np.arange(k)]
+    return column[taken], distances[taken]
+
+
+def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
+    """Pairs of a row and a column that may be among the row's k nearest, in order."""
+    lower = bounds.lower
+    n, n_base = lower.shape
+    if k == n_base:
+        return np.divmod(np.arange(lower.size), n_base)
+    # Any k columns give a valid bound. The nearest k of every stride-th column are found in a
+    # fraction of the time of the nearest k of all, and let pass about stride times k columns.
+    stride = max(1, int(np.sqrt(n_base / k) / 2))
+    some = stride * np.argpartition(lower[:, ::stride], k - 1, axis=1)[:, :k]
+    within = bounds.upper(np.arange(n)[:, None], some).max(axis=1)
+    # Written so that a bound that is not a number, after an overflow, keeps its candidate.
+    row, column = np.divmod(np.flatnonzero(~(lower > within[:, None])), n_base)
+    if stride > 1:  # the nearest k of those that passed give a tight bound
+        upper = bounds.upper(row, column)
+        within = upper[np.lexsort((upper, row))[_firsts(row, n) + k - 1]]
+        kept = ~(lower[row, column] > within[row])
+        row, column = row[kept], column[kept]
+    return row, column
+
+
+def _firsts(row: Array, n: int) -> Array:
+    """Where the pairs of each of n rows begin, in pairs that are sorted by row."""
+    return np.searchsorted(row, np.arange(n))
+
+
+def matching(queries: Any, base: Any) -> Any:
+    """`queries` in the form, dense or CSR, of the base rows."""
+    if sparse.issparse(base) and not sparse.issparse(queries):
+        return sparse.csr_array(queries)
+    if sparse.issparse(queries) and not sparse.issparse(base):
+        return queries.toarray()
+    return queries
+
+
+def run_blocks(
+    work: Callable[[slice], None], n: int, step: int, n_jobs: int, progress: Progress | None
+) -> None:
+    """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads.
+
+    An error or an interrupt ends it after the blocks that are being worked on.
+    """
+    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    done = 0
+
+    def tell(block: slice) -> None:
+        nonlocal done
+        done += block.stop - block.start
+        if progress is not None:
+            progress(done, n)
+
+    if n_jobs == 1 or len(blocks) == 1:
+        for block in blocks:
+            work(block)
+            tell(block)
+        return
+
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+        running = {pool.submit(work, block): block for block in blocks}
+        try:
+            for finished in as_completed(running):
+                finished.result()
+                tell(running[finished])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

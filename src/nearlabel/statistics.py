@@ -1,0 +1,109 @@
+"""What is read off a neighbor graph and a label matrix, sparse in the labels.
+
+Nothing here allocates rows x labels, nor labels x (k + 1): a label that n_l rows carry is counted at
+most min(k, n_l) times in a neighborhood, and the tables have that many cells for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Csr
+from nearlabel.graph import NeighborGraph
+
+_VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
+
+
+def label_totals(Y: Csr) -> Array:
+    """Number of rows that carry each label, shape (q,)."""
+    return np.bincount(Y.indices, minlength=Y.shape[1])
+
+
+def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
+    """How many neighbors of each row carry each label: C of the papers.
+
+    Parameters
+    ----------
+    graph : NeighborGraph of n rows over n_base
+    Y : csr_array, shape (n_base, q)
+        Labels of the base rows.
+
+    Returns
+    -------
+    csr_array of int32, shape (n, q)
+        Counts of the labels that occur among a row's neighbors, in order of the columns.
+    """
+    n, k = graph.indices.shape
+    votes = sparse.csr_array(
+        (np.ones(n * k, np.int32), graph.indices.ravel(), np.arange(0, n * k + 1, k)),
+        shape=(n, graph.n_base),
+    )
+    counts = votes @ Y
+    counts.sort_indices()
+    return counts
+
+
+def block_size(k: int, Y: Csr) -> int:
+    """Rows to work on at a time, so that the labels of their neighbors take bounded memory."""
+    votes_a_row = k * max(1.0, Y.nnz / Y.shape[0])
+    return max(1, int(_VOTES_AT_ONCE / votes_a_row))
+
+
+@dataclass(frozen=True)
+class LabelHistograms:
+    """For each label, the training rows by the number of their neighbors that carry it.
+
+    The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
+
+    Attributes
+    ----------
+    n, k : int
+        Training rows and neighbors.
+    totals : ndarray of shape (q,)
+        n_l: rows that carry label l.
+    start : ndarray of shape (q + 1,)
+    with_label, without_label : ndarray of shape (start[-1],)
+        Rows that carry the label, and rows that do not: c[j] and c'[j] of the paper.
+    """
+
+    n: int
+    k: int
+    totals: Array
+    start: Array
+    with_label: Array
+    without_label: Array
+
+    def at(self, labels: Array, counts: Array) -> tuple[Array, Array]:
+        """c[j] and c'[j] of pairs of a label and a count j; counts that cannot occur have 0 rows."""
+        within = counts < np.diff(self.start)[labels]
+        cells = np.where(within, self.start[labels] + counts, 0)
+        return self.with_label[cells] * within, self.without_label[cells] * within
+
+
+def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
+    """Count the training rows by label and number of neighbors with it, in one streaming pass.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The k neighbors of each training row, itself left out.
+    Y : csr_array, shape (n, q)
+    """
+    n, k = Y.shape[0], graph.k
+    totals = label_totals(Y)
+    start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1)])
+    with_label, without_label = np.zeros((2, start[-1]), np.int64)
+    for place, block in graph.blocks(block_size(k, Y)):
+        # One sparse sum holds both: k + 1 for a label that the row carries, plus the count.
+        both = neighbor_counts(block, Y) + (k + 1) * Y[place].astype(np.int32)
+        carried, count = np.divmod(both.data, k + 1)
+        cells = start[both.indices] + count
+        np.add.at(with_label, cells[carried == 1], 1)
+        np.add.at(without_label, cells[carried == 0], 1)
+    # Rows without the label and without a neighbor that carries it were never visited.
+    visited = np.add.reduceat(without_label, start[:-1])
+    without_label[start[:-1]] += n - totals - visited
+    return LabelHistograms(n, k, totals, start, with_label, without_label)

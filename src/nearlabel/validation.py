@@ -1,0 +1,213 @@
+"""Checks of what comes from outside, and the messages of their errors.
+
+Everything that a user hands in passes here once, at the border. Behind it arrays are trusted: vectors
+are a numeric C- or F-ordered array or a canonical ``csr_array``, labels are a canonical ``csr_array`` of
+ones.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Csr, canonical_csr, with_data
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a user gave as y, and what is needed to answer in the same form.
+
+    Attributes
+    ----------
+    matrix : csr_array of int8, shape (n, q)
+        The label sets: row i has a one in the columns of its labels.
+    classes : list of ndarray, or ndarray
+        ``[0, 1]`` for each column; the two classes where y was 1-d.
+    names : ndarray of str or None
+        Names of the columns, where y had names.
+    sparse : bool
+        Whether y was sparse; predictions then are, too.
+    """
+
+    matrix: Csr
+    classes: list[Array] | Array
+    names: Array | None
+    sparse: bool
+
+    @property
+    def one_dimensional(self) -> bool:
+        """Whether y was one column of two classes."""
+        return isinstance(self.classes, np.ndarray)
+
+
+def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+    """`value` as an int within [low, high], or an error that names the argument."""
+    wanted = f"an integer from {low} up" if high is None else f"an integer from {low} to {high}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be {wanted}; got {value!r} of type {type(value).__name__}")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"{name} must be {wanted}; got {value}")
+    return int(value)
+
+
+def check_real(value: Any, name: str, *, low: float) -> float:
+    """`value` as a finite float of at least `low`, or an error that names the argument."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{name} must be a number from {low} up; got {value!r} of type {type(value).__name__}"
+        )
+    if not (np.isfinite(float(value)) and value >= low):
+        raise ValueError(f"{name} must be a finite number from {low} up; got {value}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: Any) -> Any:
+    """`value` if it is one of `choices`, or an error that lists them."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    return value
+
+
+def check_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads: None is one, -1 all cores that this process may use, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, numbers.Integral) and n_jobs < 0:
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
+        return max(1, cores + 1 + int(n_jobs))
+    return check_integer(n_jobs, "n_jobs (or None, or a negative number)", low=1)
+
+
+def check_vectors(X: Any, name: str) -> Any:
+    """Feature vectors as a numeric 2-d array or a canonical ``csr_array``; finite, not empty."""
+    from sklearn.utils import check_array
+
+    return canonical_vectors(check_array(X, accept_sparse="csr", input_name=name))
+
+
+def canonical_vectors(X: Any) -> Any:
+    """Checked vectors with CSR rows sorted and free of duplicates, without touching the user's."""
+    return canonical_csr(X) if sparse.issparse(X) else X
+
+
+def check_labels(y: Any) -> Labels:
+    """Read y in any of its accepted forms.
+
+    Parameters
+    ----------
+    y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q); or 1-d with two classes
+
+    Raises
+    ------
+    ValueError
+        If 2-d y holds anything but 0 and 1, or 1-d y has not exactly two classes.
+    """
+    from sklearn.utils import check_array
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
+    if not hasattr(y, "shape"):
+        try:
+            y = np.asarray(y)
+        except ValueError:
+            raise ValueError(
+                "y must be a 0/1 matrix with one column a label; got rows of different lengths "
+                "(scikit-learn's MultiLabelBinarizer makes a matrix of lists of labels)"
+            ) from None
+    if len(y.shape) == 2:
+        names = _column_names(y)
+        return Labels(
+            matrix=(matrix := label_matrix(y, "y")),
+            classes=[np.array([0, 1])] * matrix.shape[1],
+            names=names,
+            sparse=bool(sparse.issparse(y)),
+        )
+
+    column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(column)
+    classes, codes = np.unique(column, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(column)}: a 1-d y with {len(classes)} classes. Give several labels as "
+            "a 0/1 matrix with one column a label (scikit-learn's MultiLabelBinarizer makes one)."
+        )
+    if len(classes) < 2:
+        raise ValueError(f"a 1-d y must hold two classes; got one class: {classes[0]!r}")
+    return Labels(
+        matrix=canonical_csr(codes.reshape(-1, 1).astype(np.int8)),
+        classes=classes,
+        names=np.array([str(classes[1])]),
+        sparse=False,
+    )
+
+
+def label_matrix(Y: Any, name: str) -> Csr:
+    """A 0/1 matrix in any form as a canonical ``csr_array`` of int8 ones, shape (n, q)."""
+    from sklearn.utils import check_array
+
+    if hasattr(Y, "dtypes") and hasattr(Y, "to_numpy"):  # a DataFrame, of pandas or polars
+        Y = Y.to_numpy()
+    matrix = check_array(Y, accept_sparse="csr", dtype=None, input_name=name)
+    if matrix.dtype == object:
+        matrix = check_array(matrix, dtype=np.float64, input_name=name)
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold 0 and 1 only; got values of type {matrix.dtype}")
+    if sparse.issparse(matrix):
+        csr = canonical_csr(matrix)
+        if not np.all(csr.data):
+            csr = csr.copy()
+            csr.eliminate_zeros()
+        wrong = np.flatnonzero(csr.data != 1)
+        if wrong.size:
+            row = np.searchsorted(csr.indptr, wrong[0], side="right") - 1
+            _refuse_label(name, csr.data[wrong[0]], row, csr.indices[wrong[0]])
+        return with_data(csr, np.ones(csr.nnz, np.int8))
+    wrong = np.argwhere((matrix != 0) & (matrix != 1))
+    if wrong.size:
+        _refuse_label(name, matrix[tuple(wrong[0])], *wrong[0])
+    return sparse.csr_array(matrix.astype(np.int8))
+
+
+def _refuse_label(name: str, value: Any, row: int, column: int) -> None:
+    raise ValueError(
+        f"a 2-d {name} must hold 0 and 1 only (1: the row carries the column's label); "
+        f"got {value!s} at row {row}, column {column}"
+    )
+
+
+def _column_names(y: Any) -> Array | None:
+    columns = getattr(y, "columns", None)
+    return None if columns is None else np.array([str(column) for column in columns])
+
+
+def check_same_length(**lengths: int) -> None:
+    """Refuse arguments that speak of different numbers of rows."""
+    if len(set(lengths.values())) > 1:
+        given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"inconsistent numbers of rows: {given}; they must be equal")
+
+
+def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: str) -> None:
+    """Refuse a dense matrix that would not fit into the memory of this machine."""
+    need = shape[0] * shape[1] * itemsize
+    memory = _physical_memory()
+    if memory is not None and need > memory:
+        raise MemoryError(
+            f"{what} would be a dense matrix of {shape[0]:,} x {shape[1]:,} = {need / 2**30:,.1f} GiB, "
+            f"more than this machine's {memory / 2**30:,.1f} GiB; use {instead}"
+        )
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not told on this platform
+        return None
