@@ -33,4 +33,4 @@ def with_data(pattern: Csr, data: Array) -> Csr:
 
 def row_numbers(matrix: Csr) -> Array:
     """The row of each stored entry."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))

@@ -2,15 +2,15 @@
 
 A method is a subclass with three formulas: what it learns from the graph of the training rows
 (`_learn`), how it scores labels from the graph of queries (`_scores`), and the numbers that make a
-score (`_terms`). Searching, validation, answers in the form of y, ranking, explaining and retrieving
-are here.
+score (`_terms`). Searching, validation, answers in the form of y, ranking, explaining and
+retrieving are here.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +18,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.arrays import Csr, Floats
 from nearlabel.decisions import labels_from
-from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
+from nearlabel.explanations import ExplainingMixin
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.scores import LabelScores, RankedLabels
 from nearlabel.search import Index, VectorStore, build_index
@@ -39,15 +39,13 @@ from nearlabel.validation import (
 _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 
 
-class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the methods that read labels off a neighbor graph."""
 
     n_neighbors: int
     metric: Any
     search: Any
     n_jobs: int | None
-
-    # ---- what a method is -------------------------------------------------------------------
 
     @abstractmethod
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:
@@ -57,12 +55,8 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         """Score the labels of queries from their k neighbors among the training rows."""
 
-    @abstractmethod
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        """The numbers that make the score of a label of one query, in the method's own words."""
-
     def _probabilities(self, scores: LabelScores) -> LabelScores:
-        """Scores as probabilities, for methods whose scores are none."""
+        """Scores as probabilities: greater than 1/2 for just the labels that are decided for."""
         return scores
 
     def _decide(self, scores: LabelScores) -> Csr:
@@ -73,8 +67,6 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Refuse parameters out of range; methods add their own."""
         check_integer(self.n_neighbors, "n_neighbors", low=1)
         check_n_jobs(self.n_jobs)
-
-    # ---- learning ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
         """Search the neighbors of the training rows and learn from them.
@@ -155,8 +147,6 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         return graph.head(self.n_neighbors_)
 
-    # ---- answering --------------------------------------------------------------------------
-
     def label_scores(self, X: Any) -> LabelScores:
         """Score every label for each row: what the method ranks by.
 
@@ -169,8 +159,8 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         LabelScores
             Of shape (n, q), without a dense matrix.
         """
-        X, graph = self._neighbors_of(X)
-        return self._scores(graph, X)
+        X = self._check_queries(X)
+        return self._scores(self._neighbors_of(X), X)
 
     def scores_from_graph(self, graph: Any, X: Any = None) -> LabelScores:
         """Score every label for queries whose neighbors were searched before.
@@ -202,13 +192,12 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of int or csr_array, shape (n, q); or ndarray of classes, shape (n,)
             In the form of the y given to fit.
         """
-        X, graph = self._neighbors_of(X)
+        X = self._check_queries(X)
         if not (self._sparse_output or self._one_column):
-            shape = (len(graph), self._labels.shape[1])
+            shape = (X.shape[0], self._labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
-        decided = sparse.vstack(
-            [self._decide(scores) for _, scores in self._score_blocks(graph, X)], format="csr"
-        )
+        blocks = [self._decide(scores) for _, scores in self._score_blocks(X)]
+        decided = sparse.vstack(blocks, format="csr")
         if self._one_column:
             return self.classes_[decided.toarray().ravel()]
         return sparse.csr_array(decided) if self._sparse_output else decided.toarray()
@@ -225,18 +214,14 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of float, shape (n, q); (n, 2) where y was 1-d
             Strictly between 0 and 1.
         """
-        X, graph = self._neighbors_of(X)
-        shape = (len(graph), self._labels.shape[1])
+        X = self._check_queries(X)
+        shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, scores in self._score_blocks(graph, X):
+        for place, scores in self._score_blocks(X):
             result[place] = self._probabilities(scores).toarray()
         np.clip(result, _SMALLEST, _LARGEST, out=result)
-        if not self._one_column:
-            return result
-        # A tie is decided for the label: let the greater of two columns say so, too.
-        result[result == 0.5] = np.nextafter(0.5, 1)
-        return np.hstack([1 - result, result])
+        return np.hstack([1 - result, result]) if self._one_column else result
 
     def rank(self, X: Any, top: int = 10) -> RankedLabels:
         """Rank the labels of each row.
@@ -253,8 +238,8 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Best first; equal scores in the order of the columns.
         """
         top = check_integer(top, "top", low=1)
-        X, graph = self._neighbors_of(X)
-        parts = [scores.rank(top) for _, scores in self._score_blocks(graph, X)]
+        X = self._check_queries(X)
+        parts = [scores.rank(top) for _, scores in self._score_blocks(X)]
         return RankedLabels(
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.scores for part in parts]),
@@ -282,146 +267,34 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         indices : ndarray of int, shape (n, n_neighbors)
             Training rows, nearest first, ties by row.
         """
-        if n_neighbors is not None:
-            check_integer(n_neighbors, "n_neighbors", low=1)
-        _, graph = self._neighbors_of(X, n_neighbors)
+        graph = self._neighbors_of(self._check_queries(X), n_neighbors)
         return (graph.distances, graph.indices) if return_distance else graph.indices
 
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Explanation:
-        """Say why one item gets its labels.
-
-        Parameters
-        ----------
-        x : array-like of shape (d,) or (1, d), or a sparse row
-            The item.
-        top : int, default=5
-            How many of its best labels.
-        labels : sequence of int, optional
-            Columns to explain instead, such as one that was expected and is missing.
-
-        Returns
-        -------
-        Explanation
-            For each label its score, the numbers that make it, the neighbors that carry it, and
-            what the score would be without each of them.
-        """
-        check_is_fitted(self)
-        k, q = self.n_neighbors_, self._labels.shape[1]
-        if not sparse.issparse(x) and np.ndim(x) == 1:
-            x = np.reshape(x, (1, -1))
-        X, further = self._neighbors_of(x, k + 1)  # there are at least k + 1 training rows
-        if len(further) != 1:
-            raise ValueError(f"explain takes one item; x has {len(further)} rows")
-        graph = further.head(k)
-        scores = self._scores(graph, X)
-        chosen = scores.top(check_integer(top, "top", low=1))[0][0]
-        if labels is not None:
-            chosen = np.array([check_integer(a, "labels", low=0, high=q - 1) for a in labels])
-        decided = self._decide(scores).indices
-        without = self._scores(_each_left_out(further), X[np.zeros(k, np.intp)])
-        carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
-        return Explanation(
-            tuple(
-                LabelExplanation(
-                    label=int(label),
-                    name=self._name(label),
-                    score=(score := float(scores.at(np.zeros(1, int), np.array([label]))[0])),
-                    predicted=bool(np.isin(label, decided)),
-                    terms=self._terms(int(label), graph, X),
-                    neighbors=tuple(
-                        self._voter(graph, without, int(label), int(place), score)
-                        for place in np.flatnonzero(carried[:, column])
-                    ),
-                )
-                for column, label in enumerate(chosen)
-            ),
-            k,
-        )
-
-    def _voter(
-        self, graph: NeighborGraph, without: LabelScores, label: int, place: int, score: float
-    ) -> Voter:
-        score_without = float(without.at(np.array([place]), np.array([label]))[0])
-        return Voter(
-            id=self._ids(graph.indices[0, place]),
-            distance=float(graph.distances[0, place]),
-            score_without=score_without,
-            part=score - score_without,
-        )
-
-    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
-        """For each of the best labels of each row, find the nearest items that carry it.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n, d)
-        top : int, default=5
-            Labels of each row.
-        per_label : int, default=8
-            Items of each label, from all training items; fewer where fewer carry it.
-
-        Returns
-        -------
-        list of n lists of LabelGroup
-        """
-        per_label = check_integer(per_label, "per_label", low=1)
-        top = check_integer(top, "top", low=1)
-        X, graph = self._neighbors_of(X)
-        by_label = self._labels.tocsc()
-        result = []
-        for place, scores in self._score_blocks(graph, X):
-            labels, values = scores.top(top)
-            for row, query in enumerate(range(place.start, place.stop)):
-                groups = []
-                for label, score in zip(labels[row], values[row], strict=True):
-                    carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-                    items, distances = self._nearest_of(
-                        carriers, graph.rows(query, query + 1), X[query : query + 1], per_label
-                    )
-                    name = self._name(label)
-                    group = LabelGroup(int(label), name, float(score), self._ids(items), distances)
-                    groups.append(group)
-                result.append(groups)
-        return result
-
-    def _nearest_of(
-        self, carriers: Array, graph: NeighborGraph, x: Any, m: int
-    ) -> tuple[Array, Floats]:
-        """The m nearest of `carriers`: those among the neighbors, then, if they are too few, others."""
-        assert self._index is not None
-        near = np.isin(graph.indices[0], carriers)
-        items, distances = graph.indices[0][near], graph.distances[0][near]
-        if len(items) < min(m, len(carriers)):
-            items = carriers
-            distances = self._index.distances(x, np.zeros(len(items), np.intp), items)
-            known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
-            items, distances = items[known], distances[known]
-        order = np.lexsort((items, distances))[:m]
-        return items[order], distances[order]
-
-    # ---- helpers ----------------------------------------------------------------------------
-
-    def _neighbors_of(
-        self, X: Any, n_neighbors: int | None = None
-    ) -> tuple[Any, NeighborGraph]:
-        """The checked queries and their neighbors among the training rows; X None: of these."""
+    def _check_queries(self, X: Any) -> Any:
+        """Vectors of queries, checked; the model must be able to search for them."""
         check_is_fitted(self)
         if self._index is None:
             raise ValueError(
                 "this model was fitted from a graph without X and cannot search; "
                 "give X to fit_graph, or use scores_from_graph"
             )
-        k = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        if X is None:
+            return None
+        return canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
+
+    def _neighbors_of(self, X: Any, k: int | None = None) -> NeighborGraph:
+        """Neighbors of checked queries among the training rows; of these rows where X is None."""
+        assert self._index is not None
         n = self._labels.shape[0]
-        if X is not None:
-            X = canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
-        check_integer(k, "n_neighbors", low=1, high=n - 1 if X is None else n)
-        return X, self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
+        k = self.n_neighbors_ if k is None else k
+        k = check_integer(k, "n_neighbors", low=1, high=n - 1 if X is None else n)
+        return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
 
     def _score_blocks(
-        self, graph: NeighborGraph, X: Any
+        self, X: Any, graph: NeighborGraph | None = None
     ) -> Iterator[tuple[slice, LabelScores]]:
         """Scores of runs of rows, so that those of all rows are never held together."""
+        graph = self._neighbors_of(X) if graph is None else graph
         for place, block in graph.blocks(block_size(graph.k, self._labels)):
             yield place, self._scores(block, X[place])
 
@@ -429,13 +302,6 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _one_column(self) -> bool:
         """Whether y was 1-d."""
         return isinstance(self.classes_, np.ndarray)
-
-    def _name(self, label: int) -> Any:
-        return int(label) if self.label_names_ is None else str(self.label_names_[label])
-
-    def _ids(self, rows: Any) -> Any:
-        assert self._store is not None
-        return self._store.ids[rows]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -445,12 +311,3 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _each_left_out(further: NeighborGraph) -> NeighborGraph:
-    """For one query with k + 1 neighbors: k rows, row i without neighbor i."""
-    k = further.k - 1
-    kept = np.array([[j for j in range(k + 1) if j != i] for i in range(k)])
-    return NeighborGraph(further.indices[0, kept], further.distances[0, kept], further.n_base)
-
-

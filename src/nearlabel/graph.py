@@ -31,7 +31,8 @@ class NeighborGraph:
 
     Examples
     --------
-    >>> graph = NeighborGraph([[1, 2], [0, 2], [1, 0]], [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]], n_base=3)
+    >>> distances = [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]]
+    >>> graph = NeighborGraph([[1, 2], [0, 2], [1, 0]], distances, n_base=3)
     >>> graph
     NeighborGraph(n=3, k=2, n_base=3)
     >>> graph.head(1).indices.tolist()
@@ -55,8 +56,7 @@ class NeighborGraph:
         if distances.dtype not in (np.float32, np.float64):
             distances = distances.astype(np.float64)
         _check_rows(indices, distances, n_base)
-        index_type = np.int32 if n_base <= np.iinfo(np.int32).max else np.int64
-        self.indices = indices.astype(index_type, copy=False)
+        self.indices = indices.astype(index_type(n_base), copy=False)
         self.distances = distances
         self.n_base = n_base
 
@@ -84,7 +84,7 @@ class NeighborGraph:
         return self._trusted(self.indices[:, :k], self.distances[:, :k], self.n_base)
 
     def rows(self, start: int, stop: int) -> NeighborGraph:
-        """The graph of the query rows from `start` to before `stop`; shares memory with this one."""
+        """The graph of the query rows from `start` to before `stop`; shares memory with this."""
         return self._trusted(self.indices[start:stop], self.distances[start:stop], self.n_base)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NeighborGraph]]:
@@ -105,8 +105,8 @@ class NeighborGraph:
         Returns
         -------
         csr_array of float, shape (n, n_base)
-            Distances, in each row sorted from near to far; a distance of zero is stored. Accepted by
-            scikit-learn's estimators with ``metric="precomputed"``.
+            Distances, in each row sorted from near to far; a distance of zero is stored. Accepted
+            by scikit-learn's estimators with ``metric="precomputed"``.
         """
         n, k = self.indices.shape
         indptr = np.arange(0, n * k + 1, k)
@@ -160,29 +160,34 @@ class NeighborGraph:
         return cls(column[taken], distance[taken], csr.shape[1])
 
 
+def index_type(n_base: int) -> Any:
+    """The smallest integer type that holds the numbers of `n_base` rows."""
+    return np.int32 if n_base <= np.iinfo(np.int32).max else np.int64
+
+
 def as_self_graph(graph: Any) -> NeighborGraph:
     """A graph of training rows among themselves, of ours or in scikit-learn's form."""
-    graph = _as_graph(graph, drop_diagonal=True)
-    if len(graph) != graph.n_base:
+    found = _as_graph(graph, drop_diagonal=True)
+    if len(found) != found.n_base:
         raise ValueError(
-            f"graph must be square: the neighbors of each training row among the training rows; "
-            f"got {len(graph)} rows over {graph.n_base}"
+            "graph must be square: the neighbors of each training row among the training rows; "
+            f"got {len(found)} rows over {found.n_base}"
         )
-    if graph.has_self():
+    if found.has_self():
         raise ValueError(
             "graph holds a row as its own neighbor; it must leave each row out of its own row"
         )
-    return graph
+    return found
 
 
 def as_query_graph(graph: Any, n_base: int) -> NeighborGraph:
     """A graph of queries over `n_base` training rows, of ours or in scikit-learn's form."""
-    graph = _as_graph(graph, drop_diagonal=False)
-    if graph.n_base != n_base:
+    found = _as_graph(graph, drop_diagonal=False)
+    if found.n_base != n_base:
         raise ValueError(
-            f"graph is over {graph.n_base} rows; the model was fitted on {n_base} rows"
+            f"graph is over {found.n_base} rows; the model was fitted on {n_base} rows"
         )
-    return graph
+    return found
 
 
 def _as_graph(graph: Any, *, drop_diagonal: bool) -> NeighborGraph:

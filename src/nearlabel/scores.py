@@ -1,32 +1,28 @@
 """Scores of all labels for many rows, without a rows x labels matrix.
 
-A neighbor method scores few labels by what it found near a row: the touched labels. All others have a
-default score that does not depend on the row, or only on the group of rows that it belongs to. So
-`LabelScores` keeps the touched labels of each row and one row of defaults a group, and ranks over all
-q labels from these.
+A neighbor method scores few labels by what it found near a row: the touched labels. All others have
+a default score that does not depend on the row, or only on the group of rows that it belongs to. So
+`LabelScores` keeps the touched labels of each row and one row of defaults a group, and ranks over
+all q labels from these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, Floats, canonical_csr, row_numbers, with_data
+from nearlabel.places import DefaultScores, Places, Ties, standing_in_rows
 from nearlabel.validation import (
-    check_choice,
     check_dense_size,
     check_integer,
     check_same_length,
     label_matrix,
 )
-
-Ties = Literal["max", "min", "higher", "lower"]
-TIES = ("max", "min", "higher", "lower")
 
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
 
@@ -50,93 +46,6 @@ class RankedLabels:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where given labels stand in the order of the scores of their rows.
-
-    Attributes
-    ----------
-    row, label : ndarray of int, shape (p,)
-        The given labels, sorted by row and label.
-    above : ndarray of int, shape (p,)
-        Labels of the row with a greater score.
-    tied_lower, tied_higher : ndarray of int, shape (p,)
-        Labels with the same score in a lower, and in a higher, column.
-    """
-
-    row: Array
-    label: Array
-    above: Array
-    tied_lower: Array
-    tied_higher: Array
-
-    def ranks(self, ties: Ties) -> Array:
-        """Ranks from 1; of tied labels all the worst or best rank, or one column first."""
-        check_choice(ties, "ties", TIES)
-        ahead = {
-            "max": self.tied_lower + self.tied_higher,
-            "min": 0,
-            "lower": self.tied_lower,
-            "higher": self.tied_higher,
-        }
-        ranks: Array = self.above + ahead[ties] + 1
-        return ranks
-
-
-class DefaultScores:
-    """Scores of labels that a row does not touch, sorted once: one row of q scores a group."""
-
-    def __init__(self, values: Floats) -> None:
-        if not np.isfinite(values).all():
-            raise ValueError("defaults must hold finite scores")
-        self.values = values  # (n_groups, q)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"values": self.values}  # the order is cheaper to sort again than to store
-
-    @cached_property
-    def order(self) -> Array:
-        """Labels of each group, best first, ties by lower column; shape (n_groups, q)."""
-        return np.argsort(-self.values, axis=1, kind="stable")
-
-    @cached_property
-    def place(self) -> Array:
-        """Place of each label in `order`, shape (n_groups, q)."""
-        place = np.empty_like(self.order)
-        np.put_along_axis(place, self.order, np.arange(self.values.shape[1])[None, :], axis=1)
-        return place
-
-    @cached_property
-    def _ascending(self) -> Floats:
-        """Negated scores in the order of `order`."""
-        return -np.take_along_axis(self.values, self.order, axis=1)
-
-    @cached_property
-    def _keys(self) -> Array:
-        """For each place in `order`: the number of its run of equal scores x q + its label."""
-        run = np.zeros(self.values.shape, np.int64)
-        np.cumsum(self._ascending[:, 1:] != self._ascending[:, :-1], axis=1, out=run[:, 1:])
-        return run * self.values.shape[1] + self.order
-
-    def standing(self, group: Array, score: Floats, label: Array) -> tuple[Array, Array, Array]:
-        """Labels with a greater default, and with the same one in a lower and a higher column."""
-        above, lower, higher = (np.empty(len(score), np.int64) for _ in range(3))
-        for g in np.unique(group):
-            mine = group == g
-            ascending, keys, q = self._ascending[g], self._keys[g], self.values.shape[1]
-            first = np.searchsorted(ascending, -score[mine], side="left")
-            end = np.searchsorted(ascending, -score[mine], side="right")
-            tied = end > first
-            # Equal scores stand in the order of their columns: count those before `label`.
-            wanted = keys[np.where(tied, first, 0)] // q * q + label[mine]
-            before = np.searchsorted(keys, wanted, side="left") - first
-            upto = np.searchsorted(keys, wanted, side="right") - first
-            above[mine] = first
-            lower[mine] = np.where(tied, before, 0)
-            higher[mine] = np.where(tied, end - first - upto, 0)
-        return above, lower, higher
 
 
 class LabelScores:
@@ -174,7 +83,9 @@ class LabelScores:
         n, q = touched.shape
         if not isinstance(defaults, DefaultScores):
             values = np.atleast_2d(np.asarray(defaults, dtype=np.float64))
-            defaults = DefaultScores(np.broadcast_to(values, (1, q)) if values.size == 1 else values)
+            if values.size == 1:
+                values = np.broadcast_to(values, (1, q))
+            defaults = DefaultScores(values)
         if defaults.values.ndim != 2 or defaults.values.shape[1] != q:
             raise ValueError(f"defaults must have {q} columns; got shape {defaults.values.shape}")
         group = np.zeros(n, np.intp) if group is None else np.asarray(group)
@@ -250,7 +161,7 @@ class LabelScores:
             return self._dense.copy()
         assert self.defaults is not None
         check_dense_size("toarray()", self.shape, 8, "top(r) or rank(top)")
-        dense = self.defaults.values[self.group]
+        dense: Floats = self.defaults.values[self.group]
         dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
         return dense
 
@@ -359,12 +270,12 @@ class LabelScores:
         row, label = row_numbers(truth), truth.indices
         score = self._score_at(touched, group, row, label)
         if self.defaults is None:
-            return _standing_in_rows(touched, touched.data, row, score, label)
+            return standing_in_rows(touched, touched.data, row, score, label)
         # All labels by their defaults, less the touched by theirs, and the touched by their scores.
         by_default = self.defaults.values[group[row_numbers(touched)], touched.indices]
         everywhere = self.defaults.standing(group[row], score, label)
-        replaced = _standing_in_rows(touched, by_default, row, score, label)
-        touched_ones = _standing_in_rows(touched, touched.data, row, score, label)
+        replaced = standing_in_rows(touched, by_default, row, score, label)
+        touched_ones = standing_in_rows(touched, touched.data, row, score, label)
         above, lower, higher = (
             a - b + c for a, b, c in zip(everywhere, replaced, touched_ones, strict=True)
         )
@@ -380,27 +291,7 @@ class LabelScores:
 
 
 def as_label_scores(scores: Any) -> LabelScores:
-    """`scores` as LabelScores: as they are, of a dense matrix, or of a sparse one with default 0."""
+    """Scores in any form: LabelScores, a dense matrix, or a sparse one with default 0."""
     if isinstance(scores, LabelScores):
         return scores
     return LabelScores(scores) if sparse.issparse(scores) else LabelScores.from_dense(scores)
-
-
-def _standing_in_rows(
-    pattern: Csr, values: Floats, row: Array, score: Floats, label: Array
-) -> tuple[Array, Array, Array]:
-    """Among `values` at `pattern` in the same row: greater ones, and equal ones in other columns.
-
-    Returns the numbers of greater values, of equal ones in a lower and of equal ones in a higher
-    column, for each (row, score, label).
-    """
-    # Ranks instead of values, so that row, value and column fit into one integer key.
-    distinct, code = np.unique(np.concatenate([values, score]), return_inverse=True)
-    v, q = len(distinct), pattern.shape[1]
-    keys = np.sort((row_numbers(pattern) * v + code[: len(values)]) * q + pattern.indices)
-    base = (row * v + code[len(values) :]) * q
-    first, end = np.searchsorted(keys, base), np.searchsorted(keys, base + q)
-    before = np.searchsorted(keys, base + label, side="left")
-    upto = np.searchsorted(keys, base + label, side="right")
-    return pattern.indptr[row + 1] - end, before - first, end - upto
-

@@ -1,7 +1,7 @@
 """What is read off a neighbor graph and a label matrix, sparse in the labels.
 
-Nothing here allocates rows x labels, nor labels x (k + 1): a label that n_l rows carry is counted at
-most min(k, n_l) times in a neighborhood, and the tables have that many cells for it.
+Nothing here allocates rows x labels, nor labels x (k + 1): a label that n_l rows carry is counted
+at most min(k, n_l) times in a neighborhood, and the tables have that many cells for it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LabelHistograms:
     without_label: Array
 
     def at(self, labels: Array, counts: Array) -> tuple[Array, Array]:
-        """c[j] and c'[j] of pairs of a label and a count j; counts that cannot occur have 0 rows."""
+        """c[j] and c'[j] of pairs of a label and a count j; 0 where the count cannot occur."""
         within = counts < np.diff(self.start)[labels]
         cells = np.where(within, self.start[labels] + counts, 0)
         return self.with_label[cells] * within, self.without_label[cells] * within

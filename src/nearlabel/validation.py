@@ -1,12 +1,13 @@
 """Checks of what comes from outside, and the messages of their errors.
 
-Everything that a user hands in passes here once, at the border. Behind it arrays are trusted: vectors
-are a numeric C- or F-ordered array or a canonical ``csr_array``, labels are a canonical ``csr_array`` of
+Everything that a user hands in passes here once, at the border. Behind it arrays are trusted:
+vectors are a numeric array or a canonical ``csr_array``, labels are a canonical ``csr_array`` of
 ones.
 """
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from dataclasses import dataclass
@@ -18,6 +19,19 @@ from scipy import sparse
 from nearlabel.arrays import Array, Csr, canonical_csr, with_data
 
 
+class LabelClasses(list[Array]):
+    """The classes [0, 1] of each of q labels: scikit-learn's list of arrays for several outputs.
+
+    It has a shape because scikit-learn's `cross_val_predict` asks for one where `predict_proba`
+    gives one array for all labels.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of labels and of classes of each."""
+        return len(self), 2
+
+
 @dataclass(frozen=True)
 class Labels:
     """What a user gave as y, and what is needed to answer in the same form.
@@ -26,7 +40,7 @@ class Labels:
     ----------
     matrix : csr_array of int8, shape (n, q)
         The label sets: row i has a one in the columns of its labels.
-    classes : list of ndarray, or ndarray
+    classes : LabelClasses or ndarray
         ``[0, 1]`` for each column; the two classes where y was 1-d.
     names : ndarray of str or None
         Names of the columns, where y had names.
@@ -35,14 +49,9 @@ class Labels:
     """
 
     matrix: Csr
-    classes: list[Array] | Array
+    classes: LabelClasses | Array
     names: Array | None
     sparse: bool
-
-    @property
-    def one_dimensional(self) -> bool:
-        """Whether y was one column of two classes."""
-        return isinstance(self.classes, np.ndarray)
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
@@ -50,20 +59,23 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
     wanted = f"an integer from {low} up" if high is None else f"an integer from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {wanted}; got {value!r} of type {type(value).__name__}")
-    if value < low or (high is not None and value > high):
+    number = int(value)
+    if number < low or (high is not None and number > high):
         raise ValueError(f"{name} must be {wanted}; got {value}")
-    return int(value)
+    return number
 
 
-def check_real(value: Any, name: str, *, low: float) -> float:
-    """`value` as a finite float of at least `low`, or an error that names the argument."""
+def check_real(value: Any, name: str, *, low: float, high: float = math.inf) -> float:
+    """`value` as a finite float within [low, high], or an error that names the argument."""
+    span = f"from {low} up" if high == math.inf else f"from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(
-            f"{name} must be a number from {low} up; got {value!r} of type {type(value).__name__}"
+            f"{name} must be a number {span}; got {value!r} of type {type(value).__name__}"
         )
-    if not (np.isfinite(float(value)) and value >= low):
-        raise ValueError(f"{name} must be a finite number from {low} up; got {value}")
-    return float(value)
+    number = float(value)
+    if not (math.isfinite(number) and low <= number <= high):
+        raise ValueError(f"{name} must be a finite number {span}; got {value}")
+    return number
 
 
 def check_choice(value: Any, name: str, choices: Any) -> Any:
@@ -125,7 +137,7 @@ def check_labels(y: Any) -> Labels:
         names = _column_names(y)
         return Labels(
             matrix=(matrix := label_matrix(y, "y")),
-            classes=[np.array([0, 1])] * matrix.shape[1],
+            classes=LabelClasses([np.array([0, 1])] * matrix.shape[1]),
             names=names,
             sparse=bool(sparse.issparse(y)),
         )
@@ -136,8 +148,8 @@ def check_labels(y: Any) -> Labels:
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(column)}: a 1-d y with {len(classes)} classes. Give several labels as "
-            "a 0/1 matrix with one column a label (scikit-learn's MultiLabelBinarizer makes one)."
+            f"{type_of_target(column)}: a 1-d y with {len(classes)} classes. Give several labels "
+            "as a 0/1 matrix, one column a label (scikit-learn's MultiLabelBinarizer makes one)."
         )
     if len(classes) < 2:
         raise ValueError(f"a 1-d y must hold two classes; got one class: {classes[0]!r}")
@@ -160,27 +172,18 @@ def label_matrix(Y: Any, name: str) -> Csr:
         matrix = check_array(matrix, dtype=np.float64, input_name=name)
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold 0 and 1 only; got values of type {matrix.dtype}")
-    if sparse.issparse(matrix):
-        csr = canonical_csr(matrix)
-        if not np.all(csr.data):
-            csr = csr.copy()
-            csr.eliminate_zeros()
-        wrong = np.flatnonzero(csr.data != 1)
-        if wrong.size:
-            row = np.searchsorted(csr.indptr, wrong[0], side="right") - 1
-            _refuse_label(name, csr.data[wrong[0]], row, csr.indices[wrong[0]])
-        return with_data(csr, np.ones(csr.nnz, np.int8))
-    wrong = np.argwhere((matrix != 0) & (matrix != 1))
+    csr = canonical_csr(matrix)
+    if not np.all(csr.data):
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    wrong = np.flatnonzero(csr.data != 1)
     if wrong.size:
-        _refuse_label(name, matrix[tuple(wrong[0])], *wrong[0])
-    return sparse.csr_array(matrix.astype(np.int8))
-
-
-def _refuse_label(name: str, value: Any, row: int, column: int) -> None:
-    raise ValueError(
-        f"a 2-d {name} must hold 0 and 1 only (1: the row carries the column's label); "
-        f"got {value!s} at row {row}, column {column}"
-    )
+        row = np.searchsorted(csr.indptr, wrong[0], side="right") - 1
+        raise ValueError(
+            f"a 2-d {name} must hold 0 and 1 only (1: the row carries the column's label); "
+            f"got {csr.data[wrong[0]]} at row {row}, column {csr.indices[wrong[0]]}"
+        )
+    return with_data(csr, np.ones(csr.nnz, np.int8))
 
 
 def _column_names(y: Any) -> Array | None:
@@ -201,8 +204,9 @@ def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: 
     memory = _physical_memory()
     if memory is not None and need > memory:
         raise MemoryError(
-            f"{what} would be a dense matrix of {shape[0]:,} x {shape[1]:,} = {need / 2**30:,.1f} GiB, "
-            f"more than this machine's {memory / 2**30:,.1f} GiB; use {instead}"
+            f"{what} would be a dense matrix of {shape[0]:,} x {shape[1]:,} = "
+            f"{need / 2**30:,.1f} GiB, more than the {memory / 2**30:,.1f} GiB of this machine; "
+            f"use {instead}"
         )
 
 

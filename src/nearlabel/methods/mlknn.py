@@ -10,18 +10,21 @@ import numpy as np
 from nearlabel.arrays import Array, Csr, Floats, with_data
 from nearlabel.base import NeighborClassifier
 from nearlabel.graph import NeighborGraph
-from nearlabel.scores import DefaultScores, LabelScores
+from nearlabel.places import DefaultScores
+from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_histograms, neighbor_counts
 from nearlabel.validation import check_real
+
+_OVER_HALF = np.nextafter(0.5, 1)
 
 
 class MLkNN(NeighborClassifier):
     """Multi-label k nearest neighbors by maximum a posteriori [1]_ [2]_.
 
-    For each label the number j of a row's neighbors that carry it is evidence E_j. Its likelihood is
-    counted on the training rows, each with its own neighbors and itself left out, once over the rows
-    that carry the label (H_1) and once over those that do not (H_0). Bayes' rule gives the posterior
-    by which labels are ranked; a label is predicted where it is at least 1/2.
+    For each label the number j of a row's neighbors that carry it is evidence E_j. Its likelihood
+    is counted on the training rows, each with its own neighbors and itself left out, once over the
+    rows that carry the label (H_1) and once over those that do not (H_0). Bayes' rule gives the
+    posterior by which labels are ranked; a label is predicted where it is at least 1/2.
 
     Parameters
     ----------
@@ -92,6 +95,11 @@ class MLkNN(NeighborClassifier):
         counts = neighbor_counts(graph, self._labels)
         touched = with_data(counts, self._posterior(counts.indices, counts.data))
         return LabelScores(touched, self._defaults, label_names=self.label_names_)
+
+    def _probabilities(self, scores: LabelScores) -> LabelScores:
+        # A posterior of exactly 1/2 is decided for the label. scikit-learn rounds it down, so it is
+        # told as the next greater number.
+        return scores.map(lambda posterior: np.where(posterior == 0.5, _OVER_HALF, posterior))
 
     def _posterior(self, label: Array, count: Array) -> Floats:
         """P(H_1 | E_j) for pairs of a label and a count j.

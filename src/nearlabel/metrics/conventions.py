@@ -1,8 +1,8 @@
 """The conventions of multi-label metrics, by name.
 
-Public code agrees on what the metrics mean and differs in how ties are ranked and in what a row without
-labels, or with all of them, contributes. That moves the first decimal on data with many such rows, so
-every number has a convention:
+Public code agrees on what the metrics mean and differs in how ties are ranked and in what a row
+without labels, or with all of them, contributes. That moves the first decimal on data with many
+such rows, so every number has a convention:
 
 ``paper``
     The text of the ML-kNN papers: equal scores all take the worst rank, except that a one-error is
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nearlabel.scores import Ties
+from nearlabel.places import Ties
 from nearlabel.validation import check_choice
 
 

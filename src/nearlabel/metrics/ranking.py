@@ -1,13 +1,12 @@
 """Metrics of the order of the labels.
 
-All are read off the ranks of the true labels, which cost no rows x labels matrix. In the formulas Y is
-the set of a row's y labels, q the number of labels, r(l) the rank of label l, and G(l) the number of
-labels of Y ranked at or above l.
+All are read off the ranks of the true labels, which cost no rows x labels matrix. In the formulas
+Y is the set of a row's y labels, q the number of labels, r(l) the rank of label l, and G(l) the
+number of labels of Y ranked at or above l.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,8 @@ import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.metrics.conventions import Rule, convention_named, rule_of
-from nearlabel.scores import LabelScores, Places, as_label_scores
+from nearlabel.places import Places
+from nearlabel.scores import LabelScores, as_label_scores
 from nearlabel.validation import check_integer, label_matrix
 
 
@@ -40,7 +40,10 @@ def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> floa
 
 
 def mean_inverse_rank(Y: Any, scores: Any) -> float:
-    """Mean over rows of the mean of 1 / r(l), ties at the worst rank; rows without labels left out."""
+    """Mean over rows of the mean of 1 / r(l), ties at the worst rank.
+
+    Rows without labels are left out.
+    """
     return Ranking(Y, scores).mean_inverse_rank()
 
 
@@ -71,7 +74,8 @@ class Ranking:
         self._scores: LabelScores = as_label_scores(scores)
         if self._truth.shape != self._scores.shape:
             raise ValueError(
-                f"Y and scores must have one shape; got {self._truth.shape} and {self._scores.shape}"
+                "Y and scores must have one shape; "
+                f"got {self._truth.shape} and {self._scores.shape}"
             )
         self._sizes: Array = np.diff(self._truth.indptr)  # y
         self._q = int(self._truth.shape[1])
@@ -129,15 +133,17 @@ class Ranking:
         result = np.zeros(len(self._sizes), np.result_type(values, np.int64))
         filled = self._sizes > 0
         if filled.any():
-            result[filled] = reduce.reduceat(values, self._truth.indptr[:-1][filled], dtype=result.dtype)
+            result[filled] = reduce.reduceat(
+                values, self._truth.indptr[:-1][filled], dtype=result.dtype
+            )
         return result
 
     def _at_or_above(self, ranks: Array) -> Array:
         """G: for each true label how many true labels of its row have its rank or a better one."""
         keys = self._places.row * (self._q + 1) + ranks
-        order = np.sort(keys)
-        counts: Array = np.searchsorted(order, keys, side="right")
-        return counts - self._truth.indptr[self._places.row]
+        counts: Array = np.searchsorted(np.sort(keys), keys, side="right")
+        counts -= self._truth.indptr[self._places.row]
+        return counts
 
     def _mean(self, values: Array, rule: Rule) -> float:
         """Mean over the rows that count; nan if none does."""
@@ -149,4 +155,3 @@ class Ranking:
         else:
             contributions[empty] = rule.empty
         return float(contributions[kept].mean()) if kept.any() else float("nan")
-

@@ -31,7 +31,10 @@ class Index(Protocol):
     def graph(
         self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
-        """The k nearest base rows of each query; of each base row, itself left out, without queries."""
+        """Find the k nearest base rows of each query.
+
+        Without queries: of each base row, itself left out.
+        """
 
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of pairs of a query and a base row."""

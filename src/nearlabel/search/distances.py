@@ -1,29 +1,42 @@
 """One canonical distance a metric, and cheap bounds on it.
 
-The canonical distance of two rows is computed in float64, the terms of the features added one after
-the other in feature order, no two operations fused. It does not depend on block sizes, threads or the
-BLAS, and a CSR row gives what the dense row gives: a feature where both rows are zero adds exactly
-zero. It is too slow for all pairs, so a search asks `Space.bounds` first: lower and upper bounds from
-one matrix product, with the rounding errors of both computations inside. Only pairs that the bounds
-leave open are computed canonically.
+The canonical distance of two rows is computed in float64, the terms of the features added one
+after the other in feature order, no two operations fused. It does not depend on block sizes,
+threads or the BLAS, and a CSR row gives what the dense row gives: a feature where both rows are
+zero adds exactly zero. It is too slow for all pairs, so a search asks `Space.bounds` first: lower
+and upper bounds from one matrix product, with the rounding errors of both computations inside.
+Only pairs that the bounds leave open are computed canonically.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats, row_numbers, with_data
+from nearlabel.arrays import Array, Floats
+from nearlabel.search.rows import (
+    ELEMENTS_AT_ONCE,
+    as_float,
+    chunks,
+    dense_rows,
+    largest_entries,
+    most_terms,
+    squared,
+    squared_lengths,
+    sum_in_feature_order,
+    typical_length,
+    unit_rows,
+)
 from nearlabel.validation import check_choice
 
 UNIT = 2.0**-53  # unit roundoff of float64
 TINY = 2.0**-1022  # smallest normal float64: covers what underflow can take from one term
-ELEMENTS_AT_ONCE = 2**21  # of a temporary of rows x features: 16 MiB in float64
 
 Metric = str | Callable[[Array, Array], float]
 
@@ -63,7 +76,7 @@ class Space(ABC):
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
         result = np.empty(len(query_rows))
-        step = max(1, ELEMENTS_AT_ONCE // _row_size(self.vectors))
+        step = max(1, ELEMENTS_AT_ONCE // typical_length(self.vectors))
         for start in range(0, len(query_rows), step):
             pairs = slice(start, start + step)
             with np.errstate(over="ignore"):
@@ -93,7 +106,7 @@ class Euclidean(Space):
             self.center = np.mean(vectors, axis=0, dtype=np.float64)
         with np.errstate(over="ignore"):
             self.norms = np.concatenate(
-                [_squares(self._centered(rows)) for rows in row_chunks(vectors)]
+                [squared_lengths(self._centered(rows)) for _, rows in chunks(vectors)]
             )
 
     def _centered(self, rows: Any) -> Any:
@@ -106,35 +119,35 @@ class Euclidean(Space):
                 lower = (queries @ self.transposed).toarray()
             else:
                 lower = self._empty_bounds(queries)
-                for place, rows in placed_chunks(self.vectors):
+                for place, rows in chunks(self.vectors):
                     np.matmul(queries, self._centered(rows).T, out=lower[:, place])
             # Both norms, the product, the centering and the canonical sum each err by at most
             # about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors within
             # 2 units. That makes less than (4 d + 36) units of |x|² + |y|²: twice that is taken.
-            slack = 8 * (_terms(self.vectors, queries) + 8) * UNIT
+            slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
             tiny = (queries.shape[1] + 8) * TINY
-            norms = _squares(queries)
+            norms = squared_lengths(queries)
             lower *= -2
             lower += ((1 - slack) * norms - tiny)[:, None]
             lower += (1 - slack) * self.norms
             return Bounds(lower, 0.0, 2 * (slack * norms + tiny), 2 * slack * self.norms)
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        return np.sqrt(_sum_in_feature_order(_square(A - B)))
+        return np.sqrt(sum_in_feature_order(squared(A - B)))
 
 
 class SquaredEuclidean(Euclidean):
     """The sum of squared differences."""
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        return _sum_in_feature_order(_square(A - B))
+        return sum_in_feature_order(squared(A - B))
 
 
 class Cosine(Space):
     """1 - cosine, as half the squared difference of the unit rows.
 
-    So the distance of equal rows is exactly zero. A row of zeros is at distance 1 from every row, as
-    in scikit-learn.
+    So the distance of equal rows is exactly zero. A row of zeros is at distance 1 from every row,
+    as in scikit-learn.
     """
 
     def __init__(self, vectors: Any) -> None:
@@ -148,16 +161,16 @@ class Cosine(Space):
             lower = (units @ self.transposed).toarray()
         else:
             lower = self._empty_bounds(queries)
-            for place, rows in placed_chunks(self.vectors):
+            for place, rows in chunks(self.vectors):
                 np.matmul(units, unit_rows(rows).T, out=lower[:, place])
-        slack = 8 * (_terms(self.vectors, queries) + 8) * UNIT
+        slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
         np.subtract(1 - slack, lower, out=lower)
         n, n_base = lower.shape
         return Bounds(lower, 0.0, np.full(n, 2 * slack), np.zeros(n_base))
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        difference = _sum_in_feature_order(_square(unit_rows(A) - unit_rows(B)))
-        empty = (_row_maximum(A) == 0) | (_row_maximum(B) == 0)
+        difference = sum_in_feature_order(squared(unit_rows(A) - unit_rows(B)))
+        empty = (largest_entries(A) == 0) | (largest_entries(B) == 0)
         return np.where(empty, 1.0, difference / 2)
 
 
@@ -168,16 +181,16 @@ class Pairwise(Space):
 
     def bounds(self, queries: Any) -> Bounds:
         lower = self._empty_bounds(queries)
-        for place, rows in placed_chunks(self.vectors):
+        for place, rows in chunks(self.vectors):
             lower[:, place] = self._pairwise(queries, rows)
-        slack = 4 * (_terms(self.vectors, queries) + 8) * UNIT
+        slack = 4 * (most_terms(self.vectors, queries) + 8) * UNIT
         lower *= 1 - slack
         return Bounds(lower, 3 * slack, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
 
     def _pairwise(self, queries: Any, rows: Any) -> Floats:
         from scipy.spatial.distance import cdist
 
-        distances: Floats = cdist(_dense(queries), _dense(rows), self.name)
+        distances: Floats = cdist(dense_rows(queries), dense_rows(rows), self.name)
         return distances
 
 
@@ -197,7 +210,7 @@ class Manhattan(Pairwise):
         return distances
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        return _sum_in_feature_order(abs(A - B))
+        return sum_in_feature_order(abs(A - B))
 
 
 class Chebyshev(Pairwise):
@@ -206,7 +219,7 @@ class Chebyshev(Pairwise):
     name = "chebyshev"
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        largest: Floats = np.max(np.abs(_dense(A) - _dense(B)), axis=1)
+        largest: Floats = np.max(np.abs(dense_rows(A) - dense_rows(B)), axis=1)
         return largest
 
 
@@ -216,7 +229,7 @@ class Hamming(Pairwise):
     name = "hamming"
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        share: Floats = np.sum(_dense(A) != _dense(B), axis=1) / A.shape[1]
+        share: Floats = np.sum(dense_rows(A) != dense_rows(B), axis=1) / A.shape[1]
         return share
 
 
@@ -226,10 +239,10 @@ class Jaccard(Pairwise):
     name = "jaccard"
 
     def _pairwise(self, queries: Any, rows: Any) -> Floats:
-        return super()._pairwise(_dense(queries) != 0, _dense(rows) != 0)
+        return super()._pairwise(dense_rows(queries) != 0, dense_rows(rows) != 0)
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        a, b = _dense(A) != 0, _dense(B) != 0
+        a, b = dense_rows(A) != 0, dense_rows(B) != 0
         either = np.sum(a | b, axis=1)
         share: Floats = np.sum(a ^ b, axis=1) / np.maximum(either, 1)
         return share
@@ -244,14 +257,14 @@ class Function(Space):
 
     def bounds(self, queries: Any) -> Bounds:
         lower = self._empty_bounds(queries)
-        for place, rows in placed_chunks(self.vectors):
-            base = _dense(rows)
-            for i, query in enumerate(_dense(queries)):
+        for place, rows in chunks(self.vectors):
+            base = dense_rows(rows)
+            for i, query in enumerate(dense_rows(queries)):
                 lower[i, place] = [self.function(query, row) for row in base]
         return Bounds(lower, 0.0, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        values = [self.function(a, b) for a, b in zip(_dense(A), _dense(B), strict=True)]
+        values = [self.function(a, b) for a, b in zip(dense_rows(A), dense_rows(B), strict=True)]
         distances = np.asarray(values, dtype=np.float64)
         if np.any(distances < 0):
             raise ValueError(f"metric must not be negative; the function gave {distances.min()}")
@@ -272,18 +285,15 @@ SLOW = ("chebyshev", "hamming", "jaccard")
 
 def space(vectors: Any, metric: Metric) -> Space:
     """The base rows `vectors` under `metric`, a name or a function of two rows."""
-    if callable(metric):
-        return Function(vectors, metric)
-    return SPACES[check_metric(metric)](vectors)
+    _check_metric(metric)
+    return Function(vectors, metric) if callable(metric) else SPACES[metric](vectors)
 
 
-def check_metric(metric: Any) -> Any:
-    """`metric` if it is a known name or a function; one that is slow says so."""
+def _check_metric(metric: Any) -> None:
+    """Refuse an unknown metric; a slow one says so."""
     if not callable(metric):
         check_choice(metric, "metric (or a function of two rows)", SPACES)
     if callable(metric) or metric in SLOW:
-        import warnings
-
         from sklearn.exceptions import EfficiencyWarning
 
         named = f"metric={metric!r}" if isinstance(metric, str) else "a function as metric"
@@ -293,90 +303,3 @@ def check_metric(metric: Any) -> Any:
             EfficiencyWarning,
             stacklevel=2,
         )
-    return metric
-
-
-def row_chunks(vectors: Any) -> Iterator[Any]:
-    """Yield the rows of `vectors` in runs whose float64 copy is small."""
-    return (rows for _, rows in placed_chunks(vectors))
-
-
-def placed_chunks(vectors: Any) -> Iterator[tuple[slice, Any]]:
-    """Yield runs of rows with their places."""
-    step = max(1, ELEMENTS_AT_ONCE // vectors.shape[1])
-    for start in range(0, vectors.shape[0], step):
-        place = slice(start, min(start + step, vectors.shape[0]))
-        yield place, vectors[place]
-
-
-def unit_rows(vectors: Any) -> Any:
-    """Rows of Euclidean length one in float64; rows of zeros stay."""
-    vectors = as_float(vectors)
-    # A power of two brings the largest entry near 1 without rounding: no square overflows.
-    exponent = np.frexp(_row_maximum(vectors))[1]
-    vectors = _scale(vectors, -exponent, np.ldexp)
-    lengths = np.sqrt(_sum_in_feature_order(_square(vectors)))
-    return _scale(vectors, np.where(lengths > 0, lengths, 1.0), np.divide)
-
-
-def as_float(vectors: Any) -> Any:
-    """Rows as float64, dense or CSR, not copied where they are so already."""
-    return vectors.astype(np.float64, copy=False)
-
-
-def _scale(vectors: Any, factors: Array, operation: Any) -> Any:
-    """Apply `operation` to each entry and its row's factor."""
-    if not sparse.issparse(vectors):
-        return operation(vectors, factors[:, None])
-    return with_data(vectors, operation(vectors.data, factors[row_numbers(vectors)]))
-
-
-def _square(vectors: Any) -> Any:
-    if not sparse.issparse(vectors):
-        return vectors * vectors
-    return with_data(vectors, vectors.data * vectors.data)
-
-
-def _sum_in_feature_order(terms: Any) -> Floats:
-    """Row sums, one addition after the other, for dense and CSR rows alike."""
-    if sparse.issparse(terms):  # bincount adds its weights in the order in which they stand
-        terms.sort_indices()
-        return np.bincount(row_numbers(terms), weights=terms.data, minlength=terms.shape[0])
-    sums: Floats = np.add.accumulate(terms, axis=1)[:, -1]
-    return sums
-
-
-def _squares(vectors: Any) -> Floats:
-    """Squared lengths of rows, in any order of addition."""
-    if sparse.issparse(vectors):
-        return _sum_in_feature_order(_square(vectors))
-    squares: Floats = np.einsum("ij,ij->i", vectors, vectors)
-    return squares
-
-
-def _row_maximum(vectors: Any) -> Floats:
-    """Largest absolute entry of each row."""
-    if not sparse.issparse(vectors):
-        return np.abs(vectors).max(axis=1)
-    largest = np.zeros(vectors.shape[0])
-    np.maximum.at(largest, row_numbers(vectors), np.abs(vectors.data))
-    return largest
-
-
-def _dense(vectors: Any) -> Array:
-    dense: Array = vectors.toarray() if sparse.issparse(vectors) else vectors
-    return dense if dense.dtype == bool else as_float(dense)
-
-
-def _row_size(vectors: Any) -> int:
-    """Entries that a typical row holds."""
-    if sparse.issparse(vectors):
-        return 2 + 2 * int(vectors.nnz // vectors.shape[0])
-    return int(vectors.shape[1])
-
-
-def _terms(vectors: Any, queries: Any) -> int:
-    """Most terms that a sum over the features of two rows can have."""
-    if sparse.issparse(vectors):
-        return int(np.diff(vectors.indptr).max() + np.diff(queries.indptr).max())
-    return int(vectors.shape[1])

@@ -1,9 +1,9 @@
-"""Exact search: bounds on all distances in blocks, canonical distances where the bounds leave it open.
+"""Exact search: bounds on all distances in blocks, canonical distances where these leave it open.
 
-Let U be the largest upper bound of some k base rows. At least k rows are within U, so a row whose lower
-bound is above U is not among the k nearest. All other rows are candidates; their canonical distances
-decide, ties by row. Nothing has to be searched again, whatever the data: bounds that say little only
-make the list of candidates longer.
+Let U be the largest upper bound of some k base rows. At least k rows are within U, so a row whose
+lower bound is above U is not among the k nearest. All other rows are candidates; their canonical
+distances decide, ties by row. Nothing has to be searched again, whatever the data: bounds that say
+little only make the list of candidates longer.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.arrays import Array, Floats
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.distances import Bounds, Metric, Space, space
 from nearlabel.validation import check_integer
 
 Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
 
-_BYTES_A_PAIR = 26  # bounds 8, a sparse product or the order of a partition 12, masks and candidates
+_BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class ExactSearch:
 
     Parameters
     ----------
-    block_bytes : int, default=2**27
+    block_bytes : int, default=2**26
         About how much memory the temporary matrices of a search take, over all threads. It changes
         the time, never the result.
     """
 
-    block_bytes: int = 2**27
+    block_bytes: int = 2**26
 
     def index(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex:
         """Prepare base rows for searches."""
@@ -60,11 +60,14 @@ class ExactIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest base rows of each query; of each base row, itself left out, without queries."""
+        """Find the k nearest base rows of each query.
+
+        Without queries: of each base row, itself left out.
+        """
         base = self._space.vectors
         rows, alone = (base, True) if queries is None else (matching(queries, base), False)
         n = rows.shape[0]
-        indices = np.empty((n, k), np.int32 if base.shape[0] <= np.iinfo(np.int32).max else np.int64)
+        indices = np.empty((n, k), index_type(base.shape[0]))
         distances = np.empty((n, k))
 
         def search(block: slice) -> None:
@@ -134,8 +137,11 @@ def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
     # Written so that a bound that is not a number, after an overflow, keeps its candidate.
     row, column = np.divmod(np.flatnonzero(~(lower > within[:, None])), n_base)
     if stride > 1:  # the nearest k of those that passed give a tight bound
-        upper = bounds.upper(row, column)
-        within = upper[np.lexsort((upper, row))[_firsts(row, n) + k - 1]]
+        first = _firsts(row, n)
+        place = np.arange(len(row)) - first[row]
+        passed = np.full((n, int(place.max()) + 1), np.inf)
+        passed[row, place] = bounds.upper(row, column)
+        within = np.partition(passed, k - 1, axis=1)[:, k - 1]
         kept = ~(lower[row, column] > within[row])
         row, column = row[kept], column[kept]
     return row, column

@@ -22,8 +22,8 @@ class VectorStore:
     ----------
     vectors : ndarray or csr_array, shape (n, d)
     ids : array-like of shape (n,), optional
-        Unique names of the rows; by default 0, 1, 2 … in order of arrival. They never change and are
-        never given twice.
+        Unique names of the rows; by default 0, 1, 2 … in order of arrival. They never change and
+        are never given twice.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class VectorStore:
         return sparse.csr_array((data, indices, indptr), shape=(len(self), self._n_features))
 
     def append(self, vectors: Any, ids: Any = None) -> None:
-        """Add rows at the end, with the given or the next ids; adds all of them or, on error, none."""
+        """Add rows at the end, with the given or the next ids: all of them or, on error, none."""
         if vectors.shape[1] != self._n_features:
             raise ValueError(
                 f"vectors must have {self._n_features} features; got {vectors.shape[1]}"
@@ -74,11 +74,12 @@ class VectorStore:
         self.__dict__.pop("_row_of", None)
 
     def rows_of(self, ids: Any) -> Array:
-        """Rows that carry `ids`, shape as `ids`."""
+        """Rows that carry `ids`, in their order."""
         try:
-            return np.array([self._row_of[name] for name in np.asarray(ids).tolist()], dtype=np.intp)
+            rows = [self._row_of[name] for name in np.asarray(ids).tolist()]
         except KeyError as error:
             raise KeyError(f"no row has the id {error.args[0]!r}") from None
+        return np.array(rows, dtype=np.intp)
 
     @cached_property
     def _row_of(self) -> dict[Any, int]:
@@ -87,20 +88,19 @@ class VectorStore:
     def _new_ids(self, ids: Any, n: int, taken: dict[Any, int] | None) -> Array:
         if ids is None:
             if taken and self.ids.dtype.kind not in "iu":
-                raise ValueError("ids must be given: the rows stored before have names of their own")
+                raise ValueError("ids must be given: the rows stored before have names")
             new = np.arange(self._next_id, self._next_id + n)
         else:
             new = np.asarray(ids)
             check_same_length(ids=len(new), vectors=n)
             if new.dtype.kind not in "iuU":
                 raise TypeError(f"ids must be integers or strings; got {new.dtype}")
-            if taken and new.dtype.kind.replace("u", "i") != self.ids.dtype.kind.replace("u", "i"):
-                raise TypeError(f"ids must be of the kind {self.ids.dtype}, as before; got {new.dtype}")
+            if taken and (new.dtype.kind == "U") != (self.ids.dtype.kind == "U"):
+                raise TypeError(f"ids must be like those before, {self.ids.dtype}; got {new.dtype}")
             values, counts = np.unique(new, return_counts=True)
-            repeated = [*values[counts > 1].tolist()]
-            repeated += [name for name in values.tolist() if taken and name in taken]
-            if repeated:
-                raise ValueError(f"ids must be unique; {repeated[0]!r} is given twice")
+            again = counts > (np.array([name not in (taken or ()) for name in values.tolist()]))
+            if again.any():
+                raise ValueError(f"ids must be unique; {values[again][0].item()!r} is given twice")
         if n and new.dtype.kind in "iu":
             self._next_id = max(self._next_id, int(new.max()) + 1)
         return new

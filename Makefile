@@ -1,0 +1,64 @@
+# Every target makes the environment that it needs from nothing but Python 3.11 or newer.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+export PYTHONUTF8 = 1
+
+.PHONY: help demo test test-all test-oldest bench lint figures clean
+
+help:  ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.core  ## Fit, evaluate, rank and explain on generated data
+	@$(BIN)/python examples/demo.py
+
+test: lint  ## Linters, types, layers, then the tests
+	$(BIN)/pytest -n auto -m "not slow"
+
+test-all: lint  ## All tests, the slow ones too, hypothesis with new random examples
+	NEARLABEL_HYPOTHESIS=thorough $(BIN)/pytest -n auto
+
+test-oldest: $(VENV)-oldest/.ready  ## The tests with the oldest dependencies that are allowed
+	$(VENV)-oldest/bin/pytest -n auto -m "not slow"
+
+bench: $(VENV)/.dev $(VENV)-peers/.ready  ## Measure; writes benchmarks/results and docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py --peers $(abspath $(VENV)-peers/bin/python)
+
+lint: $(VENV)/.dev  ## ruff, mypy, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+figures: $(VENV)/.dev  ## Make the pictures of the documents again
+	$(BIN)/python examples/why_these_labels.py docs/images/why_these_labels.png
+
+clean:  ## Remove the environments and caches
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src -name '*.egg-info' -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "nearlabel needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=…"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)-oldest/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/constraints.txt
+	$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --editable '.[test]' \
+		--constraint $(VENV)-oldest/constraints.txt
+	@touch $@
+
+$(VENV)-peers/.ready: benchmarks/peers.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/pip install --quiet --disable-pip-version-check --editable . \
+		--requirement benchmarks/peers.txt
+	@touch $@

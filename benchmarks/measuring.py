@@ -1,0 +1,55 @@
+"""What every benchmark needs: core-seconds, peak memory, and one JSON line with the versions."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from nearlabel.versions import versions
+
+MIB = 2**20
+
+
+def core_seconds(work: Callable[[], Any], repeats: int = 3) -> float:
+    """Least processor time of the whole process for `work`, over some repeats.
+
+    Run with one BLAS thread (see run.py), so that waiting threads are not counted as work.
+    """
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def peak_mib(work: Callable[[], Any]) -> float:
+    """Most memory, in MiB, that the process held during `work` above what it held before. Linux."""
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak up to now
+    before = _status("VmRSS")
+    work()
+    return (_status("VmHWM") - before) / MIB
+
+
+def _status(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {field}")
+
+
+def report(question: str, rows: list[dict[str, Any]], peers: tuple[str, ...] = ()) -> None:
+    """Print the result: the question, one dict a measurement, and the versions."""
+    found = versions()
+    for peer in peers:
+        try:
+            found[peer] = version(peer)
+        except PackageNotFoundError:
+            found[peer] = "not installed"
+    json.dump({"question": question, "rows": rows, "versions": found}, sys.stdout)
+    sys.stdout.write("\n")

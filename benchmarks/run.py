@@ -1,0 +1,88 @@
+"""Run the benchmarks, keep their results as files, and write docs/benchmarks.md from these."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+WITH_PEERS = ("against_peers",)
+WITHOUT = ("many_labels",)
+
+
+def measure(name: str, python: str) -> None:
+    """Run one script, with one BLAS thread, and keep what it prints."""
+    print(f"{name} …", flush=True)
+    single = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+    done = subprocess.run(
+        [python, f"{name}.py"],
+        cwd=HERE,
+        env={**os.environ, **single},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    result = json.loads(done.stdout)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+def page() -> str:
+    """All results as Markdown."""
+    parts = [
+        "# Measurements\n",
+        "Made by `make bench` from the files in `benchmarks/results`. Times are core-seconds of one "
+        "process with one BLAS thread, so that they can be compared on a shared machine; compare "
+        "within a table, not across machines. Memory is the peak above the inputs.\n",
+    ]
+    for path in sorted(RESULTS.glob("*.json")):
+        result = json.loads(path.read_text())
+        parts.append(f"## {result['question']}\n")
+        parts.extend(f"{table}\n" for table in tables(result["rows"]))
+        versions = ", ".join(f"{name} {value}" for name, value in result["versions"].items())
+        parts.append(f"`benchmarks/{path.stem}.py` on {versions}.\n")
+    return "\n".join(parts)
+
+
+def tables(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows with the same columns, as Markdown tables."""
+    kinds: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault(tuple(row), []).append(row)
+    found = []
+    for columns, members in kinds.items():
+        lines = ["| " + " | ".join(column.replace("_", " ") for column in columns) + " |"]
+        lines.append("|" + " --- |" * len(columns))
+        lines += ["| " + " | ".join(shown(row[c]) for c in columns) + " |" for row in members]
+        found.append("\n".join(lines))
+    return found
+
+
+def shown(value: Any) -> str:
+    """A value as a reader wants it."""
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", help="the Python of the environment with the peers")
+    arguments = parser.parse_args()
+    for name in WITHOUT:
+        measure(name, sys.executable)
+    for name in WITH_PEERS if arguments.peers else ():
+        measure(name, arguments.peers)
+    PAGE.write_text(page())
+    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel.validation import label_matrix
+
+
+class TestWorkedExample:
+    """The six rows of the notes, every intermediate number."""
+
+    def test_neighbors_and_counts(self, f6):
+        X, Y, t = f6
+        model = nl.MLkNN(n_neighbors=3).fit(X, Y)
+        distances, indices = model.kneighbors(t, n_neighbors=6)
+        np.testing.assert_allclose(
+            distances[0][np.argsort(indices[0])],
+            [2.236068, 1.264911, 2.720294, 1.969772, 2.863564, 2.765863],
+            atol=5e-7,
+        )
+        assert indices[0, :3].tolist() == [1, 3, 0]
+        training = model.kneighbors(return_distance=False)
+        assert [sorted(row) for row in training.tolist()] == [
+            [1, 2, 3],
+            [0, 2, 3],
+            [0, 1, 5],
+            [1, 4, 5],
+            [1, 3, 5],
+            [1, 3, 4],
+        ]
+        C = Y[training].sum(axis=1)
+        assert C.tolist() == [
+            [2, 2, 0, 3],
+            [2, 1, 0, 3],
+            [2, 2, 0, 3],
+            [1, 3, 0, 3],
+            [1, 3, 0, 3],
+            [1, 3, 0, 3],
+        ]
+
+    def test_tables(self, f6):
+        from nearlabel.statistics import label_histograms
+
+        X, Y, _ = f6
+        seen = label_histograms(nl.neighbor_graph(X, 3), label_matrix(Y, "Y"))
+        assert seen.totals.tolist() == [3, 4, 0, 6]
+        h1, h0 = (
+            [[int(seen.at(np.array([m]), np.array([j]))[i][0]) for j in range(4)] for m in range(4)]
+            for i in (0, 1)
+        )
+        assert h1 == [[0, 0, 3, 0], [0, 1, 0, 3], [0, 0, 0, 0], [0, 0, 0, 6]]
+        assert h0 == [[0, 3, 0, 0], [0, 0, 2, 0], [6, 0, 0, 0], [0, 0, 0, 0]]
+
+    def test_prior_likelihoods_posterior_and_order(self, f6):
+        X, Y, t = f6
+        model = nl.MLkNN(n_neighbors=3).fit(X, Y)
+        labels = sorted(model.explain(t[0], top=4), key=lambda label: label.label)
+        terms = {term: [label.terms[term] for label in labels] for term in labels[0].terms}
+        near = {"atol": 5e-7}
+        assert terms["count"] == [2, 2, 0, 3]
+        np.testing.assert_allclose(terms["prior"], [0.5, 0.625, 0.125, 0.875], **near)
+        p1, p0 = terms["likelihood_with"], terms["likelihood_without"]
+        np.testing.assert_allclose(p1, [0.571429, 0.125, 0.25, 0.7], **near)
+        np.testing.assert_allclose(p0, [0.142857, 0.5, 0.7, 0.25], **near)
+        a = np.array(terms["prior"])
+        np.testing.assert_allclose(a * p1, [0.285714, 0.078125, 0.03125, 0.6125], **near)
+        np.testing.assert_allclose((1 - a) * p0, [0.071429, 0.1875, 0.6125, 0.03125], **near)
+        expected = [0.8, 0.294118, 0.048544, 0.951456]
+        np.testing.assert_allclose(model.predict_proba(t)[0], expected, **near)
+        np.testing.assert_allclose([label.score for label in labels], expected, **near)
+        assert model.predict(t).tolist() == [[1, 0, 0, 1]]
+        assert [label.predicted for label in labels] == [True, False, False, True]
+        assert model.rank(t).labels.tolist() == [[3, 0, 1, 2]]
+
+
+@settings(max_examples=400)
+@given(
+    problem=problems(),
+    s=st.sampled_from([Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 10), Fraction(0)]),
+    is_sparse=st.booleans(),
+)
+def test_equals_the_literal_method(problem, s, is_sparse):
+    X, Y, queries, k = problem
+    training, _ = oracles.neighbors(X, k)
+    found, _ = oracles.neighbors(X, k, queries)
+    posterior, decided, _, _ = oracles.mlknn(Y, training, found, s)
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.MLkNN(n_neighbors=k, smoothing=float(s)).fit(form(X), form(Y))
+    scores = model.label_scores(form(queries)).toarray()
+    np.testing.assert_allclose(scores, np.array(posterior, float), rtol=1e-12, atol=1e-12)
+    if s == Fraction(1, 10):  # not a binary fraction: exact ties are out of reach
+        return
+    predicted = model.predict(form(queries))
+    np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, decided)
+    best = [sorted(range(len(row)), key=lambda a: (-row[a], a)) for row in posterior]
+    np.testing.assert_array_equal(model.rank(form(queries), top=99).labels, best)
+    probabilities = model.predict_proba(form(queries))
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+
+
+@given(problem=problems(), s=st.sampled_from([Fraction(1), Fraction(0)]))
+def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, s):
+    X, Y, queries, k = problem
+    training, _ = oracles.neighbors(X, k)
+    further, distances = oracles.neighbors(X, k + 1, queries)
+    _, decided, prior, likelihoods = oracles.mlknn(Y, training, further[:, :k], s)
+    model = nl.MLkNN(n_neighbors=k, smoothing=float(s)).fit(X, Y)
+    for query in range(len(queries)):
+        explained = model.explain(queries[query], top=99)
+        assert [a.label for a in explained] == model.rank(queries[[query]], 99).labels[0].tolist()
+        for label in explained:
+            column = label.label
+            voters = [place for place in range(k) if Y[further[query, place], column]]
+            assert [v.id for v in label.neighbors] == [further[query, place] for place in voters]
+            assert label.predicted == decided[query, column]
+            both = likelihoods[query][column]
+            assert label.terms == pytest.approx(
+                {
+                    "count": len(voters),
+                    "prior": float(prior[column]),
+                    "likelihood_with": float(both[0]),
+                    "likelihood_without": float(both[1]),
+                },
+                abs=1e-12,
+            )
+            for voter, place in zip(label.neighbors, voters, strict=True):
+                others = [np.delete(further[query], place)]
+                expected = oracles.mlknn(Y, training, others, s)[0][0][column]
+                assert voter.distance == distances[query, place]
+                assert voter.score_without == pytest.approx(float(expected), abs=1e-12)
+                assert voter.part == label.score - voter.score_without
+
+
+def test_never_and_always_seen_labels_have_the_closed_form():
+    n, k, s = 30, 4, 1.0
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    Y = np.column_stack([np.zeros(n, int), np.ones(n, int)])
+    got = nl.MLkNN(n_neighbors=k, smoothing=s).fit(X, Y).predict_proba(X[:1])[0]
+    never = (s / (k + 1)) / (s / (k + 1) + (s + n) * (s + n) / (s * (k + 1) + n))
+    np.testing.assert_allclose(got, [never, 1 - never], rtol=1e-13)
+
+
+def test_without_smoothing_unseen_evidence_leaves_the_prior():
+    # Three rows carry the label; near them every training row has 2 of 2 neighbors with it. The
+    # query between the groups has one of two, a count that no training row has.
+    X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [5.3]])
+    y = np.array([[1], [1], [1], [0], [0], [0], [0]])
+    model = nl.MLkNN(n_neighbors=2, smoothing=0).fit(X, y)
+    assert model.label_scores([[2.6]]).toarray().tolist() == [[3 / 7]]
+    assert model.predict([[2.6], [0.0], [5.0]]).tolist() == [[0], [1], [0]]
+    assert model.label_scores([[0.0], [5.0]]).toarray().tolist() == [[1.0], [0.0]]
+    inside = model.predict_proba([[0.0], [5.0]]).ravel()
+    assert 0 < inside[1] < 1e-300
+    assert 1 - 1e-15 < inside[0] < 1
+
+
+@pytest.mark.parametrize("s", [1e-300, 1e-100, 1e-9])
+def test_a_tiny_smoothing_tends_to_none(s):
+    data = nl.datasets.make_local_labels(200, 4, 8)
+    none = nl.MLkNN(n_neighbors=4, smoothing=0).fit(data.X, data.Y)
+    tiny = nl.MLkNN(n_neighbors=4, smoothing=s).fit(data.X, data.Y)
+    seen = none.label_scores(data.X).toarray()
+    got = tiny.label_scores(data.X).toarray()
+    assert np.isfinite(got).all()
+    np.testing.assert_allclose(got, seen, atol=1e-6)
+
+
+def test_equal_hypotheses_tie_exactly_and_the_label_is_predicted():
+    # Four pairs of rows. Half of the rows carry the label; of those, two have a neighbor with it,
+    # and so have two of the others.
+    X = np.array([[0.0], [0.1], [10.0], [10.1], [20.0], [20.1], [30.0], [30.1]])
+    y = np.array([[1], [1], [0], [0], [1], [0], [1], [0]])
+    model = nl.MLkNN(n_neighbors=1).fit(X, y)
+    assert model.label_scores([[0.0]]).toarray().tolist() == [[0.5]]
+    assert model.predict([[0.0]]).tolist() == [[1]]
+    assert model.predict_proba([[0.0]]) > 0.5
+    one_column = nl.MLkNN(n_neighbors=1).fit(X, y.ravel())
+    assert one_column.predict([[0.0]]).tolist() == [1]
+    assert one_column.predict_proba([[0.0]]).argmax() == 1
+
+
+@pytest.mark.parametrize("smoothing", [-1, np.nan, np.inf])
+def test_smoothing_out_of_range(f6, smoothing):
+    X, Y, _ = f6
+    with pytest.raises(ValueError, match="smoothing must be a finite number from 0 up; got"):
+        nl.MLkNN(smoothing=smoothing).fit(X, Y)
+
+
+def test_many_labels_do_not_cost_many_cells():
+    n, q = 2000, 1_000_000
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    row = np.repeat(np.arange(n), 3)
+    Y = sparse.csr_array(
+        (np.ones(3 * n, np.int8), (row, rng.integers(q, size=3 * n))), shape=(n, q)
+    )
+    Y.data[:] = 1
+    model = nl.MLkNN(n_neighbors=10).fit(X, Y)
+    assert len(model._seen.with_label) <= q + Y.nnz
+    ranked = model.rank(X[:50], top=10)
+    assert ranked.labels.shape == (50, 10)
+    assert model.predict(X[:50]).shape == (50, q)
+    with pytest.raises(MemoryError, match="predict_proba.* GiB.*use label_scores or rank"):
+        model.predict_proba(np.broadcast_to(X[:1], (1_000_000, 3)))
+    dense = nl.MLkNN(n_neighbors=10).fit(X, Y[:, :20_000].toarray())
+    with pytest.raises(MemoryError, match="predict.* GiB.*use .*sparse y, or rank"):
+        dense.predict(np.broadcast_to(X[:1], (1_000_000, 3)))

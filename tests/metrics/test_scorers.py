@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+import nearlabel as nl
+from nearlabel.metrics import METRICS
+
+
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(300, 5, 6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_is_a_scorer_and_losses_are_negated(data, metric):
+    Y = data.Y.toarray()
+    model = nl.MLkNN().fit(data.X, Y)
+    value = nl.metrics.evaluate(Y, model.label_scores(data.X), model.predict(data.X))[metric]
+    sign = -1 if metric in ("hamming_loss", "one_error", "coverage", "ranking_loss") else 1
+    scorer = nl.metrics.scorer(metric)
+    assert scorer(model, data.X, Y) == sign * value
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+
+
+def test_grid_search_with_several_metrics_and_sparse_labels(data):
+    scoring = {name: nl.metrics.scorer(name) for name in ("ranking_loss", "macro_f1")}
+    grid = {"n_neighbors": [2, 5, 30], "smoothing": [0.1, 1]}
+    search = GridSearchCV(nl.MLkNN(), grid, scoring=scoring, refit="ranking_loss", cv=3)
+    search.fit(data.X, data.Y)
+    assert search.best_params_["n_neighbors"] in grid["n_neighbors"]
+    assert (search.cv_results_["mean_test_ranking_loss"] < 0).all()
+
+
+def test_scorers_see_through_a_pipeline_and_take_other_classifiers(data):
+    Y = data.Y.toarray()
+    pipe = make_pipeline(MinMaxScaler(), nl.MLkNN(n_neighbors=5)).fit(data.X, Y)
+    scorer = nl.metrics.scorer("average_precision", convention="mulan")
+    scaled = MinMaxScaler().fit_transform(data.X)
+    direct = nl.MLkNN(n_neighbors=5).fit(scaled, Y)
+    assert scorer(pipe, data.X, Y) == scorer(direct, scaled, Y)
+    assert scorer(make_pipeline(direct), scaled, Y) == scorer(direct, scaled, Y)
+    theirs = KNeighborsClassifier().fit(data.X, Y)
+    probabilities = np.column_stack([p[:, 1] for p in theirs.predict_proba(data.X)])
+    assert scorer(theirs, data.X, Y) == nl.metrics.average_precision(
+        Y, probabilities, convention="mulan"
+    )
+
+
+def test_scorers_take_a_target_of_one_column(data):
+    y = np.where(data.Y.toarray()[:, 0] == 1, "yes", "no")
+    scoring = {
+        "hamming": nl.metrics.scorer("hamming_loss"),
+        "precision": nl.metrics.scorer("precision_at", at=1),
+    }
+    for model in (nl.MLkNN(), KNeighborsClassifier()):
+        result = cross_validate(model, data.X, y, cv=3, scoring=scoring)
+        accuracy = cross_validate(model, data.X, y, cv=3)["test_score"]
+        np.testing.assert_allclose(-result["test_hamming"], 1 - accuracy)

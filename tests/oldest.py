@@ -1,0 +1,10 @@
+"""Print the oldest dependencies that pyproject.toml allows, as constraints for pip."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+for requirement in project["dependencies"]:
+    print(requirement.replace(">=", "=="))  # noqa: T201

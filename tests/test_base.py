@@ -1,0 +1,191 @@
+"""What every method has from its base: the interface beside scikit-learn's checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nearlabel as nl
+
+
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(200, 5, 7)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+
+
+def test_too_many_neighbors_are_lowered_with_a_warning(f6):
+    X, Y, t = f6
+    with pytest.warns(UserWarning, match="n_neighbors=10 is more than the 5 other training rows"):
+        model = nl.MLkNN().fit(X, Y)
+    assert model.n_neighbors_ == 5
+    exact = nl.MLkNN(n_neighbors=5).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(t), exact.predict_proba(t))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([[1, 2], [0, 1], [0, 0]]), "got 2 at row 0, column 1"),
+        (np.array([[1, 0], [0, -1], [0, 0]]), "got -1 at row 1, column 1"),
+        (np.array([[0.5, 0], [0, 1], [0, 0]]), "got 0.5 at row 0, column 0"),
+        (sparse.csr_array([[1, 0], [0, 3], [0, 0]]), "got 3 at row 1, column 1"),
+        (sparse.csr_array(([1, 1], ([0, 0], [1, 1])), shape=(3, 2)), "got 2 at row 0, column 1"),
+        (np.array([[1, np.nan], [0, 1], [0, 0]]), "Input y contains NaN"),
+        (np.array([["a", "b"], ["c", "d"], ["e", "f"]]), "y must hold 0 and 1 only; got values of"),
+        ([[1, 0], [0, 1]], "X has 3, y has 2"),
+        ([["sea"], ["sea", "hill"], []], "MultiLabelBinarizer"),
+        ([0, 1, 2], "Only binary classification is supported"),
+        ([1, 1, 1], "must hold two classes; got one class"),
+        (None, "requires y to be passed"),
+        (np.empty((3, 0)), r"0 feature\(s\)"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        nl.MLkNN(n_neighbors=1).fit([[0.0], [1.0], [2.0]], y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer from 1 up; got 0"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer from 1 up; got 2.5"),
+        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 up; got '1'"),
+        ({"metric": "l3"}, ValueError, "metric .* must be one of .* got 'l3'"),
+        ({"search": "quick"}, ValueError, "search must be .* got 'quick'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+    ],
+)
+def test_parameters_out_of_range(f6, parameters, error, message):
+    X, Y, _ = f6
+    with pytest.raises(error, match=message):
+        nl.MLkNN(**{"n_neighbors": 2, **parameters}).fit(X, Y)
+
+
+def test_classes(f6):
+    X, Y, t = f6
+    assert [c.tolist() for c in nl.MLkNN(3).fit(X, Y).classes_] == [[0, 1]] * 4
+    model = nl.MLkNN(3).fit(X, np.where(Y[:, 0], "warm", "cold"))
+    assert model.classes_.tolist() == ["cold", "warm"]
+    assert model.predict(t).tolist() == ["warm"]
+    np.testing.assert_allclose(model.predict_proba(t), [[0.2, 0.8]])
+    assert model.rank(t).names.tolist() == [["warm"]]
+
+
+def test_leave_one_out_neighbors_of_the_training_rows(data, model):
+    distances, indices = model.kneighbors()
+    graph = nl.neighbor_graph(data.X, 6)
+    np.testing.assert_array_equal(indices, graph.indices)
+    np.testing.assert_array_equal(distances, graph.distances)
+    assert model.kneighbors(data.X[:3], 200, return_distance=False).shape == (3, 200)
+    for X, wrong in ((None, 200), (data.X, 201)):
+        with pytest.raises(ValueError, match=f"n_neighbors must be an integer .* got {wrong}"):
+            model.kneighbors(X, wrong)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_retrieve_gives_the_nearest_items_that_carry_each_label(data, is_sparse):
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.MLkNN(n_neighbors=6).fit(form(data.X), data.Y)
+    queries = data.X[:10] + np.float32(0.1)
+    result = model.retrieve(form(queries), top=4, per_label=9)
+    distances, order = nl.MLkNN().fit(data.X, data.Y).kneighbors(queries, 200)
+    ranked = model.rank(form(queries), top=4)
+    dense = data.Y.toarray()
+    assert len(result) == 10
+    for row, groups in enumerate(result):
+        assert [group.label for group in groups] == ranked.labels[row].tolist()
+        assert [group.score for group in groups] == ranked.scores[row].tolist()
+        for group in groups:
+            carriers = np.flatnonzero(dense[order[row], group.label])[:9]
+            np.testing.assert_array_equal(group.ids, order[row, carriers])
+            np.testing.assert_array_equal(group.distances, distances[row, carriers])
+
+
+def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
+    x = data.X[3] + np.float32(0.1)
+    forms = [x, x[None, :], x.tolist(), sparse.csr_array(x[None, :])]
+    texts = {str(model.explain(form)) for form in forms}
+    assert len(texts) == 1
+    text = texts.pop()
+    assert text.startswith("+ ")
+    assert "of 6 neighbors carry it" in text
+    assert "without it" in text
+    assert len(model.explain(x, top=2)) == 2
+    assert [a.label for a in model.explain(x, labels=[5, 0])] == [5, 0]
+    with pytest.raises(ValueError, match="explain takes one item; x has 2 rows"):
+        model.explain(data.X[:2])
+    with pytest.raises(ValueError, match="labels must be an integer from 0 to 6; got 7"):
+        model.explain(x, labels=[7])
+
+
+def test_a_model_of_a_graph_without_vectors_answers_by_graphs(data):
+    graph = nl.neighbor_graph(data.X, 8)
+    model = nl.MLkNN(n_neighbors=6).fit_graph(graph, data.Y)
+    asked = nl.neighbor_graph(data.X, 8, data.X[:5])
+    assert model.scores_from_graph(asked).shape == (5, 7)
+    for search in (model.predict, model.rank, model.retrieve, model.kneighbors):
+        with pytest.raises(ValueError, match="fitted from a graph without X and cannot search"):
+            search(data.X)
+
+
+@pytest.mark.parametrize(
+    ("k", "rows", "error", "message"),
+    [
+        (5, None, ValueError, "graph holds 5 neighbors a row; n_neighbors=6 are needed"),
+        (8, 150, ValueError, "graph must be square"),
+    ],
+)
+def test_graphs_that_do_not_fit(data, k, rows, error, message):
+    graph = nl.neighbor_graph(data.X, k)
+    graph = graph if rows is None else graph.rows(0, rows)
+    with pytest.raises(error, match=message):
+        nl.MLkNN(n_neighbors=6).fit_graph(graph, data.Y)
+
+
+def test_other_things_that_are_no_graph(data, model):
+    with pytest.raises(TypeError, match="graph must be a NeighborGraph or a sparse matrix"):
+        nl.MLkNN().fit_graph(data.X, data.Y)
+    with_self = nl.neighbor_graph(data.X, 8, data.X)
+    with pytest.raises(ValueError, match="holds a row as its own neighbor"):
+        nl.MLkNN(n_neighbors=6).fit_graph(with_self, data.Y)
+    with pytest.raises(ValueError, match="graph has 200, y has 10"):
+        nl.MLkNN(n_neighbors=6).fit_graph(nl.neighbor_graph(data.X, 8), data.Y[:10])
+    with pytest.raises(ValueError, match="X has 10, y has 200"):
+        nl.MLkNN(n_neighbors=6).fit_graph(nl.neighbor_graph(data.X, 8), data.Y, data.X[:10])
+    with pytest.raises(ValueError, match="graph is over 100 rows; the model was fitted on 200"):
+        model.scores_from_graph(nl.neighbor_graph(data.X[:100], 8))
+
+
+def test_a_search_object_is_asked(data):
+    class Spy:
+        asked = 0
+
+        def index(self, vectors, metric="euclidean"):
+            Spy.asked += 1
+            return nl.ExactSearch(block_bytes=1000).index(vectors, metric)
+
+    plain = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    model = nl.MLkNN(n_neighbors=6, search=Spy(), n_jobs=2).fit(data.X, data.Y)
+    assert Spy.asked == 1
+    np.testing.assert_array_equal(model.predict_proba(data.X), plain.predict_proba(data.X))
+    assert Spy.asked == 1
+
+
+def test_answers_do_not_depend_on_the_blocks(data, model, monkeypatch):
+    from nearlabel import statistics
+
+    expected = model.predict_proba(data.X), model.predict(data.X).toarray(), model.rank(data.X)
+    retrieved = model.retrieve(data.X[:9], top=2)
+    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 100)
+    np.testing.assert_array_equal(model.predict_proba(data.X), expected[0])
+    np.testing.assert_array_equal(model.predict(data.X).toarray(), expected[1])
+    np.testing.assert_array_equal(model.rank(data.X).labels, expected[2].labels)
+    for old, new in zip(retrieved, model.retrieve(data.X[:9], top=2), strict=True):
+        assert [g.ids.tolist() for g in old] == [g.ids.tolist() for g in new]

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import sparse
+from strategies import vectors
+
+import nearlabel as nl
+
+
+def graph_of(indices, distances, n_base=4):
+    return nl.NeighborGraph(indices, distances, n_base)
+
+
+@given(X=vectors())
+def test_csr_round_trip_and_heads(X):
+    graph = nl.neighbor_graph(X, len(X) - 1)
+    back = nl.NeighborGraph.from_csr(graph.to_csr())
+    np.testing.assert_array_equal(back.indices, graph.indices)
+    np.testing.assert_array_equal(back.distances, graph.distances)
+    for k in range(1, graph.k + 1):
+        np.testing.assert_array_equal(graph.head(k).indices, nl.neighbor_graph(X, k).indices)
+
+
+def test_to_csr_is_what_scikit_learn_reads():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    queries = X[:20] + 0.01
+    graph = nl.neighbor_graph(X, 5, queries)
+    distances = np.sqrt(((X[:, None] - X) ** 2).sum(-1))
+    theirs = KNeighborsClassifier(metric="precomputed").fit(distances, y)
+    np.testing.assert_array_equal(
+        theirs.predict(sparse.csr_matrix(graph.to_csr())),
+        KNeighborsClassifier().fit(X, y).predict(queries),
+    )
+
+
+def test_from_csr_drops_the_diagonal_of_square_graphs_and_keeps_zeros():
+    matrix = sparse.csr_array(
+        ([0.0, 0.0, 1.0, 2.0, 0.0, 1.0, 0.0], [0, 1, 2, 0, 1, 2, 2], [0, 3, 6, 7]), shape=(3, 3)
+    )
+    with pytest.raises(ValueError, match="row 2 of the graph holds 0 neighbors beside itself"):
+        nl.NeighborGraph.from_csr(matrix)
+    graph = nl.NeighborGraph.from_csr(matrix[:2])
+    assert graph.indices.tolist() == [[0, 1, 2], [1, 2, 0]]
+    graph = nl.NeighborGraph.from_csr(matrix[:2], k=1, drop_diagonal=True)
+    assert (graph.indices.tolist(), graph.distances.tolist()) == ([[1], [2]], [[0.0], [1.0]])
+    with pytest.raises(ValueError, match="row 0 of the graph holds 2 .* at least 3 are needed"):
+        nl.NeighborGraph.from_csr(matrix[:2], k=3, drop_diagonal=True)
+    with pytest.raises(TypeError, match="matrix must be a sparse matrix; got list"):
+        nl.NeighborGraph.from_csr([[1.0]])
+
+
+def test_ties_of_a_given_graph_are_put_in_the_order_of_rows():
+    graph = nl.NeighborGraph.from_csr(
+        sparse.csr_array(([1.0, 1.0, 0.5], [3, 1, 2], [0, 3]), shape=(1, 4))
+    )
+    assert graph.indices.tolist() == [[2, 1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("indices", "distances", "message"),
+    [
+        ([[0, 4]], [[1.0, 2.0]], "row 0 of the graph holds an index outside 0 to 3"),
+        ([[0, -1]], [[1.0, 2.0]], "an index outside 0 to 3"),
+        (
+            [[0, 1], [2, 1]],
+            [[1, 2], [3, 2]],
+            "row 1 of the graph holds neighbors that are not sort",
+        ),
+        ([[2, 1]], [[1.0, 1.0]], "not sorted by"),
+        ([[1, 1]], [[1.0, 2.0]], "one neighbor twice"),
+        ([[1, 2]], [[-1.0, 2.0]], "a distance that is negative or not finite"),
+        ([[1, 2]], [[1.0, np.nan]], "a distance that is negative or not finite"),
+        ([[1, 2]], [[1.0, np.inf]], "a distance that is negative or not finite"),
+        ([[1, 2]], [[1.0]], "of one shape"),
+        ([1, 2], [1.0, 2.0], "must be 2-d"),
+        (np.empty((2, 0), int), np.empty((2, 0)), "not empty"),
+    ],
+)
+def test_arrays_that_break_the_contract_are_refused(indices, distances, message):
+    with pytest.raises(ValueError, match=message):
+        graph_of(indices, distances)
+
+
+def test_types():
+    graph = graph_of(np.array([[0, 1]], np.int64), np.array([[0, 1]]))
+    assert graph.indices.dtype == np.int32
+    assert graph.distances.dtype == np.float64
+    assert graph_of([[0]], np.zeros((1, 1), np.float32)).distances.dtype == np.float32
+    with pytest.raises(TypeError, match="indices must be integers; got float64"):
+        graph_of([[0.0]], [[1.0]])
+    with pytest.raises(ValueError, match="k must be an integer from 1 to 2; got 3"):
+        graph.head(3)
+    assert repr(graph) == "NeighborGraph(n=1, k=2, n_base=4)"

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel import statistics
+from nearlabel.validation import label_matrix
+
+
+@given(problems())
+def test_counts_and_histograms_equal_loops(problem):
+    X, dense, _, k = problem
+    Y = label_matrix(dense, "Y")
+    graph = nl.neighbor_graph(X, k)
+    C = dense[graph.indices].sum(axis=1)
+    np.testing.assert_array_equal(statistics.neighbor_counts(graph, Y).toarray(), C)
+    seen = statistics.label_histograms(graph, Y)
+    for label in range(dense.shape[1]):
+        for count in range(k + 1):
+            here = C[:, label] == count
+            found = seen.at(np.array([label]), np.array([count]))
+            assert found[0][0] == np.sum(here & (dense[:, label] == 1))
+            assert found[1][0] == np.sum(here & (dense[:, label] == 0))
+
+
+def test_histograms_do_not_depend_on_the_blocks(monkeypatch):
+    data = nl.datasets.make_local_labels(200, 4, 9)
+    graph = nl.neighbor_graph(data.X, 7)
+    whole = statistics.label_histograms(graph, data.Y)
+    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 1)
+    by_rows = statistics.label_histograms(graph, data.Y)
+    np.testing.assert_array_equal(whole.with_label, by_rows.with_label)
+    np.testing.assert_array_equal(whole.without_label, by_rows.without_label)
+
+
+def test_tables_follow_the_labels_present():
+    n, q, k = 50, 100_000, 20
+    Y = label_matrix(np.eye(n, dtype=np.int8), "Y")
+    Y.resize((n, q))
+    seen = statistics.label_histograms(nl.neighbor_graph(np.arange(n)[:, None], k), Y)
+    assert len(seen.with_label) == q + n  # one cell for count 0, one more where one row carries it
