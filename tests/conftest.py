@@ -1,14 +1,14 @@
-"""The data folder, the hypothesis profiles, and one place where BLAS threads are set."""
+"""The hypothesis profiles, the data folder and the worked example."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from scipy import sparse
+
+import nearlabel as nl
 
 settings.register_profile(
     "repeatable",
@@ -20,31 +20,15 @@ settings.register_profile("thorough", parent=settings.get_profile("repeatable"),
 settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "repeatable"))
 
 
-def _find(name: str) -> Path | None:
-    for folder in filter(None, os.environ.get("NEARLABEL_DATA", "").split(os.pathsep)):
-        path = Path(folder) / f"{name}.npz"
-        if path.exists():
-            return path
-    return None
-
-
 @pytest.fixture(scope="session")
 def load():
-    """Read a data set of the data folder: X, Y, train mask. Skips the test where it is absent."""
+    """Read a data set of the data folder; skips the test where it is absent."""
 
     def read(name: str):
-        path = _find(name)
-        if path is None:
-            pytest.skip(f"{name}.npz is not in the data folder (NEARLABEL_DATA)")
-        with np.load(path, allow_pickle=False) as z:
-            if "X" in z.files:
-                X = z["X"]
-            else:
-                parts = (z["X_data"], z["X_indices"], z["X_indptr"])
-                X = sparse.csr_array(parts, shape=tuple(z["X_shape"]))
-            ones = np.ones(len(z["Y_indices"]), np.int8)
-            Y = sparse.csr_array((ones, z["Y_indices"], z["Y_indptr"]), shape=tuple(z["Y_shape"]))
-            return X, Y, z["train"]
+        try:
+            return nl.datasets.load(name)
+        except FileNotFoundError as error:
+            pytest.skip(f"{error} (set NEARLABEL_DATA)")
 
     return read
 

@@ -78,6 +78,22 @@ def test_classes(f6):
     assert model.rank(t).names.tolist() == [["warm"]]
 
 
+def test_names_of_labels(data):
+    names = [f"tag {column}" for column in range(7)]
+    graph = nl.neighbor_graph(data.X, 10)
+    for model in (
+        nl.MLkNN().fit(data.X, data.Y, label_names=names),
+        nl.MLkNN().fit_graph(graph, data.Y, data.X, label_names=names),
+    ):
+        ranked = model.rank(data.X[:4], top=3)
+        np.testing.assert_array_equal(ranked.names, np.array(names)[ranked.labels])
+        assert model.explain(data.X[0])[0].name == ranked.names[0, 0]
+        assert model.retrieve(data.X[:1])[0][0].name == ranked.names[0, 0]
+        assert model.label_scores(data.X[:4]).rank(3).names.tolist() == ranked.names.tolist()
+    with pytest.raises(ValueError, match="a name for each of 7 labels; got 2"):
+        nl.MLkNN().fit(data.X, data.Y, label_names=names[:2])
+
+
 def test_leave_one_out_neighbors_of_the_training_rows(data, model):
     distances, indices = model.kneighbors()
     graph = nl.neighbor_graph(data.X, 6)

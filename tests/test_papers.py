@@ -33,8 +33,8 @@ YAHOO_TOLERANCE = (0.0005, 0.002, 0.02, 0.001, 0.001)
 
 def five(data, k, *, convention, scale=False, **parameters):
     """The five metrics of ML-kNN on the official split."""
-    X, Y, train = data
-    seen, new = X[train], X[~train]
+    Y, train = data.Y, data.train
+    seen, new = data.X[train], data.X[~train]
     if scale:
         scaler = MinMaxScaler().fit(seen)
         seen, new = scaler.transform(seen), scaler.transform(new)

@@ -68,7 +68,7 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         check_integer(self.n_neighbors, "n_neighbors", low=1)
         check_n_jobs(self.n_jobs)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, label_names: Any = None) -> Self:
         """Search the neighbors of the training rows and learn from them.
 
         Parameters
@@ -77,13 +77,15 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
             Training vectors; distances among them where ``metric="precomputed"``.
         y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q)
             Labels: column l of row i is 1 where item i carries label l. Or 1-d with two classes.
+        label_names : sequence of str, shape (q,), optional
+            Names of the labels; by default the columns of y, where it is a DataFrame.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        labels = check_labels(y)
+        labels = check_labels(y, label_names)
         X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         self._remember(labels, X)
@@ -92,7 +94,7 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         self._learn(graph, self._labels, X)
         return self
 
-    def fit_graph(self, graph: Any, y: Any, X: Any = None) -> Self:
+    def fit_graph(self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None) -> Self:
         """Learn from neighbors that were searched before.
 
         Parameters
@@ -100,7 +102,7 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         graph : NeighborGraph or sparse matrix
             At least `n_neighbors` neighbors of each training row among the others: from
             `neighbor_graph`, or a graph in scikit-learn's precomputed form.
-        y : labels, as in `fit`
+        y, label_names : labels and their names, as in `fit`
         X : training vectors, optional
             Needed only by what searches later: `predict` and the like on new vectors. Without them
             the model answers by `scores_from_graph`.
@@ -110,7 +112,7 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         self
         """
         self._check_parameters()
-        labels = check_labels(y)
+        labels = check_labels(y, label_names)
         graph = as_self_graph(graph)
         check_same_length(graph=len(graph), y=labels.matrix.shape[0])
         if X is not None:

@@ -108,12 +108,14 @@ def canonical_vectors(X: Any) -> Any:
     return canonical_csr(X) if sparse.issparse(X) else X
 
 
-def check_labels(y: Any) -> Labels:
+def check_labels(y: Any, names: Any = None) -> Labels:
     """Read y in any of its accepted forms.
 
     Parameters
     ----------
     y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q); or 1-d with two classes
+    names : sequence of str, shape (q,), optional
+        Names of the labels, where y does not bring them or they are to be others.
 
     Raises
     ------
@@ -134,12 +136,13 @@ def check_labels(y: Any) -> Labels:
                 "(scikit-learn's MultiLabelBinarizer makes a matrix of lists of labels)"
             ) from None
     if len(y.shape) == 2:
-        names = _column_names(y)
+        matrix = label_matrix(y, "y")
+        q = matrix.shape[1]
         return Labels(
-            matrix=(matrix := label_matrix(y, "y")),
-            classes=LabelClasses([np.array([0, 1])] * matrix.shape[1]),
-            names=names,
-            sparse=bool(sparse.issparse(y)),
+            matrix,
+            LabelClasses([np.array([0, 1])] * q),
+            _label_names(getattr(y, "columns", None) if names is None else names, q),
+            bool(sparse.issparse(y)),
         )
 
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
@@ -153,12 +156,8 @@ def check_labels(y: Any) -> Labels:
         )
     if len(classes) < 2:
         raise ValueError(f"a 1-d y must hold two classes; got one class: {classes[0]!r}")
-    return Labels(
-        matrix=canonical_csr(codes.reshape(-1, 1).astype(np.int8)),
-        classes=classes,
-        names=np.array([str(classes[1])]),
-        sparse=False,
-    )
+    matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
+    return Labels(matrix, classes, _label_names(classes[1:] if names is None else names, 1), False)
 
 
 def label_matrix(Y: Any, name: str) -> Csr:
@@ -186,9 +185,13 @@ def label_matrix(Y: Any, name: str) -> Csr:
     return with_data(csr, np.ones(csr.nnz, np.int8))
 
 
-def _column_names(y: Any) -> Array | None:
-    columns = getattr(y, "columns", None)
-    return None if columns is None else np.array([str(column) for column in columns])
+def _label_names(names: Any, q: int) -> Array | None:
+    if names is None:
+        return None
+    found = np.array([str(name) for name in names])
+    if len(found) != q:
+        raise ValueError(f"label_names must hold a name for each of {q} labels; got {len(found)}")
+    return found
 
 
 def check_same_length(**lengths: int) -> None:
