@@ -61,8 +61,8 @@ class NeighborGraph:
         self.n_base = n_base
 
     @classmethod
-    def _trusted(cls, indices: Array, distances: Array, n_base: int) -> NeighborGraph:
-        """A graph of arrays that are known to hold its contract."""
+    def unchecked(cls, indices: Array, distances: Array, n_base: int) -> NeighborGraph:
+        """Make a graph of arrays that are known to hold its contract, without looking at them."""
         graph = cls.__new__(cls)
         graph.indices, graph.distances, graph.n_base = indices, distances, n_base
         return graph
@@ -81,11 +81,11 @@ class NeighborGraph:
     def head(self, k: int) -> NeighborGraph:
         """The graph of the k nearest neighbors only; shares memory with this one."""
         k = check_integer(k, "k", low=1, high=self.k)
-        return self._trusted(self.indices[:, :k], self.distances[:, :k], self.n_base)
+        return self.unchecked(self.indices[:, :k], self.distances[:, :k], self.n_base)
 
     def rows(self, start: int, stop: int) -> NeighborGraph:
         """The graph of the query rows from `start` to before `stop`; shares memory with this."""
-        return self._trusted(self.indices[start:stop], self.distances[start:stop], self.n_base)
+        return self.unchecked(self.indices[start:stop], self.distances[start:stop], self.n_base)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NeighborGraph]]:
         """Yield the graph in runs of at most `size` query rows, each with its place."""

@@ -125,6 +125,15 @@ def test_sparse_rows_that_are_empty_unsorted_or_hold_zeros_and_duplicates():
         np.testing.assert_array_equal(kept, now)
 
 
+def test_sparse_rows_with_64_bit_indices_and_many_features():
+    rng = np.random.default_rng(4)
+    X = sparse.csr_matrix(rng.integers(0, 3, (60, 9)) * rng.integers(0, 2, (60, 9)), dtype=float)
+    wide = sparse.csr_matrix((X.data, X.indices * 300_000, X.indptr), shape=(60, 3_000_000))
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for metric in ("euclidean", "cosine", "manhattan"):
+        check(nl.neighbor_graph(wide, 7, metric=metric), X.toarray(), 7, metric=metric)
+
+
 def test_zero_rows_are_at_cosine_distance_one_as_in_scikit_learn():
     from sklearn.neighbors import NearestNeighbors
 

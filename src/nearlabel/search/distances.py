@@ -65,6 +65,11 @@ class Space(ABC):
     def __init__(self, vectors: Any) -> None:
         self.vectors = vectors
 
+    @property
+    def width(self) -> int:
+        """Numbers that one row takes while distances are computed."""
+        return typical_length(self.vectors)
+
     @abstractmethod
     def bounds(self, queries: Any) -> Bounds:
         """Bounds on the distances between `queries` and all base rows."""
@@ -76,7 +81,7 @@ class Space(ABC):
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
         result = np.empty(len(query_rows))
-        step = max(1, ELEMENTS_AT_ONCE // typical_length(self.vectors))
+        step = max(1, ELEMENTS_AT_ONCE // self.width)
         for start in range(0, len(query_rows), step):
             pairs = slice(start, start + step)
             with np.errstate(over="ignore"):
@@ -106,7 +111,7 @@ class Euclidean(Space):
             self.center = np.mean(vectors, axis=0, dtype=np.float64)
         with np.errstate(over="ignore"):
             self.norms = np.concatenate(
-                [squared_lengths(self._centered(rows)) for _, rows in chunks(vectors)]
+                [squared_lengths(self._centered(rows)) for _, rows in chunks(vectors, self.width)]
             )
 
     def _centered(self, rows: Any) -> Any:
@@ -119,7 +124,7 @@ class Euclidean(Space):
                 lower = (queries @ self.transposed).toarray()
             else:
                 lower = self._empty_bounds(queries)
-                for place, rows in chunks(self.vectors):
+                for place, rows in chunks(self.vectors, self.width):
                     np.matmul(queries, self._centered(rows).T, out=lower[:, place])
             # Both norms, the product, the centering and the canonical sum each err by at most
             # about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors within
@@ -161,7 +166,7 @@ class Cosine(Space):
             lower = (units @ self.transposed).toarray()
         else:
             lower = self._empty_bounds(queries)
-            for place, rows in chunks(self.vectors):
+            for place, rows in chunks(self.vectors, self.width):
                 np.matmul(units, unit_rows(rows).T, out=lower[:, place])
         slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
         np.subtract(1 - slack, lower, out=lower)
@@ -174,14 +179,22 @@ class Cosine(Space):
         return np.where(empty, 1.0, difference / 2)
 
 
-class Pairwise(Space):
+class DenseSpace(Space):
+    """A metric that looks at dense rows: CSR rows are made dense, few at a time."""
+
+    @property
+    def width(self) -> int:
+        return int(self.vectors.shape[1])
+
+
+class Pairwise(DenseSpace):
     """A metric whose bounds come from a pairwise distance function of scipy or scikit-learn."""
 
     name: ClassVar[str]  # scipy's name of the metric
 
     def bounds(self, queries: Any) -> Bounds:
         lower = self._empty_bounds(queries)
-        for place, rows in chunks(self.vectors):
+        for place, rows in chunks(self.vectors, self.width):
             lower[:, place] = self._pairwise(queries, rows)
         slack = 4 * (most_terms(self.vectors, queries) + 8) * UNIT
         lower *= 1 - slack
@@ -199,18 +212,26 @@ class Manhattan(Pairwise):
 
     name = "cityblock"
 
+    @property
+    def width(self) -> int:
+        return typical_length(self.vectors)
+
     def _pairwise(self, queries: Any, rows: Any) -> Floats:
         if not sparse.issparse(rows):
             return super()._pairwise(queries, rows)
         from sklearn.metrics.pairwise import manhattan_distances
 
-        distances: Floats = manhattan_distances(
-            sparse.csr_matrix(as_float(queries)), sparse.csr_matrix(as_float(rows))
-        )
+        distances: Floats = manhattan_distances(_narrow(queries), _narrow(rows))
         return distances
 
     def canonical(self, A: Any, B: Any) -> Floats:
         return sum_in_feature_order(abs(A - B))
+
+
+def _narrow(rows: Any) -> Any:
+    """CSR rows with 32-bit indices, the only ones that scikit-learn's manhattan_distances takes."""
+    parts = as_float(rows).data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return sparse.csr_matrix(parts, shape=rows.shape)
 
 
 class Chebyshev(Pairwise):
@@ -248,7 +269,7 @@ class Jaccard(Pairwise):
         return share
 
 
-class Function(Space):
+class Function(DenseSpace):
     """A metric given as a function of two 1-d arrays: one call a pair."""
 
     def __init__(self, vectors: Any, function: Callable[[Array, Array], float]) -> None:
@@ -257,7 +278,7 @@ class Function(Space):
 
     def bounds(self, queries: Any) -> Bounds:
         lower = self._empty_bounds(queries)
-        for place, rows in chunks(self.vectors):
+        for place, rows in chunks(self.vectors, self.width):
             base = dense_rows(rows)
             for i, query in enumerate(dense_rows(queries)):
                 lower[i, place] = [self.function(query, row) for row in base]

@@ -80,10 +80,11 @@ class ExactIndex:
                 itself,
             )
 
-        step = max(1, self._block_bytes // (_BYTES_A_PAIR * base.shape[0] * n_jobs))
+        bytes_a_row = max(_BYTES_A_PAIR * base.shape[0], 8 * self._space.width)
+        step = max(1, self._block_bytes // (bytes_a_row * n_jobs))
         step = min(step, -(-n // n_jobs))  # work for every thread
         run_blocks(search, n, step, n_jobs, progress)
-        return NeighborGraph._trusted(indices, distances, base.shape[0])
+        return NeighborGraph.unchecked(indices, distances, base.shape[0])
 
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""

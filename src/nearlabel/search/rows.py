@@ -13,9 +13,9 @@ from nearlabel.arrays import Array, Floats, row_numbers, with_data
 ELEMENTS_AT_ONCE = 2**21  # of a temporary of rows x features: 16 MiB in float64
 
 
-def chunks(vectors: Any) -> Iterator[tuple[slice, Any]]:
-    """Yield runs of rows whose float64 copy is small, with their places."""
-    step = max(1, ELEMENTS_AT_ONCE // vectors.shape[1])
+def chunks(vectors: Any, width: int) -> Iterator[tuple[slice, Any]]:
+    """Yield runs of rows that hold few elements if each holds `width`, with their places."""
+    step = max(1, ELEMENTS_AT_ONCE // width)
     for start in range(0, vectors.shape[0], step):
         place = slice(start, min(start + step, vectors.shape[0]))
         yield place, vectors[place]
@@ -82,9 +82,9 @@ def dense_rows(vectors: Any) -> Array:
 
 
 def typical_length(vectors: Any) -> int:
-    """Entries that a typical row holds."""
+    """Entries that a typical row, or the difference of two, stores."""
     if sparse.issparse(vectors):
-        return 2 + 2 * int(vectors.nnz // vectors.shape[0])
+        return min(2 + 2 * int(vectors.nnz // vectors.shape[0]), int(vectors.shape[1]))
     return int(vectors.shape[1])
 
 
