@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
 
+.NOTPARALLEL:  # two targets may install into one environment
 .PHONY: help demo test test-all test-oldest bench lint figures clean
 
 help:  ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.core  ## Fit, evaluate, rank and explain on generated data
 	@$(BIN)/python examples/demo.py

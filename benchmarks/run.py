@@ -13,6 +13,8 @@ from typing import Any
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
+README = HERE.parent / "README.md"
+BEGIN, END = "<!-- numbers: made by `make bench` -->", "<!-- end of numbers -->"
 WITH_PEERS = ("against_peers", "published")
 WITHOUT = ("many_labels",)
 
@@ -54,6 +56,57 @@ def page() -> str:
     return "\n".join(parts)
 
 
+def with_numbers(readme: str) -> str:
+    """The README with the numbers of the result files between its two marks."""
+    before, rest = readme.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{numbers()}\n{END}{after}"
+
+
+def numbers() -> str:
+    """What the README quotes."""
+    published = result_of("published")["rows"]
+    metrics = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+    lines = ["| | " + " | ".join(metric.replace("_", " ") for metric in metrics) + " |"]
+    lines.append("|---|" + "---|" * len(metrics))
+    for row in published:
+        if row["data"] == "birds":
+            continue
+        who = row["who"]
+        if who == "published":
+            who = f"**{row['data']}**, {row['setting']}: published"
+        lines.append(f"| {who} | " + " | ".join(shown(row[metric]) for metric in metrics) + " |")
+    peers = result_of("against_peers")["rows"]
+    few, many = (row for row in peers if row["measured"] == "fit and predict_proba")
+    graph = next(row for row in peers if "graph" in row["measured"])
+    slower = graph["nearlabel"] / graph["scikit_learn_brute"]
+    large = result_of("many_labels")["rows"]
+    memory = next(row for row in large if (row["n"], row["q"]) == (100_000, 100_000))
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Time, core-seconds of fit and `predict_proba` on one thread, "
+            f"{few['n']:,} + {few['new']:,} rows of {few['d']} features: "
+            f"{few['times_faster_than_ng']:.0f} times faster than scikit-multilearn-ng with "
+            f"{few['q']} labels, {many['times_faster_than_ng']:.0f} times with {many['q']}. The "
+            f"exact search is NumPy in blocks and takes {slower:.1f} times as long as "
+            f"scikit-learn's brute force on {graph['n']:,} rows of {graph['d']} features; a "
+            "compiled one is to come.",
+            "",
+            f"Memory above the inputs, {memory['n']:,} rows, {memory['q']:,} labels, a given graph "
+            f"with {memory['k']} neighbors: `fit_graph` {memory['fit_graph_peak_mib']} MiB, ranking "
+            f"{memory['rank_top_10_peak_mib']} MiB. One dense matrix of scores would be "
+            f"{memory['dense_label_matrix_mib'] / 1024:.0f} GiB.",
+        ]
+    )
+
+
+def result_of(name: str) -> Any:
+    """A kept result."""
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
 def tables(rows: list[dict[str, Any]]) -> list[str]:
     """Rows with the same columns, as Markdown tables."""
     kinds: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -86,7 +139,8 @@ def main() -> None:
     for name in WITH_PEERS if arguments.peers else ():
         measure(name, arguments.peers)
     PAGE.write_text(page())
-    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+    README.write_text(with_numbers(README.read_text()))
+    print("wrote docs/benchmarks.md and the numbers of README.md")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ Run it by `make demo`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import nearlabel as nl
@@ -23,8 +25,9 @@ def main() -> None:
     data = nl.datasets.make_local_labels(2000, 20, 40, random_state=0)
     assert data.train is not None
     seen, new = np.flatnonzero(data.train), np.flatnonzero(~data.train)
-    print(f"nearlabel {nl.__version__}, {data}")
-    print(f"ML-kNN with 10 neighbors: {len(seen)} items to learn from, {len(new)} new ones\n")
+    print(f"nearlabel {nl.__version__}: ML-kNN with 10 neighbors on generated data")
+    print(data)
+    print(f"{len(seen)} items to learn from, {len(new)} new ones\n")
 
     model = nl.MLkNN(n_neighbors=10)
     model.fit(data.X[seen], data.Y[seen], label_names=data.label_names)
@@ -34,19 +37,19 @@ def main() -> None:
     for metric, meaning in METRICS.items():
         print(f"  {metric:<18} {result[metric]:7.4f}   {meaning}")
 
-    print("\nThree of the new items. + is predicted, * is true; then the neighbors that voted,")
-    print("nearest first, as item@distance.")
+    print("\nThree of the new items. + is predicted, * is true; then the neighbors that")
+    print("voted, nearest first, as item@distance.")
     for item in new[:3]:
         true = set(data.Y[[item]].indices.tolist())
         print(f"\nitem {item}")
         for label in model.explain(data.X[item], top=4):
-            print("  " + line(label, is_true=label.label in true))
+            print("  " + line(label, seen, is_true=label.label in true))
 
 
-def line(label: LabelExplanation, *, is_true: bool) -> str:
-    """One label on one line of at most 80 columns."""
+def line(label: LabelExplanation, seen: Any, *, is_true: bool) -> str:
+    """One label on one line of at most 80 columns; `seen` are the numbers of the training items."""
     marks = ("+" if label.predicted else " ") + ("*" if is_true else " ")
-    voters = [f"{voter.id}@{voter.distance:.2f}" for voter in label.neighbors[:3]]
+    voters = [f"{seen[voter.id]}@{voter.distance:.2f}" for voter in label.neighbors[:3]]
     more = f" and {len(label.neighbors) - 3} more" if len(label.neighbors) > 3 else ""
     shown = ", ".join(voters) + more or "none"
     return f"{marks} {label.name}  {label.score:.3f}  {len(label.neighbors):2d} of 10: {shown}"

@@ -87,6 +87,8 @@ class TestTools:
 
     def test_predict_agrees_with_probabilities_and_ranking(self, estimator, data):
         model = clone(estimator).fit(data.X, data.Y.toarray())
+        decided, probabilities = model.predict(data.X), model.predict_proba(data.X)
+        np.testing.assert_array_equal(decided, probabilities > 0.5)
         scores = model.label_scores(data.X)
         ranked = model.rank(data.X, top=data.Y.shape[1])
         np.testing.assert_array_equal(ranked.scores, -np.sort(-scores.toarray(), axis=1))

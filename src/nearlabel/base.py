@@ -1,9 +1,8 @@
 """scikit-learn's contract, once, for every neighbor method.
 
-A method is a subclass with three formulas: what it learns from the graph of the training rows
-(`_learn`), how it scores labels from the graph of queries (`_scores`), and the numbers that make a
-score (`_terms`). Searching, validation, answers in the form of y, ranking, explaining and
-retrieving are here.
+A method says what it learns from the graph of the training rows (`_learn`) and how it scores labels
+from the graph of queries (`_scores`). Validation, searching and answers in the form of y are here;
+what a model says about its answers is in `explaining.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.arrays import Csr, Floats
 from nearlabel.decisions import labels_from
-from nearlabel.explanations import ExplainingMixin
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.scores import LabelScores, RankedLabels
-from nearlabel.search import Index, VectorStore, build_index
-from nearlabel.statistics import block_size
+from nearlabel.search import Index, VectorStore, build_index, is_precomputed
+from nearlabel.statistics import blocks_of_votes
 from nearlabel.validation import (
     Labels,
     canonical_vectors,
@@ -39,8 +37,8 @@ from nearlabel.validation import (
 _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 
 
-class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of the methods that read labels off a neighbor graph."""
+class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of the methods that read labels off a neighbor graph: learning and answering."""
 
     n_neighbors: int
     metric: Any
@@ -55,13 +53,17 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         """Score the labels of queries from their k neighbors among the training rows."""
 
-    def _probabilities(self, scores: LabelScores) -> LabelScores:
-        """Scores as probabilities: greater than 1/2 for just the labels that are decided for."""
-        return scores
-
-    def _decide(self, scores: LabelScores) -> Csr:
-        """Label sets, shape (n, q)."""
+    def _decide(self, scores: LabelScores, graph: NeighborGraph, X: Any) -> Csr:  # noqa: ARG002
+        """Label sets, shape (n, q): by default where the score is at least 1/2."""
         return labels_from(scores, 0.5)
+
+    def _probabilities(self, scores: LabelScores, graph: NeighborGraph, X: Any) -> Floats:  # noqa: ARG002
+        """Probabilities, shape (n, q): above 1/2 for just the labels that are decided for."""
+        probabilities = scores.toarray()
+        # A score of exactly 1/2 is decided for the label, but scikit-learn rounds it down: it is
+        # told as the next greater number.
+        probabilities[probabilities == 0.5] = np.nextafter(0.5, 1)
+        return probabilities
 
     def _check_parameters(self) -> None:
         """Refuse parameters out of range; methods add their own."""
@@ -88,11 +90,10 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         labels = check_labels(y, label_names)
         X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
-        self._remember(labels, X)
-        assert self._index is not None
-        graph = self._index.graph(self.n_neighbors_, n_jobs=check_n_jobs(self.n_jobs))
-        self._learn(graph, self._labels, X)
-        return self
+        k = self._usable_neighbors(X.shape[0])
+        index = build_index(X, self.metric, self.search)
+        graph = index.graph(k, n_jobs=check_n_jobs(self.n_jobs))
+        return self._adopt(graph, labels, X, index)
 
     def fit_graph(self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None) -> Self:
         """Learn from neighbors that were searched before.
@@ -115,16 +116,17 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         labels = check_labels(y, label_names)
         graph = as_self_graph(graph)
         check_same_length(graph=len(graph), y=labels.matrix.shape[0])
-        if X is not None:
-            X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
-            check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
-        self._remember(labels, X)
-        self._learn(self._head(graph), self._labels, X)
-        return self
+        graph = _head(graph, self._usable_neighbors(len(graph)))
+        if X is None:
+            for stale in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
+                delattr(self, stale)
+            return self._adopt(graph, labels, None, None)
+        X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
+        check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        return self._adopt(graph, labels, X, build_index(X, self.metric, self.search))
 
-    def _remember(self, labels: Labels, X: Any) -> None:
-        """Keep the training items, and make them ready to be searched if there are vectors."""
-        n = labels.matrix.shape[0]
+    def _usable_neighbors(self, n: int) -> int:
+        """Neighbors of each of n training rows: `n_neighbors`, or all others if they are fewer."""
         if n < 2:
             raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
         if self.n_neighbors > n - 1:
@@ -134,20 +136,19 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
                 UserWarning,
                 stacklevel=3,
             )
-        self.n_neighbors_ = min(int(self.n_neighbors), n - 1)
+        return min(int(self.n_neighbors), n - 1)
+
+    def _adopt(self, graph: NeighborGraph, labels: Labels, X: Any, index: Index | None) -> Self:
+        """Keep the training items and learn, after all has been checked and searched."""
+        self.n_neighbors_ = graph.k
         self.classes_ = labels.classes
         self.label_names_ = labels.names
         self._sparse_output = labels.sparse
         self._labels = labels.matrix
         self._store = None if X is None else VectorStore(X)
-        self._index: Index | None = None if X is None else build_index(X, self.metric, self.search)
-
-    def _head(self, graph: NeighborGraph) -> NeighborGraph:
-        if graph.k < self.n_neighbors_:
-            raise ValueError(
-                f"graph holds {graph.k} neighbors a row; n_neighbors={self.n_neighbors_} are needed"
-            )
-        return graph.head(self.n_neighbors_)
+        self._index = index
+        self._learn(graph, self._labels, X)
+        return self
 
     def label_scores(self, X: Any) -> LabelScores:
         """Score every label for each row: what the method ranks by.
@@ -180,7 +181,10 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         """
         check_is_fitted(self)
         graph = as_query_graph(graph, self._labels.shape[0])
-        return self._scores(self._head(graph), X)
+        if X is not None:
+            X = self._check_queries(X)
+            check_same_length(graph=len(graph), X=X.shape[0])
+        return self._scores(_head(graph, self.n_neighbors_), X)
 
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row.
@@ -198,8 +202,9 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         if not (self._sparse_output or self._one_column):
             shape = (X.shape[0], self._labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
-        blocks = [self._decide(scores) for _, scores in self._score_blocks(X)]
-        decided = sparse.vstack(blocks, format="csr")
+        decided = sparse.vstack(
+            [self._decide(*block) for _, block in self._score_blocks(X)], format="csr"
+        )
         if self._one_column:
             return self.classes_[decided.toarray().ravel()]
         return sparse.csr_array(decided) if self._sparse_output else decided.toarray()
@@ -220,8 +225,8 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, scores in self._score_blocks(X):
-            result[place] = self._probabilities(scores).toarray()
+        for place, block in self._score_blocks(X):
+            result[place] = self._probabilities(*block)
         np.clip(result, _SMALLEST, _LARGEST, out=result)
         return np.hstack([1 - result, result]) if self._one_column else result
 
@@ -241,7 +246,7 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         """
         top = check_integer(top, "top", low=1)
         X = self._check_queries(X)
-        parts = [scores.rank(top) for _, scores in self._score_blocks(X)]
+        parts = [scores.rank(top) for _, (scores, _, _) in self._score_blocks(X)]
         return RankedLabels(
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.scores for part in parts]),
@@ -269,36 +274,33 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
         indices : ndarray of int, shape (n, n_neighbors)
             Training rows, nearest first, ties by row.
         """
-        graph = self._neighbors_of(self._check_queries(X), n_neighbors)
+        check_is_fitted(self)
+        graph = self._neighbors_of(None if X is None else self._check_queries(X), n_neighbors)
         return (graph.distances, graph.indices) if return_distance else graph.indices
 
     def _check_queries(self, X: Any) -> Any:
-        """Vectors of queries, checked; the model must be able to search for them."""
+        """Vectors of queries, checked."""
         check_is_fitted(self)
+        return canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
+
+    def _neighbors_of(self, X: Any, k: int | None = None) -> NeighborGraph:
+        """Neighbors of checked queries among the training rows; of these rows where X is None."""
         if self._index is None:
             raise ValueError(
                 "this model was fitted from a graph without X and cannot search; "
                 "give X to fit_graph, or use scores_from_graph"
             )
-        if X is None:
-            return None
-        return canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
-
-    def _neighbors_of(self, X: Any, k: int | None = None) -> NeighborGraph:
-        """Neighbors of checked queries among the training rows; of these rows where X is None."""
-        assert self._index is not None
         n = self._labels.shape[0]
         k = self.n_neighbors_ if k is None else k
         k = check_integer(k, "n_neighbors", low=1, high=n - 1 if X is None else n)
         return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
 
     def _score_blocks(
-        self, X: Any, graph: NeighborGraph | None = None
-    ) -> Iterator[tuple[slice, LabelScores]]:
-        """Scores of runs of rows, so that those of all rows are never held together."""
-        graph = self._neighbors_of(X) if graph is None else graph
-        for place, block in graph.blocks(block_size(graph.k, self._labels)):
-            yield place, self._scores(block, X[place])
+        self, X: Any
+    ) -> Iterator[tuple[slice, tuple[LabelScores, NeighborGraph, Any]]]:
+        """Scores, neighbors and vectors of runs of rows: never the scores of all at once."""
+        for place, graph in blocks_of_votes(self._neighbors_of(X), self._labels):
+            yield place, (self._scores(graph, X[place]), graph, X[place])
 
     @property
     def _one_column(self) -> bool:
@@ -308,8 +310,14 @@ class NeighborClassifier(ExplainingMixin, ClassifierMixin, BaseEstimator, metacl
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self.metric)
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _head(graph: NeighborGraph, k: int) -> NeighborGraph:
+    if graph.k < k:
+        raise ValueError(f"graph holds {graph.k} neighbors a row; n_neighbors={k} are needed")
+    return graph.head(k)

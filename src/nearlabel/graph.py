@@ -146,14 +146,12 @@ class NeighborGraph:
             row, column, distance = row[kept], column[kept], distance[kept]
         lengths = np.bincount(row, minlength=csr.shape[0])
         shortest = int(lengths.min()) if lengths.size else 0
-        if k is None:
-            k = shortest
+        k = shortest if k is None else check_integer(k, "k", low=1)
         if shortest < max(k, 1):
             raise ValueError(
                 f"row {lengths.argmin()} of the graph holds {shortest} neighbors"
                 f"{' beside itself' if drop_diagonal else ''}; at least {max(k, 1)} are needed"
             )
-        k = check_integer(k, "k", low=1)
         order = np.lexsort((column, distance, row))
         first = np.cumsum(lengths) - lengths
         taken = order[first[:, None] + np.arange(k)]

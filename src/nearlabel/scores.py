@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr, Floats, canonical_csr, row_numbers, with_data
+from nearlabel.arrays import (
+    Array,
+    Csr,
+    Floats,
+    canonical_csr,
+    entries_at,
+    row_numbers,
+    runs,
+    with_data,
+)
 from nearlabel.places import DefaultScores, Places, Ties, standing_in_rows
 from nearlabel.validation import (
     check_dense_size,
@@ -27,7 +36,7 @@ from nearlabel.validation import (
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankedLabels:
     """The best labels of each row, best first; equal scores in the order of the columns.
 
@@ -132,11 +141,11 @@ class LabelScores:
         groups = len(self.defaults.values)
         return f"LabelScores(n={n}, q={q}, touched={self._touched.nnz}, groups={groups})"
 
-    def touched(self, rows: slice = slice(None)) -> Csr:
+    def touched(self, rows: slice | None = None) -> Csr:
         """Scores of the touched labels of some rows, shape (n, q); all labels of dense scores."""
         if self._dense is None:
-            return self._touched[rows]
-        dense = self._dense[rows]
+            return self._touched if rows is None else self._touched[rows]
+        dense = self._dense if rows is None else self._dense[rows]
         n, q = dense.shape
         columns = np.tile(np.arange(q), n)
         return sparse.csr_array((dense.ravel(), columns, np.arange(0, n * q + 1, q)), shape=(n, q))
@@ -171,15 +180,7 @@ class LabelScores:
 
     def _score_at(self, touched: Csr, group: Array, row: Array, label: Array) -> Floats:
         """Scores of pairs within rows whose touched labels and groups are given."""
-        q = touched.shape[1]
-        score = np.empty(len(row))
-        found = np.zeros(len(row), bool)
-        if touched.nnz:
-            keys = row_numbers(touched) * q + touched.indices
-            wanted = row * q + label
-            at = np.minimum(np.searchsorted(keys, wanted), touched.nnz - 1)
-            found = keys[at] == wanted
-            score[found] = touched.data[at[found]]
+        found, score = entries_at(touched, row, label)
         if self.defaults is not None:
             score[~found] = self.defaults.values[group[row[~found]], label[~found]]
         return score
@@ -227,14 +228,19 @@ class LabelScores:
         assert self.defaults is not None
         n, q = touched.shape
         # A row that touches t labels finds its r best others within the first r + t of the order.
-        depth = min(q, r + int(np.diff(touched.indptr).max(initial=0)))
-        free = np.ones((n, depth), bool)
+        depth = np.minimum(q, r + np.diff(touched.indptr))
+        end = np.cumsum(depth)
+        begin = end - depth
+        free = np.ones(end[-1], bool)
         row = row_numbers(touched)
         place = self.defaults.place[group[row], touched.indices]
-        near = place < depth
-        free[row[near], place[near]] = False
-        free &= np.cumsum(free, axis=1) <= r
-        row, place = np.nonzero(free)
+        near = place < depth[row]
+        free[begin[row[near]] + place[near]] = False
+        row = np.repeat(np.arange(n), depth)
+        order = np.cumsum(free)  # of the free places, from 1 on in each row
+        order -= (order - free)[begin][row]
+        taken = np.flatnonzero(free & (order <= r))
+        row, place = row[taken], taken - begin[row[taken]]
         label = self.defaults.order[group[row], place]
         return row, label, self.defaults.values[group[row], label]
 
@@ -284,10 +290,8 @@ class LabelScores:
     def _blocks(self, extra: int) -> Iterator[slice]:
         """Runs of rows that hold a bounded number of scores, `extra` more in each row."""
         n, q = self.shape
-        width = q if self._dense is not None else self._touched.nnz / max(n, 1)
-        step = max(1, int(_ENTRIES_AT_ONCE / (width + extra + 1)))
-        for start in range(0, n, step):
-            yield slice(start, min(start + step, n))
+        stored = np.full(n, q) if self._dense is not None else np.diff(self._touched.indptr)
+        return runs(stored + extra + 1, _ENTRIES_AT_ONCE)
 
 
 def as_label_scores(scores: Any) -> LabelScores:

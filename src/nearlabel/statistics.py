@@ -6,14 +6,16 @@ at most min(k, n_l) times in a neighborhood, and the tables have that many cells
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr
+from nearlabel.arrays import Array, Csr, runs
 from nearlabel.graph import NeighborGraph
 
+_ROWS_AT_ONCE = 2**16
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
 
 
@@ -46,10 +48,15 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     return counts
 
 
-def block_size(k: int, Y: Csr) -> int:
-    """Rows to work on at a time, so that the labels of their neighbors take bounded memory."""
-    votes_a_row = k * max(1.0, Y.nnz / Y.shape[0])
-    return max(1, int(_VOTES_AT_ONCE / votes_a_row))
+def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, NeighborGraph]]:
+    """Yield the graph in runs of rows whose neighbors carry a bounded number of labels in all."""
+    sizes = np.diff(Y.indptr)
+    for chunk, part in graph.blocks(_ROWS_AT_ONCE):
+        for run in runs(sizes[part.indices].sum(axis=1), _VOTES_AT_ONCE):
+            yield (
+                slice(chunk.start + run.start, chunk.start + run.stop),
+                part.rows(run.start, run.stop),
+            )
 
 
 @dataclass(frozen=True)
@@ -76,11 +83,14 @@ class LabelHistograms:
     with_label: Array
     without_label: Array
 
-    def at(self, labels: Array, counts: Array) -> tuple[Array, Array]:
-        """c[j] and c'[j] of pairs of a label and a count j; 0 where the count cannot occur."""
-        within = counts < np.diff(self.start)[labels]
-        cells = np.where(within, self.start[labels] + counts, 0)
-        return self.with_label[cells] * within, self.without_label[cells] * within
+    @property
+    def label(self) -> Array:
+        """The label that each cell belongs to."""
+        return np.repeat(np.arange(len(self.totals)), np.diff(self.start))
+
+    def cells(self, label: Array | int, count: Array | int) -> Array:
+        """Where pairs of a label and a count stand; a count is at most min(k, n_l)."""
+        return np.asarray(self.start[label] + count)
 
 
 def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
@@ -96,7 +106,7 @@ def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
     totals = label_totals(Y)
     start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1)])
     with_label, without_label = np.zeros((2, start[-1]), np.int64)
-    for place, block in graph.blocks(block_size(k, Y)):
+    for place, block in blocks_of_votes(graph, Y):
         # One sparse sum holds both: k + 1 for a label that the row carries, plus the count.
         both = neighbor_counts(block, Y) + (k + 1) * Y[place].astype(np.int32)
         carried, count = np.divmod(both.data, k + 1)

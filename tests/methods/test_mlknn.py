@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -52,12 +53,11 @@ class TestWorkedExample:
         X, Y, _ = f6
         seen = label_histograms(nl.neighbor_graph(X, 3), label_matrix(Y, "Y"))
         assert seen.totals.tolist() == [3, 4, 0, 6]
-        h1, h0 = (
-            [[int(seen.at(np.array([m]), np.array([j]))[i][0]) for j in range(4)] for m in range(4)]
-            for i in (0, 1)
-        )
-        assert h1 == [[0, 0, 3, 0], [0, 1, 0, 3], [0, 0, 0, 0], [0, 0, 0, 6]]
-        assert h0 == [[0, 3, 0, 0], [0, 0, 2, 0], [6, 0, 0, 0], [0, 0, 0, 0]]
+        # Label 2 has the one cell of count 0: no row carries it.
+        assert seen.start.tolist() == [0, 4, 8, 9, 13]
+        h1, h0 = (np.split(h, seen.start[1:-1]) for h in (seen.with_label, seen.without_label))
+        assert [h.tolist() for h in h1] == [[0, 0, 3, 0], [0, 1, 0, 3], [0], [0, 0, 0, 6]]
+        assert [h.tolist() for h in h0] == [[0, 3, 0, 0], [0, 0, 2, 0], [6], [0, 0, 0, 0]]
 
     def test_prior_likelihoods_posterior_and_order(self, f6):
         X, Y, t = f6
@@ -194,6 +194,47 @@ def test_smoothing_out_of_range(f6, smoothing):
         nl.MLkNN(smoothing=smoothing).fit(X, Y)
 
 
+@pytest.mark.parametrize("widest", [5, 5000], ids=["even", "one row with 5000 labels"])
+def test_memory_follows_the_labels_present(widest):
+    """No rows x labels, not even one byte each: that would be 1,000 MB here."""
+    n, q, k = 10_000, 100_000, 10
+    rng = np.random.default_rng(0)
+    sizes = np.full(n, 5)
+    sizes[123] = widest
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    labels = [np.sort(rng.choice(q, size, replace=False)) for size in sizes]
+    Y = sparse.csr_array((np.ones(indptr[-1], np.int8), np.concatenate(labels), indptr), (n, q))
+    indices = (np.arange(n)[:, None] + np.arange(1, k + 1)) % n
+    graph = nl.NeighborGraph(indices, np.tile(np.arange(k) / k, (n, 1)), n)
+    tracemalloc.start()
+    model = nl.MLkNN(n_neighbors=k).fit_graph(graph, Y)
+    scores = model.scores_from_graph(graph)
+    ranked = scores.rank(top=10)
+    found = nl.metrics.evaluate(Y, scores, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ranked.labels.shape == (n, 10)
+    assert found["hamming_loss"] == 0
+    assert peak < 200e6
+
+
+def test_parameters_changed_after_fit_wait_for_the_next_fit(f6):
+    X, Y, t = f6
+    model = nl.MLkNN(n_neighbors=3).fit(X, Y)
+    expected, terms = model.predict_proba(t), model.explain(t[0])[0].terms
+    model.set_params(smoothing=7, n_neighbors=5)
+    np.testing.assert_array_equal(model.predict_proba(t), expected)
+    assert model.explain(t[0])[0].terms == terms
+
+
+def test_smoothing_of_any_number_type(f6):
+    X, Y, t = f6
+    expected = nl.MLkNN(n_neighbors=3, smoothing=2.0).fit(X, Y).predict_proba(t)
+    for s in (2, np.int8(2), np.float32(2), Fraction(2)):
+        got = nl.MLkNN(n_neighbors=3, smoothing=s).fit(X, Y).predict_proba(t)
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_many_labels_do_not_cost_many_cells():
     n, q = 2000, 1_000_000
     rng = np.random.default_rng(0)
@@ -204,7 +245,7 @@ def test_many_labels_do_not_cost_many_cells():
     )
     Y.data[:] = 1
     model = nl.MLkNN(n_neighbors=10).fit(X, Y)
-    assert len(model._seen.with_label) <= q + Y.nnz
+    assert len(model._posterior) <= q + Y.nnz
     ranked = model.rank(X[:50], top=10)
     assert ranked.labels.shape == (50, 10)
     assert model.predict(X[:50]).shape == (50, q)

@@ -102,11 +102,11 @@ def test_each_function_is_what_evaluate_gives():
     together = nl.metrics.evaluate(TRUTH, SCORES, predicted, "mulan", at=2)
     for name in METRICS:
         function = getattr(nl.metrics, name)
-        by_sets = name in ("hamming_loss", "subset_accuracy", "jaccard") or name.endswith("f1")
-        options = {"at": 2} if name in ("success_rate", "precision_at") else {}
-        if name in (*CONVENTIONS["paper"].rules, "jaccard", "micro_f1", "macro_f1", "example_f1"):
+        spec = METRICS[name]
+        options = {"at": 2} if spec.option == "at" else {}
+        if spec.option == "convention":
             options = {"convention": "mulan"}
-        value = function(TRUTH, predicted if by_sets else SCORES, **options)
+        value = function(TRUTH, predicted if spec.reads == "sets" else SCORES, **options)
         assert value == together[name]
 
 
@@ -144,6 +144,10 @@ def test_many_labels_without_a_dense_matrix():
         ),
         (lambda: nl.metrics.success_rate([[1]], [[1.0]], at=0), "at must be an integer from 1 up"),
         (lambda: nl.metrics.scorer("accuracy"), "metric must be one of 'hamming_loss'"),
+        (
+            lambda: nl.metrics.scorer("one_error", convention="sklearn"),
+            "'sklearn' has no one_error",
+        ),
     ],
 )
 def test_bad_input(call, message):

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, with_data
-from nearlabel.base import NeighborClassifier
+from nearlabel.arrays import Csr, with_data
+from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_histograms, neighbor_counts
 from nearlabel.validation import check_real
-
-_OVER_HALF = np.nextafter(0.5, 1)
 
 
 class MLkNN(NeighborClassifier):
@@ -29,7 +27,8 @@ class MLkNN(NeighborClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, with a warning.
+        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
+        warning.
     smoothing : float, default=1.0
         s of the paper: rows added to every cell of the counts. With 0, evidence that was never seen
         in training leaves the prior.
@@ -45,7 +44,8 @@ class MLkNN(NeighborClassifier):
         Neighbors in use.
     classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
     label_names_ : ndarray of str, shape (q,), or None
-        Names of the labels, where y was a DataFrame.
+        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
+        where y was 1-d.
     n_features_in_ : int
 
     References
@@ -86,64 +86,40 @@ class MLkNN(NeighborClassifier):
         check_real(self.smoothing, "smoothing", low=0)
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:  # noqa: ARG002
-        self._seen = label_histograms(graph, Y)  # c[j], c'[j]
-        q = Y.shape[1]
-        absent = self._posterior(np.arange(q), np.zeros(q, np.int64))
-        self._defaults = DefaultScores(absent[None, :])
+        s, n, k = float(self.smoothing), len(graph), graph.k
+        counted = label_histograms(graph, Y)  # c[j] and c'[j], one cell a label and count j
+        label = counted.label
+        n_with, n_without = counted.totals, n - counted.totals
+        prior = (s + n_with) / (2 * s + n)  # P(H_1)
+        # P(H_1) P(E_j | H_1) and P(H_0) P(E_j | H_0) as the paper compares them, both times the
+        # denominators of all four: for a whole s these are whole numbers, so that equal hypotheses
+        # tie exactly, and a tiny s does no harm.
+        yes = ((s + n_with) * (s * (k + 1) + n_without))[label] * (s + counted.with_label)
+        no = ((s + n_without) * (s * (k + 1) + n_with))[label] * (s + counted.without_label)
+        # Departs from the paper, which has s > 0: without smoothing, evidence that was never seen
+        # leaves the prior, as in the authors' code.
+        self._posterior = np.divide(yes, yes + no, where=yes + no > 0, out=prior[label])
+        self._counted, self._prior, self._s = counted, prior, s
+        self._defaults = DefaultScores(self._posterior[None, counted.start[:-1]])  # j = 0
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:  # noqa: ARG002
         counts = neighbor_counts(graph, self._labels)
-        touched = with_data(counts, self._posterior(counts.indices, counts.data))
+        cells = self._counted.cells(counts.indices, counts.data)
+        touched = with_data(counts, self._posterior[cells])
         return LabelScores(touched, self._defaults, label_names=self.label_names_)
 
-    def _probabilities(self, scores: LabelScores) -> LabelScores:
-        # A posterior of exactly 1/2 is decided for the label. scikit-learn rounds it down, so it is
-        # told as the next greater number.
-        return scores.map(lambda posterior: np.where(posterior == 0.5, _OVER_HALF, posterior))
-
-    def _posterior(self, label: Array, count: Array) -> Floats:
-        """P(H_1 | E_j) for pairs of a label and a count j.
-
-        The paper compares P(H_1) P(E_j | H_1) and P(H_0) P(E_j | H_0). Both are multiplied here by
-        their common denominators: what remains are whole numbers for a whole s, so equal
-        hypotheses tie exactly, and a tiny s does no harm.
-        """
-        s, k, n = self.smoothing, self.n_neighbors_, self._seen.n
-        with_label, without = self._seen.at(label, count)
-        n_with = self._seen.totals[label]
-        n_without = n - n_with
-        yes = (s + n_with) * (s + with_label) * (s * (k + 1) + n_without)
-        no = (s + n_without) * (s + without) * (s * (k + 1) + n_with)
-        seen = yes + no > 0
-        posterior: Floats = np.divide(yes, yes + no, where=seen, out=self._prior(label))
-        return posterior
-
-    def _prior(self, label: Array) -> Floats:
-        """P(H_1) of labels."""
-        s = self.smoothing
-        prior: Floats = (s + self._seen.totals[label]) / (2 * s + self._seen.n)
-        return prior
-
-    def _likelihoods(self, label: Array, count: Array) -> tuple[Floats, Floats]:
-        """P(E_j | H_1) and P(E_j | H_0) for pairs of a label and a count j."""
-        s, k, n = self.smoothing, self.n_neighbors_, self._seen.n
-        n_with = self._seen.totals[label]
-        likelihoods = []
-        for rows, total in zip(self._seen.at(label, count), (n_with, n - n_with), strict=True):
-            unknown = np.full(len(label), 1 / (k + 1))  # s = 0 and no row to count on
-            denominator = s * (k + 1) + total
-            known = denominator > 0
-            likelihoods.append(np.divide(s + rows, denominator, where=known, out=unknown))
-        return likelihoods[0], likelihoods[1]
-
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:  # noqa: ARG002
-        labels = np.array([label])
-        carries = self._labels[graph.indices[0]][:, labels]
-        count = np.array([carries.nnz])
-        with_label, without = self._likelihoods(labels, count)
+        s, k, counted = self._s, graph.k, self._counted
+        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
+        cell = int(counted.cells(label, count))
+        n_with = int(counted.totals[label])
+
+        def likelihood(rows: int, total: int) -> float:  # P(E_j | H): of `total` rows, `rows`
+            return (s + rows) / (s * (k + 1) + total) if s or total else 1 / (k + 1)
+
         return {
-            "count": int(count[0]),
-            "prior": float(self._prior(labels)[0]),
-            "likelihood_with": float(with_label[0]),
-            "likelihood_without": float(without[0]),
+            "count": count,
+            "prior": float(self._prior[label]),
+            "likelihood_with": likelihood(int(counted.with_label[cell]), n_with),
+            "likelihood_without": likelihood(int(counted.without_label[cell]), counted.n - n_with),
         }

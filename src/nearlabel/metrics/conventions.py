@@ -103,6 +103,12 @@ def convention_named(name: str) -> Convention:
     return CONVENTIONS[check_choice(name, "convention", CONVENTIONS)]
 
 
+def has_metric(convention: str, metric: str) -> bool:
+    """Whether a convention has a metric: it may lack one for which others have a rule."""
+    rules = convention_named(convention).rules
+    return metric in rules or not any(metric in other.rules for other in CONVENTIONS.values())
+
+
 def rule_of(metric: str, convention: str) -> Rule:
     """How `convention` computes a ranking metric."""
     rules = convention_named(convention).rules

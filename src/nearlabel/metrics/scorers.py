@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.metrics.conventions import CONVENTIONS, convention_named
+from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking
 from nearlabel.metrics.sets import Agreement
 from nearlabel.validation import check_choice
 
-_LOSSES = ("hamming_loss", "one_error", "coverage", "ranking_loss")
-_AT = ("success_rate", "precision_at")  # these look at the first labels
-_BY_SCORES = (
-    "one_error",
-    "coverage",
-    "ranking_loss",
-    "average_precision",
-    "mean_inverse_rank",
-    *_AT,
-)
-_BY_SETS = (
-    "hamming_loss",
-    "subset_accuracy",
-    "jaccard",
-    "micro_f1",
-    "macro_f1",
-    "example_f1",
-)
-_WITH_CONVENTION = (*CONVENTIONS["paper"].rules, "jaccard", "micro_f1", "macro_f1", "example_f1")
-METRICS = (*_BY_SETS, *_BY_SCORES)
+
+@dataclass(frozen=True)
+class Spec:
+    """How a metric is called.
+
+    Attributes
+    ----------
+    reads : {"scores", "sets"}
+        Whether it looks at the order of the labels or at the decided sets.
+    loss : bool
+        Whether less is better.
+    option : {"convention", "at"} or None
+        The one option that it takes.
+    """
+
+    reads: Literal["scores", "sets"]
+    loss: bool = False
+    option: Literal["convention", "at"] | None = None
+
+
+METRICS = {
+    "hamming_loss": Spec("sets", loss=True),
+    "subset_accuracy": Spec("sets"),
+    "jaccard": Spec("sets", option="convention"),
+    "micro_f1": Spec("sets", option="convention"),
+    "macro_f1": Spec("sets", option="convention"),
+    "example_f1": Spec("sets", option="convention"),
+    "one_error": Spec("scores", loss=True, option="convention"),
+    "coverage": Spec("scores", loss=True, option="convention"),
+    "ranking_loss": Spec("scores", loss=True, option="convention"),
+    "average_precision": Spec("scores", option="convention"),
+    "mean_inverse_rank": Spec("scores"),
+    "success_rate": Spec("scores", option="at"),
+    "precision_at": Spec("scores", option="at"),
+}
 
 
 def evaluate(
@@ -65,14 +80,14 @@ def evaluate(
     >>> result["ranking_loss"], result["coverage"], round(result["hamming_loss"], 4)
     (0.5, 2.0, 0.3333)
     """
-    had = convention_named(convention).rules
-    ranking = Ranking(Y, scores)
-    names = [name for name in _BY_SCORES if name in had or name not in CONVENTIONS["paper"].rules]
-    result = {name: _value(ranking, name, convention, at) for name in names}
-    if predicted is None:
-        return result
-    agreement = Agreement(Y, predicted)
-    return {**{name: _value(agreement, name, convention, at) for name in _BY_SETS}, **result}
+    given: dict[str, Ranking | Agreement] = {"scores": Ranking(Y, scores)}
+    if predicted is not None:
+        given["sets"] = Agreement(Y, predicted)
+    return {
+        name: _value(given[spec.reads], name, convention, at)
+        for name, spec in METRICS.items()
+        if spec.reads in given and has_metric(convention, name)
+    }
 
 
 def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
@@ -95,7 +110,8 @@ def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
     ... )
     """
     check_choice(metric, "metric", METRICS)
-    convention_named(convention)
+    if not has_metric(convention, metric):
+        rule_of(metric, convention)  # says which conventions have it
     return Scorer(metric, convention, at)
 
 
@@ -109,19 +125,21 @@ class Scorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Score `estimator` on X and the true labels y; greater is better."""
-        if self.metric in _BY_SETS:
+        spec = METRICS[self.metric]
+        if spec.reads == "sets":
             given: Ranking | Agreement = Agreement(
                 _as_matrix(estimator, y), _as_matrix(estimator, estimator.predict(X))
             )
         else:
             given = Ranking(_as_matrix(estimator, y), _scores_of(estimator, X))
         value = _value(given, self.metric, self.convention, self.at)
-        return -value if self.metric in _LOSSES else value
+        return -value if spec.loss else value
 
 
 def _value(given: Ranking | Agreement, metric: str, convention: str, at: int) -> float:
-    arguments = [convention] if metric in _WITH_CONVENTION else [at] if metric in _AT else []
-    value: float = getattr(given, metric)(*arguments)
+    options = {"convention": convention, "at": at}
+    option = METRICS[metric].option
+    value: float = getattr(given, metric)(**({option: options[option]} if option else {}))
     return value
 
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.distances import Metric
-from nearlabel.search.exact import ExactIndex, ExactSearch, Progress
-from nearlabel.search.precomputed import PrecomputedIndex
+from nearlabel.search.distances import Metric, space
+from nearlabel.search.exact import ExactIndex, ExactSearch, Progress, matching
+from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.storage import VectorStore
 from nearlabel.validation import check_integer, check_n_jobs, check_vectors
 
@@ -21,7 +21,9 @@ __all__ = [
     "Search",
     "VectorStore",
     "build_index",
+    "is_precomputed",
     "neighbor_graph",
+    "pair_distances",
 ]
 
 
@@ -36,15 +38,12 @@ class Index(Protocol):
         Without queries: of each base row, itself left out.
         """
 
-    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
-        """Canonical distances of pairs of a query and a base row."""
-
 
 @runtime_checkable
 class Search(Protocol):
     """A way to search, given as the ``search=`` of an estimator or of `neighbor_graph`."""
 
-    def index(self, vectors: Any, metric: Metric = "euclidean") -> Index:
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
 
 
@@ -113,11 +112,25 @@ def build_index(vectors: Any, metric: Metric, search: str | Search) -> Index:
     """Base rows ready to be searched, by the search that `search` names or is."""
     if isinstance(search, str) and search in ("auto", "exact"):
         search = ExactSearch()
-    elif isinstance(search, str | type) or not isinstance(search, Search):
+    elif isinstance(search, type) or not isinstance(search, Search):
         raise ValueError(
-            "search must be 'auto', 'exact' or an object with a method index(vectors, metric); "
+            "search must be 'auto', 'exact' or an object with a method build(vectors, metric); "
             f"got {search!r}"
         )
-    if isinstance(metric, str) and metric == "precomputed":
+    if is_precomputed(metric):
         return PrecomputedIndex(vectors)
-    return search.index(vectors, metric)
+    return search.build(vectors, metric)
+
+
+def pair_distances(
+    vectors: Any, metric: Metric, queries: Any, query_rows: Array, base_rows: Array
+) -> Floats:
+    """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
+    if is_precomputed(metric):
+        return given_distances(queries, query_rows, base_rows)
+    return space(vectors, metric).distances(matching(queries, vectors), query_rows, base_rows)
+
+
+def is_precomputed(metric: Metric) -> bool:
+    """Whether distances are given instead of vectors."""
+    return isinstance(metric, str) and metric == "precomputed"

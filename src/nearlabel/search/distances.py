@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,6 +37,7 @@ from nearlabel.validation import check_choice
 
 UNIT = 2.0**-53  # unit roundoff of float64
 TINY = 2.0**-1022  # smallest normal float64: covers what underflow can take from one term
+_KEPT_ELEMENTS = 2**25  # rows made ready are kept up to here: 256 MiB in float64
 
 Metric = str | Callable[[Array, Array], float]
 
@@ -70,6 +71,9 @@ class Space(ABC):
         """Numbers that one row takes while distances are computed."""
         return typical_length(self.vectors)
 
+    def prepare(self) -> None:  # noqa: B027 - most metrics need nothing
+        """Compute what `bounds` needs of all base rows."""
+
     @abstractmethod
     def bounds(self, queries: Any) -> Bounds:
         """Bounds on the distances between `queries` and all base rows."""
@@ -99,33 +103,55 @@ class Space(ABC):
         return np.empty((queries.shape[0], self.vectors.shape[0]))
 
 
-class Euclidean(Space):
+class ProductSpace(Space):
+    """A metric whose bounds come from the inner products of rows that were made ready for it."""
+
+    kept: Floats | None = None
+
+    @abstractmethod
+    def ready(self, rows: Any) -> Any:
+        """Rows as they enter the products."""
+
+    def prepare(self) -> None:
+        if sparse.issparse(self.vectors):
+            self.transposed = self.ready(self.vectors).T.tocsr()
+        elif self.vectors.size <= _KEPT_ELEMENTS:
+            self.kept = self.ready(self.vectors)
+
+    def ready_chunks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield runs of base rows made ready, with their places."""
+        for place, rows in chunks(self.vectors, self.width):
+            yield place, self.ready(rows) if self.kept is None else self.kept[place]
+
+    def products(self, queries: Any) -> Floats:
+        """Inner products of queries that are ready with all base rows."""
+        if sparse.issparse(self.vectors):
+            return np.asarray((queries @ self.transposed).toarray())
+        result = self._empty_bounds(queries)
+        for place, rows in self.ready_chunks():
+            np.matmul(queries, rows.T, out=result[:, place])
+        return result
+
+
+class Euclidean(ProductSpace):
     """sqrt of the sum of squared differences; bounds by |x|² + |y|² - 2xy on centered rows."""
 
-    def __init__(self, vectors: Any) -> None:
-        super().__init__(vectors)
-        if sparse.issparse(vectors):
-            self.center = None
-            self.transposed = as_float(vectors).T.tocsr()
-        else:  # a common offset would swamp the differences
-            self.center = np.mean(vectors, axis=0, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            self.norms = np.concatenate(
-                [squared_lengths(self._centered(rows)) for _, rows in chunks(vectors, self.width)]
-            )
+    center: Floats | None = None
 
-    def _centered(self, rows: Any) -> Any:
+    def prepare(self) -> None:
+        if not sparse.issparse(self.vectors):  # a common offset would swamp the differences
+            self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
+        super().prepare()
+        with np.errstate(over="ignore"):
+            self.norms = np.concatenate([squared_lengths(rows) for _, rows in self.ready_chunks()])
+
+    def ready(self, rows: Any) -> Any:
         return as_float(rows) if self.center is None else as_float(rows) - self.center
 
     def bounds(self, queries: Any) -> Bounds:
         with np.errstate(over="ignore", invalid="ignore"):
-            queries = self._centered(queries)
-            if self.center is None:
-                lower = (queries @ self.transposed).toarray()
-            else:
-                lower = self._empty_bounds(queries)
-                for place, rows in chunks(self.vectors, self.width):
-                    np.matmul(queries, self._centered(rows).T, out=lower[:, place])
+            queries = self.ready(queries)
+            lower = self.products(queries)
             # Both norms, the product, the centering and the canonical sum each err by at most
             # about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors within
             # 2 units. That makes less than (4 d + 36) units of |x|² + |y|²: twice that is taken.
@@ -148,26 +174,18 @@ class SquaredEuclidean(Euclidean):
         return sum_in_feature_order(squared(A - B))
 
 
-class Cosine(Space):
+class Cosine(ProductSpace):
     """1 - cosine, as half the squared difference of the unit rows.
 
     So the distance of equal rows is exactly zero. A row of zeros is at distance 1 from every row,
     as in scikit-learn.
     """
 
-    def __init__(self, vectors: Any) -> None:
-        super().__init__(vectors)
-        if sparse.issparse(vectors):
-            self.transposed = unit_rows(vectors).T.tocsr()
+    def ready(self, rows: Any) -> Any:
+        return unit_rows(rows)
 
     def bounds(self, queries: Any) -> Bounds:
-        units = unit_rows(queries)
-        if sparse.issparse(self.vectors):
-            lower = (units @ self.transposed).toarray()
-        else:
-            lower = self._empty_bounds(queries)
-            for place, rows in chunks(self.vectors, self.width):
-                np.matmul(units, unit_rows(rows).T, out=lower[:, place])
+        lower = self.products(self.ready(queries))
         slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
         np.subtract(1 - slack, lower, out=lower)
         n, n_base = lower.shape
@@ -306,14 +324,13 @@ SLOW = ("chebyshev", "hamming", "jaccard")
 
 def space(vectors: Any, metric: Metric) -> Space:
     """The base rows `vectors` under `metric`, a name or a function of two rows."""
-    _check_metric(metric)
-    return Function(vectors, metric) if callable(metric) else SPACES[metric](vectors)
+    if callable(metric):
+        return Function(vectors, metric)
+    return SPACES[check_choice(metric, "metric (or a function of two rows)", SPACES)](vectors)
 
 
-def _check_metric(metric: Any) -> None:
-    """Refuse an unknown metric; a slow one says so."""
-    if not callable(metric):
-        check_choice(metric, "metric (or a function of two rows)", SPACES)
+def warn_if_slow(metric: Metric) -> None:
+    """Say so where a metric compares row by row."""
     if callable(metric) or metric in SLOW:
         from sklearn.exceptions import EfficiencyWarning
 

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, index_type
-from nearlabel.search.distances import Bounds, Metric, Space, space
+from nearlabel.search.distances import Bounds, Metric, space, warn_if_slow
 from nearlabel.validation import check_integer
 
 Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
@@ -39,18 +39,24 @@ class ExactSearch:
 
     block_bytes: int = 2**26
 
-    def index(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex:
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex:
         """Prepare base rows for searches."""
         block_bytes = check_integer(self.block_bytes, "block_bytes", low=1)
-        return ExactIndex(space(vectors, metric), block_bytes)
+        index = ExactIndex(vectors, metric, block_bytes)
+        warn_if_slow(metric)
+        return index
 
 
 class ExactIndex:
     """Base rows that are ready to be searched."""
 
-    def __init__(self, base: Space, block_bytes: int) -> None:
-        self._space = base
-        self._block_bytes = block_bytes
+    def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
+        self._space = space(vectors, metric)
+        self._space.prepare()
+        self._metric, self._block_bytes = metric, block_bytes
+
+    def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
+        return ExactIndex, (self._space.vectors, self._metric, self._block_bytes)
 
     def graph(
         self,
@@ -85,11 +91,6 @@ class ExactIndex:
         step = min(step, -(-n // n_jobs))  # work for every thread
         run_blocks(search, n, step, n_jobs, progress)
         return NeighborGraph.unchecked(indices, distances, base.shape[0])
-
-    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
-        """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
-        queries = matching(queries, self._space.vectors)
-        return self._space.distances(queries, query_rows, base_rows)
 
 
 def nearest(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats, canonical_csr
+from nearlabel.arrays import Array, Floats, canonical_csr, entries_at
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.distances import Bounds
 from nearlabel.search.exact import Progress, nearest
@@ -50,15 +50,10 @@ class PrecomputedIndex:
         )
         return NeighborGraph(*found, n_base)
 
-    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
-        """Given distances of pairs; infinite where a sparse graph holds none."""
-        if not sparse.issparse(queries):
-            return np.asarray(queries[query_rows, base_rows], dtype=np.float64)
-        csr = canonical_csr(queries)
-        result = np.full(len(query_rows), np.inf)
-        for place, (row, column) in enumerate(zip(query_rows, base_rows, strict=True)):
-            stored = slice(csr.indptr[row], csr.indptr[row + 1])
-            at = np.flatnonzero(csr.indices[stored] == column)
-            if at.size:
-                result[place] = csr.data[stored][at[0]]
-        return result
+
+def given_distances(distances: Any, row: Array, column: Array) -> Floats:
+    """Given distances of pairs of a query and a base row; infinite where a graph has none."""
+    if not sparse.issparse(distances):
+        return np.asarray(distances[row, column], dtype=np.float64)
+    found, value = entries_at(canonical_csr(distances), row, column)
+    return np.where(found, value, np.inf)

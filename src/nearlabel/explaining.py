@@ -1,0 +1,170 @@
+"""Explaining and retrieving: what every neighbor method can say about its answers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.base import NeighborModel
+from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
+from nearlabel.graph import NeighborGraph
+from nearlabel.search import is_precomputed, pair_distances
+from nearlabel.validation import check_integer
+
+
+class NeighborClassifier(NeighborModel):
+    """Base of the methods: a neighbor model that explains its answers."""
+
+    @abstractmethod
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        """The numbers that make the score of a label of one query, in the method's own words."""
+
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Explanation:
+        """Say why one item gets its labels.
+
+        Parameters
+        ----------
+        x : array-like of shape (d,) or (1, d), or a sparse row
+            The item.
+        top : int, default=5
+            How many of its best labels.
+        labels : sequence of int or str, optional
+            Columns or names of labels to explain instead, such as one that was expected and is
+            missing.
+
+        Returns
+        -------
+        Explanation
+            For each label its score, the numbers that make it, the neighbors that carry it, and
+            what the score would be without each of them.
+        """
+        top = check_integer(top, "top", low=1)
+        X = self._check_queries(_as_one_row(x))
+        if X.shape[0] != 1:
+            raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
+        k = self.n_neighbors_
+        if sparse.issparse(X) and is_precomputed(self.metric) and X.nnz <= k:
+            raise ValueError(
+                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
+                f"the graph of x holds {X.nnz}"
+            )
+        further = self._neighbors_of(X, k + 1)  # there are at least k + 1 training rows
+        graph = further.head(k)
+        scores = self._scores(graph, X)
+        chosen = scores.top(top)[0][0] if labels is None else self._columns(labels)
+        # Row i of `without`: the scores if neighbor i were not there.
+        without = self._scores(_each_left_out(further), X[np.zeros(k, np.intp)])
+        score_without = without.at(np.repeat(np.arange(k), len(chosen)), np.tile(chosen, k))
+        score_without = score_without.reshape(k, len(chosen))
+        carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
+        predicted = np.isin(chosen, self._decide(scores, graph, X).indices)
+        ids, distances = self._ids(graph.indices[0]).tolist(), graph.distances[0].tolist()
+
+        explained = []
+        for column, label in enumerate(chosen.tolist()):
+            score = float(scores.at(np.zeros(1, np.intp), chosen[[column]])[0])
+            voters = [
+                Voter(ids[place], distances[place], left, score - left)
+                for place, left in enumerate(score_without[:, column].tolist())
+                if carried[place, column]
+            ]
+            explained.append(
+                LabelExplanation(
+                    label=label,
+                    name=self._name(label),
+                    score=score,
+                    predicted=bool(predicted[column]),
+                    terms=self._terms(label, graph, X),
+                    neighbors=tuple(voters),
+                )
+            )
+        return Explanation(tuple(explained), k)
+
+    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
+        """For each of the best labels of each row, find the nearest items that carry it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        top : int, default=5
+            Labels of each row.
+        per_label : int, default=8
+            Items of each label, from all training items; fewer where fewer carry it.
+
+        Returns
+        -------
+        list of n lists of LabelGroup
+        """
+        top = check_integer(top, "top", low=1)
+        per_label = check_integer(per_label, "per_label", low=1)
+        X = self._check_queries(X)
+        by_label = self._labels.tocsc()
+        found = []
+        for _, (scores, graph, queries) in self._score_blocks(X):
+            labels, values = scores.top(top)
+            for row in range(len(graph)):
+                near, x = graph.rows(row, row + 1), queries[row : row + 1]
+                groups = []
+                for label, score in zip(labels[row].tolist(), values[row].tolist(), strict=True):
+                    carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+                    items, distances = self._nearest_of(carriers, near, x, per_label)
+                    name, ids = self._name(label), self._ids(items)
+                    groups.append(LabelGroup(label, name, score, ids, distances))
+                found.append(groups)
+        return found
+
+    def _nearest_of(
+        self, carriers: Array, near: NeighborGraph, x: Any, m: int
+    ) -> tuple[Array, Floats]:
+        """The m nearest of `carriers`: from the neighbors if enough of these are carriers."""
+        assert self._store is not None
+        among = np.isin(near.indices[0], carriers)
+        items, distances = near.indices[0][among], near.distances[0][among]
+        if len(items) < min(m, len(carriers)):
+            vectors, alone = self._store.vectors, np.zeros(len(carriers), np.intp)
+            distances = pair_distances(vectors, self.metric, x, alone, carriers)
+            known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
+            items, distances = carriers[known], distances[known]
+        order = np.lexsort((items, distances))[:m]
+        return items[order], distances[order]
+
+    def _columns(self, labels: Iterable[Any]) -> Array:
+        """Columns of labels that are given by column or by name."""
+        q, names = self._labels.shape[1], self.label_names_
+        columns = []
+        for label in labels:
+            if isinstance(label, str):
+                at = np.flatnonzero(names == label) if names is not None else np.empty(0, int)
+                if not at.size:
+                    raise ValueError(f"labels holds {label!r}, which is no name of a label")
+                columns.append(int(at[0]))
+            else:
+                columns.append(check_integer(label, "a column of labels", low=0, high=q - 1))
+        return np.array(columns, np.intp)
+
+    def _name(self, label: int) -> Any:
+        return label if self.label_names_ is None else str(self.label_names_[label])
+
+    def _ids(self, rows: Any) -> Array:
+        assert self._store is not None
+        return np.asarray(self._store.ids[rows])
+
+
+def _as_one_row(x: Any) -> Any:
+    if hasattr(x, "to_frame"):  # a Series: keep the names of the features
+        return x.to_frame().T
+    return np.reshape(x, (1, -1)) if not sparse.issparse(x) and np.ndim(x) == 1 else x
+
+
+def _each_left_out(further: NeighborGraph) -> NeighborGraph:
+    """For one query with k + 1 neighbors: k rows, row i without neighbor i."""
+    k = further.k - 1
+    kept = np.array([[j for j in range(k + 1) if j != i] for i in range(k)])
+    return NeighborGraph.unchecked(
+        further.indices[0][kept], further.distances[0][kept], further.n_base
+    )
