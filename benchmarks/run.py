@@ -95,8 +95,8 @@ def numbers() -> str:
             "compiled one is to come.",
             "",
             f"Memory above the inputs, {memory['n']:,} rows, {memory['q']:,} labels, a given graph "
-            f"with {memory['k']} neighbors: `fit_graph` {memory['fit_graph_peak_mib']} MiB, ranking "
-            f"{memory['rank_top_10_peak_mib']} MiB. One dense matrix of scores would be "
+            f"with {memory['k']} neighbors: `fit_graph` {memory['fit_graph_peak_mib']} MiB, "
+            f"ranking {memory['rank_top_10_peak_mib']} MiB. One dense matrix of scores would be "
             f"{memory['dense_label_matrix_mib'] / 1024:.0f} GiB.",
         ]
     )

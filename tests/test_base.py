@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -139,6 +141,61 @@ def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
         model.explain(data.X[:2])
     with pytest.raises(ValueError, match="a column of labels must be an integer .* got 7"):
         model.explain(x, labels=[7])
+
+
+def test_explain_takes_names_and_series(data):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(data.X, columns=list("abcde"))
+    names = [f"tag {column}" for column in range(7)]
+    model = nl.MLkNN(n_neighbors=6).fit(X, data.Y, label_names=names)
+    explained = model.explain(X.iloc[3], labels=["tag 5", 0])
+    assert [(a.label, a.name) for a in explained] == [(5, "tag 5"), (0, "tag 0")]
+    json.dumps([v.id for a in explained for v in a.neighbors])
+    with pytest.raises(ValueError, match="labels holds 'sea', which is no name of a label"):
+        model.explain(X.iloc[3], labels=["sea"])
+
+
+def test_explain_says_when_a_precomputed_graph_is_too_short(data):
+    graph = nl.neighbor_graph(data.X, 6).to_csr()
+    model = nl.MLkNN(n_neighbors=6, metric="precomputed").fit(graph, data.Y)
+    asked = nl.neighbor_graph(data.X, 6, data.X[:1]).to_csr()
+    model.predict(asked)
+    with pytest.raises(
+        ValueError, match="explain needs the 7 nearest training rows, one more than"
+    ):
+        model.explain(asked)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "label_scores", "rank", "retrieve"])
+def test_only_kneighbors_takes_no_queries(model, method):
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        getattr(model, method)(None)
+
+
+def test_a_fit_that_fails_keeps_what_was_learnt(data):
+    model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    expected = model.predict_proba(data.X)
+    huge = np.where(np.arange(200)[:, None] == 3, 1e200, data.X.astype(float))
+    with pytest.raises(ValueError, match="too large for float64"):
+        model.fit(huge, data.Y[:, ::-1])
+    np.testing.assert_array_equal(model.predict_proba(data.X), expected)
+
+
+def test_a_graph_without_vectors_forgets_the_features_of_an_earlier_fit(data):
+    model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    model.fit_graph(nl.neighbor_graph(data.X, 6), data.Y)
+    assert not hasattr(model, "n_features_in_")
+    scores = model.scores_from_graph(nl.neighbor_graph(data.X, 6, data.X[:5]))
+    assert scores.shape == (5, 7)
+
+
+def test_vectors_beside_a_graph_are_checked(data, model):
+    graph = nl.neighbor_graph(data.X, 8, data.X[:5])
+    assert model.scores_from_graph(graph, data.X[:5]).shape == (5, 7)
+    with pytest.raises(ValueError, match="graph has 5, X has 4"):
+        model.scores_from_graph(graph, data.X[:4])
+    with pytest.raises(ValueError, match="features"):
+        model.scores_from_graph(graph, data.X[:5, :2])
 
 
 def test_a_model_of_a_graph_without_vectors_answers_by_graphs(data):

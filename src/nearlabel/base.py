@@ -76,7 +76,8 @@ class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
-            Training vectors; distances among them where ``metric="precomputed"``.
+            Training vectors; distances among them where ``metric="precomputed"``. Kept, not
+            copied: do not write to them afterwards.
         y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q)
             Labels: column l of row i is 1 where item i carries label l. Or 1-d with two classes.
         label_names : sequence of str, shape (q,), optional
