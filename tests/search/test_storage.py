@@ -56,6 +56,13 @@ def test_ids_are_given_or_counted_and_never_given_twice():
         store.rows_of([5])
 
 
+def test_unsigned_ids_stay_integers():
+    store = VectorStore(np.zeros((1, 1)), ids=np.array([2**40], np.uint64))
+    store.append(np.zeros((1, 1)))
+    assert store.ids.tolist() == [2**40, 2**40 + 1]
+    assert store.ids.dtype == np.int64
+
+
 def test_ids_may_be_names():
     store = VectorStore(np.zeros((2, 1)), ids=["sea.jpg", "hill.jpg"])
     with pytest.raises(ValueError, match="ids must be given"):

@@ -95,6 +95,8 @@ class VectorStore:
             check_same_length(ids=len(new), vectors=n)
             if new.dtype.kind not in "iuU":
                 raise TypeError(f"ids must be integers or strings; got {new.dtype}")
+            if new.dtype.kind == "u":  # unsigned and signed integers would promote to floats
+                new = new.astype(np.int64)
             if taken and (new.dtype.kind == "U") != (self.ids.dtype.kind == "U"):
                 raise TypeError(f"ids must be like those before, {self.ids.dtype}; got {new.dtype}")
             values, counts = np.unique(new, return_counts=True)
