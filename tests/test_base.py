@@ -42,6 +42,10 @@ def test_too_many_neighbors_are_lowered_with_a_warning(f6):
         (np.array([["a", "b"], ["c", "d"], ["e", "f"]]), "y must hold 0 and 1 only; got values of"),
         ([[1, 0], [0, 1]], "X has 3, y has 2"),
         ([["sea"], ["sea", "hill"], []], "MultiLabelBinarizer"),
+        ([{"sea"}, {"sea", "hill"}, {"town"}], "MultiLabelBinarizer"),
+        (np.array([1, "a", 1], dtype=object), "classes of one type|Unknown label type"),
+        (np.array([["1", 0], [0, 1], [0, 1]], dtype=object), "y must hold 0 and 1 only; got '1'"),
+        (np.array([[None, 0], [0, 1], [0, 1]], dtype=object), "y"),
         ([0, 1, 2], "Only binary classification is supported"),
         ([1, 1, 1], "must hold two classes; got one class"),
         (None, "requires y to be passed"),
@@ -58,7 +62,7 @@ def test_labels_that_cannot_be_are_refused(y, message):
     [
         ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer from 1 up; got 0"),
         ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer from 1 up; got 2.5"),
-        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 up; got '1'"),
+        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 to 1e[+]100; got '1'"),
         ({"metric": "l3"}, ValueError, "metric .* must be one of .* got 'l3'"),
         ({"search": "quick"}, ValueError, "search must be .* got 'quick'"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
@@ -96,6 +100,22 @@ def test_names_of_labels(data):
         nl.MLkNN().fit(data.X, data.Y, label_names=names[:2])
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, np.float32, ">i4", ">f8", object])
+def test_labels_of_any_number_type(data, dtype):
+    Y = data.Y.toarray()
+    expected = nl.MLkNN().fit(data.X, Y).predict(data.X)
+    np.testing.assert_array_equal(nl.MLkNN().fit(data.X, Y.astype(dtype)).predict(data.X), expected)
+    assert nl.metrics.hamming_loss(Y.astype(dtype), Y) == 0
+
+
+def test_missing_labels_of_a_data_frame_are_refused(data):
+    pd = pytest.importorskip("pandas")
+    Y = pd.DataFrame(data.Y.toarray()).astype("Int64")
+    Y.iloc[3, 2] = pd.NA
+    with pytest.raises(ValueError, match="y must hold 0 and 1 only; a value is missing"):
+        nl.MLkNN().fit(data.X, Y)
+
+
 def test_leave_one_out_neighbors_of_the_training_rows(data, model):
     distances, indices = model.kneighbors()
     graph = nl.neighbor_graph(data.X, 6)
@@ -129,6 +149,9 @@ def test_retrieve_gives_the_nearest_items_that_carry_each_label(data, is_sparse)
 def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
     x = data.X[3] + np.float32(0.1)
     forms = [x, x[None, :], x.tolist(), sparse.csr_array(x[None, :])]
+    if hasattr(sparse.coo_array(x), "reshape") and sparse.coo_array(x).ndim == 1:
+        forms.append(sparse.coo_array(x))  # what a row of a csr_array is in today's SciPy
+    forms.append(pytest.importorskip("polars").Series(x))
     texts = {str(model.explain(form)) for form in forms}
     assert len(texts) == 1
     text = texts.pop()
@@ -137,6 +160,7 @@ def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
     assert "without it" in text
     assert len(model.explain(x, top=2)) == 2
     assert [a.label for a in model.explain(x, labels=[5, 0])] == [5, 0]
+    assert [a.label for a in model.explain(x, labels=5)] == [5]
     with pytest.raises(ValueError, match="explain takes one item; x has 2 rows"):
         model.explain(data.X[:2])
     with pytest.raises(ValueError, match="a column of labels must be an integer .* got 7"):
@@ -148,6 +172,7 @@ def test_explain_takes_names_and_series(data):
     X = pd.DataFrame(data.X, columns=list("abcde"))
     names = [f"tag {column}" for column in range(7)]
     model = nl.MLkNN(n_neighbors=6).fit(X, data.Y, label_names=names)
+    assert model.explain(X.iloc[3], labels="tag 5")[0].label == 5
     explained = model.explain(X.iloc[3], labels=["tag 5", 0])
     assert [(a.label, a.name) for a in explained] == [(5, "tag 5"), (0, "tag 0")]
     json.dumps([v.id for a in explained for v in a.neighbors])
@@ -170,6 +195,14 @@ def test_explain_says_when_a_precomputed_graph_is_too_short(data):
 def test_only_kneighbors_takes_no_queries(model, method):
     with pytest.raises(ValueError, match="Expected 2D array"):
         getattr(model, method)(None)
+
+
+def test_the_metric_of_fit_stays(data):
+    model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    expected = [group.distances.tolist() for group in model.retrieve(data.X[:1], per_label=50)[0]]
+    model.set_params(metric="manhattan")
+    got = [group.distances.tolist() for group in model.retrieve(data.X[:1], per_label=50)[0]]
+    assert got == expected
 
 
 def test_a_fit_that_fails_keeps_what_was_learnt(data):

@@ -22,7 +22,13 @@ ESTIMATORS = [nl.MLkNN()]
 
 # The checks fit on few rows, fewer than n_neighbors.
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
-@parametrize_with_checks([*ESTIMATORS, nl.MLkNN(n_neighbors=3, smoothing=0, metric="cosine")])
+@parametrize_with_checks(
+    [
+        *ESTIMATORS,
+        nl.MLkNN(n_neighbors=3, smoothing=0, metric="cosine"),
+        nl.MLkNN(n_neighbors=3, metric="precomputed"),
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

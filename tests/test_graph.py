@@ -38,6 +38,14 @@ def test_to_csr_is_what_scikit_learn_reads():
     )
 
 
+def test_to_csr_is_a_copy():
+    graph = nl.neighbor_graph(np.random.default_rng(0).normal(size=(20, 2)), 5)
+    before = graph.distances.copy(), graph.indices.copy()
+    graph.to_csr().sort_indices()
+    np.testing.assert_array_equal(graph.distances, before[0])
+    np.testing.assert_array_equal(graph.indices, before[1])
+
+
 def test_from_csr_drops_the_diagonal_of_square_graphs_and_keeps_zeros():
     matrix = sparse.csr_array(
         ([0.0, 0.0, 1.0, 2.0, 0.0, 1.0, 0.0], [0, 1, 2, 0, 1, 2, 2], [0, 3, 6, 7]), shape=(3, 3)
@@ -50,7 +58,7 @@ def test_from_csr_drops_the_diagonal_of_square_graphs_and_keeps_zeros():
     assert (graph.indices.tolist(), graph.distances.tolist()) == ([[1], [2]], [[0.0], [1.0]])
     with pytest.raises(ValueError, match="row 0 of the graph holds 2 .* at least 3 are needed"):
         nl.NeighborGraph.from_csr(matrix[:2], k=3, drop_diagonal=True)
-    with pytest.raises(TypeError, match="matrix must be a sparse matrix; got list"):
+    with pytest.raises(TypeError, match="matrix must be a 2-d sparse matrix; got list"):
         nl.NeighborGraph.from_csr([[1.0]])
 
 
@@ -93,6 +101,8 @@ def test_types():
     assert graph_of([[0]], np.zeros((1, 1), np.float32)).distances.dtype == np.float32
     with pytest.raises(TypeError, match="indices must be integers; got float64"):
         graph_of([[0.0]], [[1.0]])
+    with pytest.raises(TypeError, match="distances must be real numbers; got complex128"):
+        graph_of([[0]], [[1j]])
     with pytest.raises(ValueError, match="k must be an integer from 1 to 2; got 3"):
         graph.head(3)
     assert repr(graph) == "NeighborGraph(n=1, k=2, n_base=4)"

@@ -79,6 +79,8 @@ def test_a_million_labels_without_a_dense_matrix():
     for dense in (huge.toarray, huge.rank):
         with pytest.raises(MemoryError, match="10,000,000 x 1,000,000 = .* GiB.* use .*rank"):
             dense()
+    with pytest.raises(ValueError, match="read-only"):
+        scores.defaults.values[0, 0] = 7
 
 
 def test_names():
@@ -99,6 +101,10 @@ def test_names():
         ({"touched": [[np.inf, 0, 0]]}, "touched must hold finite scores"),
         ({"group": [1]}, "group must hold rows of defaults, 0 to 0; got 1 to 1"),
         ({"group": [0, 0]}, "touched has 1, group has 2"),
+        ({"group": [0.0]}, "group must be a 1-d array of integers; got float64"),
+        ({"defaults": np.zeros((2, 3))}, "group must say which of 2 rows of defaults"),
+        ({"label_names": ["a"]}, r"label_names must hold 3 names; got shape \(1,\)"),
+        ({"touched": np.zeros((2, 0))}, "touched must have at least one label"),
     ],
 )
 def test_scores_that_cannot_be_are_refused(arguments, message):

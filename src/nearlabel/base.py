@@ -147,7 +147,7 @@ class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._sparse_output = labels.sparse
         self._labels = labels.matrix
         self._store = None if X is None else VectorStore(X)
-        self._index = index
+        self._index, self._metric = index, self.metric
         self._learn(graph, self._labels, X)
         return self
 
@@ -228,8 +228,9 @@ class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         result = np.empty(shape)
         for place, block in self._score_blocks(X):
             result[place] = self._probabilities(*block)
-        np.clip(result, _SMALLEST, _LARGEST, out=result)
-        return np.hstack([1 - result, result]) if self._one_column else result
+        if self._one_column:
+            result = np.hstack([1 - result, result])
+        return np.clip(result, _SMALLEST, _LARGEST, out=result)
 
     def rank(self, X: Any, top: int = 10) -> RankedLabels:
         """Rank the labels of each row.
@@ -312,6 +313,7 @@ class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_precomputed(self.metric)
+        tags.input_tags.positive_only = tags.input_tags.pairwise  # distances
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class NeighborClassifier(NeighborModel):
             The item.
         top : int, default=5
             How many of its best labels.
-        labels : sequence of int or str, optional
+        labels : int, str or sequence of these, optional
             Columns or names of labels to explain instead, such as one that was expected and is
             missing.
 
@@ -48,7 +48,7 @@ class NeighborClassifier(NeighborModel):
         if X.shape[0] != 1:
             raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
         k = self.n_neighbors_
-        if sparse.issparse(X) and is_precomputed(self.metric) and X.nnz <= k:
+        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k:
             raise ValueError(
                 f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
                 f"the graph of x holds {X.nnz}"
@@ -127,17 +127,17 @@ class NeighborClassifier(NeighborModel):
         items, distances = near.indices[0][among], near.distances[0][among]
         if len(items) < min(m, len(carriers)):
             vectors, alone = self._store.vectors, np.zeros(len(carriers), np.intp)
-            distances = pair_distances(vectors, self.metric, x, alone, carriers)
+            distances = pair_distances(vectors, self._metric, x, alone, carriers)
             known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
             items, distances = carriers[known], distances[known]
         order = np.lexsort((items, distances))[:m]
         return items[order], distances[order]
 
-    def _columns(self, labels: Iterable[Any]) -> Array:
+    def _columns(self, labels: Any) -> Array:
         """Columns of labels that are given by column or by name."""
         q, names = self._labels.shape[1], self.label_names_
         columns = []
-        for label in labels:
+        for label in [labels] if isinstance(labels, str) or np.ndim(labels) == 0 else labels:
             if isinstance(label, str):
                 at = np.flatnonzero(names == label) if names is not None else np.empty(0, int)
                 if not at.size:
@@ -156,9 +156,12 @@ class NeighborClassifier(NeighborModel):
 
 
 def _as_one_row(x: Any) -> Any:
-    if hasattr(x, "to_frame"):  # a Series: keep the names of the features
+    """One item, given as a 1-d row or a matrix of one row, as the latter."""
+    if hasattr(x, "iloc") and x.ndim == 1:  # a Series of pandas: keep the names of the features
         return x.to_frame().T
-    return np.reshape(x, (1, -1)) if not sparse.issparse(x) and np.ndim(x) == 1 else x
+    if sparse.issparse(x):
+        return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x
+    return np.reshape(x, (1, -1)) if np.ndim(x) == 1 else x
 
 
 def _each_left_out(further: NeighborGraph) -> NeighborGraph:

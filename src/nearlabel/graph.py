@@ -53,6 +53,8 @@ class NeighborGraph:
             )
         if indices.dtype.kind not in "iu":
             raise TypeError(f"indices must be integers; got {indices.dtype}")
+        if distances.dtype.kind not in "biuf":
+            raise TypeError(f"distances must be real numbers; got {distances.dtype}")
         if distances.dtype not in (np.float32, np.float64):
             distances = distances.astype(np.float64)
         _check_rows(indices, distances, n_base)
@@ -110,7 +112,7 @@ class NeighborGraph:
         """
         n, k = self.indices.shape
         indptr = np.arange(0, n * k + 1, k)
-        data = (self.distances.ravel(), self.indices.ravel(), indptr)
+        data = (self.distances.flatten(), self.indices.flatten(), indptr)
         return sparse.csr_array(data, shape=(n, self.n_base))
 
     @classmethod
@@ -134,8 +136,8 @@ class NeighborGraph:
         Equal distances are put in the order of the rows. Which of several rows at one distance made
         it into the graph was decided where the graph was made.
         """
-        if not sparse.issparse(matrix):
-            raise TypeError(f"matrix must be a sparse matrix; got {type(matrix).__name__}")
+        if not sparse.issparse(matrix) or matrix.ndim != 2:
+            raise TypeError(f"matrix must be a 2-d sparse matrix; got {type(matrix).__name__}")
         csr = sparse.csr_array(matrix)
         if drop_diagonal is None:
             drop_diagonal = csr.shape[0] == csr.shape[1]

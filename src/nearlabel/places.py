@@ -54,7 +54,8 @@ class DefaultScores:
     def __init__(self, values: Floats) -> None:
         if not np.isfinite(values).all():
             raise ValueError("defaults must hold finite scores")
-        self.values = values  # (n_groups, q)
+        self.values = values.view()  # (n_groups, q)
+        self.values.flags.writeable = False  # sorted once, and shared by all scores of a model
 
     def __getstate__(self) -> dict[str, Any]:
         return {"values": self.values}  # the order is cheaper to sort again than to store

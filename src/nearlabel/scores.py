@@ -68,7 +68,7 @@ class LabelScores:
         Scores of all other labels.
     group : array of int, shape (n,), optional
         The row of `defaults` for each row; not needed for one group.
-    label_names : array of str, shape (q,), optional
+    label_names : sequence of str, shape (q,), optional
 
     Examples
     --------
@@ -86,7 +86,7 @@ class LabelScores:
         defaults: Any = 0.0,
         *,
         group: Any = None,
-        label_names: Array | None = None,
+        label_names: Any = None,
     ) -> None:
         touched = canonical_csr(sparse.csr_array(touched, dtype=np.float64))
         n, q = touched.shape
@@ -97,11 +97,18 @@ class LabelScores:
             defaults = DefaultScores(values)
         if defaults.values.ndim != 2 or defaults.values.shape[1] != q:
             raise ValueError(f"defaults must have {q} columns; got shape {defaults.values.shape}")
+        if q == 0:
+            raise ValueError("touched must have at least one label")
+        n_groups = len(defaults.values)
+        if group is None and n_groups > 1:
+            raise ValueError(f"group must say which of {n_groups} rows of defaults each row takes")
         group = np.zeros(n, np.intp) if group is None else np.asarray(group)
+        if group.ndim != 1 or group.dtype.kind not in "iu":
+            raise ValueError(f"group must be a 1-d array of integers; got {group.dtype}")
         check_same_length(touched=n, group=len(group))
-        if n and not 0 <= group.min() <= group.max() < len(defaults.values):
+        if n and not 0 <= group.min() <= group.max() < n_groups:
             raise ValueError(
-                f"group must hold rows of defaults, 0 to {len(defaults.values) - 1}; "
+                f"group must hold rows of defaults, 0 to {n_groups - 1}; "
                 f"got {group.min()} to {group.max()}"
             )
         if not np.isfinite(touched.data).all():
@@ -110,10 +117,10 @@ class LabelScores:
         self._dense: Floats | None = None
         self.defaults: DefaultScores | None = defaults
         self.group = group
-        self.label_names = label_names
+        self.label_names = _names(label_names, q)
 
     @classmethod
-    def from_dense(cls, scores: Any, label_names: Array | None = None) -> LabelScores:
+    def from_dense(cls, scores: Any, label_names: Any = None) -> LabelScores:
         """Scores of a dense matrix, for methods that have no default score."""
         from sklearn.utils import check_array
 
@@ -122,7 +129,7 @@ class LabelScores:
         result._dense = check_array(scores, dtype=np.float64, input_name="scores")
         result.defaults = None
         result.group = np.zeros(len(result._dense), np.intp)
-        result.label_names = label_names
+        result.label_names = _names(label_names, result._dense.shape[1])
         return result
 
     @property
@@ -187,11 +194,9 @@ class LabelScores:
 
     def rank(self, top: int | None = None) -> RankedLabels:
         """The `top` best labels of each row, or all of them, with their names."""
-        if top is None:
-            check_dense_size("rank()", self.shape, 16, "rank(top)")
-            top = self.shape[1]
+        top = self.shape[1] if top is None else top
         labels, scores = self.top(top)
-        names = labels if self.label_names is None else np.asarray(self.label_names)[labels]
+        names = labels if self.label_names is None else self.label_names[labels]
         return RankedLabels(labels, scores, names)
 
     def top(self, r: int) -> tuple[Array, Floats]:
@@ -205,6 +210,7 @@ class LabelScores:
         """
         n, q = self.shape
         r = min(check_integer(r, "r", low=1), q)
+        check_dense_size(f"the {r:,} best labels", (n, r), 12, "top(r) or rank(top) of fewer")
         labels, scores = np.empty((n, r), np.int32), np.empty((n, r))
         for rows in self._blocks(r):
             labels[rows], scores[rows] = self._top_of(rows, r)
@@ -299,3 +305,12 @@ def as_label_scores(scores: Any) -> LabelScores:
     if isinstance(scores, LabelScores):
         return scores
     return LabelScores(scores) if sparse.issparse(scores) else LabelScores.from_dense(scores)
+
+
+def _names(label_names: Any, q: int) -> Array | None:
+    if label_names is None:
+        return None
+    names = np.asarray(label_names)
+    if names.shape != (q,):
+        raise ValueError(f"label_names must hold {q} names; got shape {names.shape}")
+    return names

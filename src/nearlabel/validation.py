@@ -18,6 +18,11 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, canonical_csr, with_data
 
+_NOT_A_MATRIX = (
+    "y must be a 0/1 matrix with one column a label; got a list of labels for each row "
+    "(scikit-learn's MultiLabelBinarizer makes a matrix of these)"
+)
+
 
 class LabelClasses(list[Array]):
     """The classes [0, 1] of each of q labels: scikit-learn's list of arrays for several outputs.
@@ -131,10 +136,7 @@ def check_labels(y: Any, names: Any = None) -> Labels:
         try:
             y = np.asarray(y)
         except ValueError:
-            raise ValueError(
-                "y must be a 0/1 matrix with one column a label; got rows of different lengths "
-                "(scikit-learn's MultiLabelBinarizer makes a matrix of lists of labels)"
-            ) from None
+            raise ValueError(_NOT_A_MATRIX) from None
     if len(y.shape) == 2:
         matrix = label_matrix(y, "y")
         q = matrix.shape[1]
@@ -145,9 +147,14 @@ def check_labels(y: Any, names: Any = None) -> Labels:
             bool(sparse.issparse(y)),
         )
 
+    if y.dtype == object and any(isinstance(row, list | tuple | set | frozenset) for row in y):
+        raise ValueError(_NOT_A_MATRIX)
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(column)
-    classes, codes = np.unique(column, return_inverse=True)
+    try:
+        classes, codes = np.unique(column, return_inverse=True)
+    except TypeError:
+        raise ValueError("a 1-d y must hold classes of one type; it mixes several") from None
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
@@ -166,11 +173,13 @@ def label_matrix(Y: Any, name: str) -> Csr:
 
     if hasattr(Y, "dtypes") and hasattr(Y, "to_numpy"):  # a DataFrame, of pandas or polars
         Y = Y.to_numpy()
+    if getattr(Y, "dtype", None) == np.dtype(object):
+        Y = _numbers(Y, name)
     matrix = check_array(Y, accept_sparse="csr", dtype=None, input_name=name)
-    if matrix.dtype == object:
-        matrix = check_array(matrix, dtype=np.float64, input_name=name)
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold 0 and 1 only; got values of type {matrix.dtype}")
+    if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # not for sparse matrices
+        matrix = matrix.astype(np.float64)
     csr = canonical_csr(matrix)
     if not np.all(csr.data):
         csr = csr.copy()
@@ -183,6 +192,19 @@ def label_matrix(Y: Any, name: str) -> Csr:
             f"got {csr.data[wrong[0]]} at row {row}, column {csr.indices[wrong[0]]}"
         )
     return with_data(csr, np.ones(csr.nnz, np.int8))
+
+
+def _numbers(Y: Array, name: str) -> Array:
+    """Python objects as floats."""
+    text = next((value for value in Y.flat if isinstance(value, str)), None)
+    if text is not None:
+        raise ValueError(f"{name} must hold 0 and 1 only; got {text!r}")
+    try:
+        return Y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must hold 0 and 1 only; a value is missing or no number"
+        ) from None
 
 
 def _label_names(names: Any, q: int) -> Array | None:

@@ -50,7 +50,7 @@ def test_what_is_missing_broken_or_outside_the_folder(folder):
     np.savez(folder / "pickle.npz", X=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match="is not a data set: Object arrays cannot be loaded"):
         nl.datasets.load("pickle")
-    for name in ("../toy", "/etc/toy", "..", "a/b", ""):
+    for name in ("../toy", "/etc/toy", "..", "a/b", "", 5, b"toy"):
         with pytest.raises(ValueError, match="name must be of letters"):
             nl.datasets.load(name)
 
@@ -58,3 +58,63 @@ def test_what_is_missing_broken_or_outside_the_folder(folder):
 def test_the_users_cache_is_the_default(monkeypatch):
     monkeypatch.delenv("NEARLABEL_DATA", raising=False)
     assert [folder.name for folder in nl.datasets.data_folders()] == ["nearlabel"]
+
+
+GOOD = {
+    "X": np.arange(12.0).reshape(6, 2),
+    "Y_indices": np.array([0, 1, 2, 0, 1, 2]),
+    "Y_indptr": np.array([0, 1, 2, 3, 4, 5, 6]),
+    "Y_shape": np.array([6, 3]),
+}
+SPARSE = {
+    "X_data": np.ones(3),
+    "X_indices": np.array([0, 1, 0]),
+    "X_indptr": np.array([0, 1, 2, 3, 3, 3, 3]),
+    "X_shape": np.array([6, 2]),
+}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"Y_indptr": np.array([0, -(2**30), 1, 2, 3, 4, 6])},
+        {"Y_indptr": np.array([0, 2**30, 1, 2, 3, 4, 6])},
+        {"Y_indptr": np.array([0, 5, 1, 2, 3, 4, 6])},
+        {"Y_indptr": np.array([0.0, 1, 2, 3, 4, 5, 6])},
+        {"Y_indices": np.array([0, 1, 2, 0, 1, 99])},
+        {"Y_indices": np.array([0, 1, 2, 0, 1, -1])},
+        {"Y_indices": np.array([0, 1, 2, 0, 1, 2.5])},
+        {"Y_indices": np.array(3)},
+        {"Y_shape": np.array([6.0, 3.0])},
+        {"Y_shape": np.array([6, 3, 1])},
+        {"X": np.zeros((5, 2))},
+        {"X": np.zeros(6)},
+        {"X": np.full((6, 2), np.nan)},
+        {"X": np.full((6, 2), "a")},
+        {"train": np.ones(5, bool)},
+        {"train": np.ones(6, int)},
+        {"label_names": np.array(["a", "b"])},
+        {"feature_names": np.array(["a", "b", "c"])},
+        {"X": None, **SPARSE, "X_indices": np.array([0, 1, 99])},
+        {"X": None, **SPARSE, "X_indices": np.array([0, 1, -1])},
+        {"X": None, **SPARSE, "X_indptr": np.array([0, -(2**30), 2, 3, 3, 3, 3])},
+    ],
+    ids=lambda damage: "-".join(damage),
+)
+def test_a_damaged_file_is_refused_with_its_name(folder, damage):
+    parts = {key: value for key, value in {**GOOD, **damage}.items() if value is not None}
+    np.savez(folder / "toy.npz", **parts)
+    with pytest.raises(ValueError, match="toy.npz is not a data set: "):
+        nl.datasets.load("toy")
+
+
+def test_files_that_are_no_archive(folder):
+    np.savez(folder / "whole.npz", **GOOD)
+    whole = (folder / "whole.npz").read_bytes()
+    assert nl.datasets.load("whole").Y.nnz == 6
+    np.save(folder / "array.npy", np.eye(2))
+    array = (folder / "array.npy").read_bytes()
+    for content in (b"", b"text", whole[:-40], whole[: len(whole) // 2], array):
+        (folder / "toy.npz").write_bytes(content)
+        with pytest.raises(ValueError, match="toy.npz is not a data set: "):
+            nl.datasets.load("toy")

@@ -4,8 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -67,3 +72,34 @@ def test_scorers_take_a_target_of_one_column(data):
         result = cross_validate(model, data.X, y, cv=3, scoring=scoring)
         accuracy = cross_validate(model, data.X, y, cv=3)["test_score"]
         np.testing.assert_allclose(-result["test_hamming"], 1 - accuracy)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OneVsRestClassifier(LogisticRegression()),
+        MLPClassifier((20,), max_iter=100, random_state=0),
+        RidgeClassifier(),
+        RandomForestClassifier(5, random_state=0),
+        KNeighborsClassifier(),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scorers_take_every_kind_of_classifier(data, estimator):
+    scorer = nl.metrics.scorer("ranking_loss")
+    Y = data.Y.toarray()
+    assert -0.5 < scorer(clone(estimator).fit(data.X, Y), data.X, Y) < 0
+    y = Y[:, 0]
+    one_column = nl.metrics.scorer("success_rate", at=1)
+    assert one_column(clone(estimator).fit(data.X, y), data.X, y) == 1
+
+
+def test_scorers_take_labels_that_no_training_row_carries(data):
+    Y = data.Y.toarray()
+    never, always = Y.copy(), Y.copy()
+    never[:, 2], always[:, 2] = 0, 1
+    for labels in (never, always):
+        model = RandomForestClassifier(5, random_state=0).fit(data.X, labels)
+        score = nl.metrics.scorer("ranking_loss")(model, data.X, labels)
+        assert -0.5 < score < 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import EfficiencyWarning
 from strategies import vectors
 
 import nearlabel as nl
@@ -158,8 +162,6 @@ def test_agrees_with_scikit_learn_where_there_are_no_ties(metric):
 
 
 def test_a_function_as_metric_and_slow_metrics_say_that_they_are_slow():
-    from sklearn.exceptions import EfficiencyWarning
-
     X = np.array([[0.0, 1], [2, 2], [5, 0]])
     with pytest.warns(EfficiencyWarning, match="function as metric"):
         graph = nl.neighbor_graph(X, 2, metric=lambda a, b: float(abs(a - b).sum()))
@@ -211,6 +213,70 @@ def test_distances_that_overflow_are_refused_and_underflow_is_a_tie():
     tiny = np.array([[0.0], [1e-200], [2e-200], [1.0]])
     for form in (tiny, sparse.csr_array(tiny)):
         check(nl.neighbor_graph(form, 3), tiny, 3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_where_squares_overflow_but_distances_do_not(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 3))
+    X = rng.normal(size=(5, d)) * 10 ** rng.uniform(152.5, 154, (5, 1))
+    queries = rng.normal(size=(3, d)) * 10 ** rng.uniform(152.5, 154, (3, 1))
+    distances = oracles.neighbors(X, 2, queries)[1]
+    for form in (X, sparse.csr_array(X)):
+        if np.isfinite(distances).all():
+            check(nl.neighbor_graph(form, 2, queries), X, 2, queries)
+        else:
+            with pytest.raises(ValueError, match="too large for float64"):
+                nl.neighbor_graph(form, 2, queries)
+
+
+def test_only_distances_to_neighbors_have_to_be_finite():
+    X = np.array([[0.0], [1.0], [1e160], [1e160 + 1e150]])
+    with pytest.raises(ValueError, match="too large for float64"):
+        nl.neighbor_graph(X, 2)
+    check(nl.neighbor_graph(X, 1), X, 1)
+
+
+def test_a_long_sparse_row_does_not_multiply():
+    """Everyone's neighbor has 100,000 entries: all differences at once would be gigabytes."""
+    n, d = 400, 200_000
+    ones = [np.sort(np.random.default_rng(i).choice(d, 10, replace=False)) for i in range(n - 1)]
+    long = np.arange(100_000)
+    indptr = np.concatenate([np.arange(n) * 10, [(n - 1) * 10 + len(long)]])
+    data = np.concatenate([np.ones((n - 1) * 10), np.full(len(long), 1e-9)])
+    X = sparse.csr_array((data, np.concatenate([*ones, long]), indptr), shape=(n, d))
+    tracemalloc.start()
+    graph = nl.neighbor_graph(X, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (graph.indices[:-1, 0] == n - 1).all()
+    assert peak < 300e6
+
+
+def test_searches_at_the_same_time_give_blas_its_threads_back():
+    from threadpoolctl import threadpool_info
+
+    def blas_threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = blas_threads()
+    X = np.random.default_rng(5).normal(size=(300, 5))
+    with ThreadPoolExecutor(4) as pool:
+        graphs = list(pool.map(lambda _: nl.neighbor_graph(X, 5, n_jobs=2), range(12)))
+    assert blas_threads() == before
+    assert all((graph.indices == graphs[0].indices).all() for graph in graphs)
+
+
+def test_a_function_cannot_write_to_the_rows():
+    def writes(a, b):
+        a[0] = 7.0
+        return 0.0
+
+    with (
+        pytest.warns(EfficiencyWarning),
+        pytest.raises(ValueError, match="read-only"),
+    ):
+        nl.neighbor_graph(np.eye(3), 1, metric=writes)
 
 
 def test_progress_counts_the_rows_up_to_all_of_them():

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 import sys
+import zlib
 from pathlib import Path
-from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
+from nearlabel.arrays import Array, Csr
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.validation import canonical_vectors, label_matrix
+from nearlabel.validation import check_vectors, label_matrix
+
+# What reading a file that is no archive of arrays, or a damaged one, can end in.
+_BROKEN = (KeyError, ValueError, IndexError, TypeError, OSError, EOFError, BadZipFile, zlib.error)
 
 
 def data_folders() -> list[Path]:
@@ -43,29 +48,42 @@ def load(name: str) -> Dataset:
     -------
     Dataset
     """
-    if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
+    if not isinstance(name, str) or not re.fullmatch(r"(?!\.)[\w.-]+", name):
         raise ValueError(f"name must be of letters, digits, '_', '-' and '.'; got {name!r}")
     folders = data_folders()
     path = next((p for folder in folders if (p := folder / f"{name}.npz").is_file()), None)
     if path is None:
         looked = ", ".join(map(str, folders))
         raise FileNotFoundError(f"no data set {name!r}: {name}.npz is not in {looked}")
-    with np.load(path, allow_pickle=False) as parts:
-        try:
-            return _dataset(parts)
-        except (KeyError, ValueError, IndexError) as error:
-            raise ValueError(f"{path} is not a data set: {error}") from None
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
+            return _dataset({key: parts[key] for key in parts})
+    except _BROKEN as error:
+        raise ValueError(f"{path} is not a data set: {error}") from None
 
 
-def _dataset(parts: Any) -> Dataset:
-    if "X" in parts:
-        X = parts["X"]
-    else:
-        entries = parts["X_data"], parts["X_indices"], parts["X_indptr"]
-        X = canonical_vectors(sparse.csr_array(entries, shape=tuple(parts["X_shape"])))
-    ones = np.ones(len(parts["Y_indices"]), np.int8)
-    entries = ones, parts["Y_indices"], parts["Y_indptr"]
-    Y = label_matrix(sparse.csr_array(entries, shape=tuple(parts["Y_shape"])), "Y")
-    return Dataset(
-        X, Y, parts.get("label_names"), parts.get("feature_names"), train=parts.get("train")
-    )
+def _dataset(parts: dict[str, Array]) -> Dataset:
+    Y = label_matrix(_csr(parts, "Y", np.ones(len(parts["Y_indices"]), np.int8)), "Y")
+    X = check_vectors(parts["X"] if "X" in parts else _csr(parts, "X", parts["X_data"]), "X")
+    n, q = Y.shape
+    wanted = {"label_names": q, "feature_names": X.shape[1], "train": n}
+    for key, length in {"X": n, **wanted}.items():
+        given = X.shape[:1] if key == "X" else parts[key].shape if key in parts else (length,)
+        if given != (length,):
+            raise ValueError(f"{key} has the shape {given}; ({length},) was expected")
+    train = parts.get("train")
+    if train is not None and train.dtype != bool:
+        raise ValueError(f"train must be a mask of booleans; got {train.dtype}")
+    return Dataset(X, Y, parts.get("label_names"), parts.get("feature_names"), train=train)
+
+
+def _csr(parts: dict[str, Array], name: str, data: Array) -> Csr:
+    """A CSR matrix of the file, checked to the last index: a wrong one would crash later."""
+    indices, indptr, shape = (parts[f"{name}_{key}"] for key in ("indices", "indptr", "shape"))
+    for key, part in (("indices", indices), ("indptr", indptr), ("shape", shape)):
+        if part.ndim != 1 or part.dtype.kind not in "iu":
+            raise ValueError(f"{name}_{key} must be a list of integers; got {part.dtype}")
+    rows, columns = (int(size) for size in shape)
+    matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns))
+    matrix.check_format(full_check=True)
+    return matrix

@@ -41,7 +41,7 @@ def make_local_labels(
     n_samples, n_features, n_labels : int
         Size; 1,000,000 items with 190,000 labels take some seconds.
     labels_per_sample : float, default=3.0
-        About how many labels an item carries.
+        About how many labels an item carries; fewer where that is a large part of all labels.
     n_clusters : int, default=8
     noise : float, default=0.05
         Share of an item's labels that are drawn at random, whatever its place.
@@ -63,7 +63,9 @@ def make_local_labels(
     d = check_integer(n_features, "n_features", low=1)
     q = check_integer(n_labels, "n_labels", low=1)
     n_clusters = check_integer(n_clusters, "n_clusters", low=1)
-    mean = check_real(labels_per_sample, "labels_per_sample", low=0)
+    mean = check_real(labels_per_sample, "labels_per_sample", low=0, high=q)
+    if random_state is not None:
+        check_integer(random_state, "random_state", low=0)
     noise = check_real(noise, "noise", low=0, high=1)
     train_share = check_real(train_share, "train_share", low=0, high=1)
     rng = np.random.default_rng(random_state)

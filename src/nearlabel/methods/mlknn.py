@@ -83,7 +83,7 @@ class MLkNN(NeighborClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_real(self.smoothing, "smoothing", low=0)
+        check_real(self.smoothing, "smoothing", low=0, high=1e100)
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:  # noqa: ARG002
         s, n, k = float(self.smoothing), len(graph), graph.k

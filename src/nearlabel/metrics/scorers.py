@@ -11,7 +11,7 @@ from scipy import sparse
 from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking
 from nearlabel.metrics.sets import Agreement
-from nearlabel.validation import check_choice
+from nearlabel.validation import check_choice, check_integer
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
     check_choice(metric, "metric", METRICS)
     if not has_metric(convention, metric):
         rule_of(metric, convention)  # says which conventions have it
-    return Scorer(metric, convention, at)
+    return Scorer(metric, convention, check_integer(at, "at", low=1))
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,16 @@ class Scorer:
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Score `estimator` on X and the true labels y; greater is better."""
         spec = METRICS[self.metric]
+        truth = _as_matrix(estimator, y)
         if spec.reads == "sets":
             given: Ranking | Agreement = Agreement(
-                _as_matrix(estimator, y), _as_matrix(estimator, estimator.predict(X))
+                truth, _as_matrix(estimator, estimator.predict(X))
             )
         else:
-            given = Ranking(_as_matrix(estimator, y), _scores_of(estimator, X))
+            scores = _scores_of(estimator, X)
+            if truth is not y:  # one column of two classes: that of the second
+                scores = scores[:, -1:] if isinstance(scores, np.ndarray) else scores
+            given = Ranking(truth, scores)
         value = _value(given, self.metric, self.convention, self.at)
         return -value if spec.loss else value
 
@@ -144,17 +148,20 @@ def _value(given: Ranking | Agreement, metric: str, convention: str, at: int) ->
 
 
 def _scores_of(estimator: Any, X: Any) -> Any:
-    """What an estimator ranks labels by; its probabilities if it has no scores of ours."""
+    """What an estimator ranks labels by: our scores, else probabilities or decision values."""
     if hasattr(estimator, "steps"):  # a pipeline: its last step ranks what the others made of X
         if len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
     if hasattr(estimator, "label_scores"):
         return estimator.label_scores(X)
+    if not hasattr(estimator, "predict_proba"):
+        return np.reshape(estimator.decision_function(X), (X.shape[0], -1))
     probabilities = estimator.predict_proba(X)
-    if isinstance(probabilities, list):  # scikit-learn's multi-output form: (n, 2) for each label
-        return np.column_stack([columns[:, 1] for columns in probabilities])
-    return probabilities[:, 1:] if isinstance(estimator.classes_, np.ndarray) else probabilities
+    if isinstance(probabilities, list):  # scikit-learn's multi-output form: one array a label
+        columns = zip(probabilities, estimator.classes_, strict=True)
+        return np.column_stack([p[:, c == 1].sum(axis=1) for p, c in columns])
+    return np.asarray(probabilities)
 
 
 def _as_matrix(estimator: Any, y: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats
+from nearlabel.arrays import Array, Floats, runs
 from nearlabel.search.rows import (
     ELEMENTS_AT_ONCE,
     as_float,
@@ -57,19 +57,24 @@ class Bounds:
     def upper(self, row: Array, column: Array) -> Floats:
         """Upper bounds of pairs of a query and a base row."""
         upper: Floats = self.lower[row, column] * (1 + self.relative)
-        return upper + self.row[row] + self.column[column]
+        with np.errstate(invalid="ignore"):
+            upper = upper + self.row[row] + self.column[column]
+        upper[~np.isfinite(upper)] = np.inf
+        return upper
 
 
 class Space(ABC):
     """Base rows under one metric."""
+
+    densifies: ClassVar[bool] = False  # whether CSR rows are made dense, few at a time
 
     def __init__(self, vectors: Any) -> None:
         self.vectors = vectors
 
     @property
     def width(self) -> int:
-        """Numbers that one row takes while distances are computed."""
-        return typical_length(self.vectors)
+        """Numbers that a typical row takes while distances are computed."""
+        return int(self.vectors.shape[1]) if self.densifies else typical_length(self.vectors)
 
     def prepare(self) -> None:  # noqa: B027 - most metrics need nothing
         """Compute what `bounds` needs of all base rows."""
@@ -85,19 +90,21 @@ class Space(ABC):
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
         result = np.empty(len(query_rows))
-        step = max(1, ELEMENTS_AT_ONCE // self.width)
-        for start in range(0, len(query_rows), step):
-            pairs = slice(start, start + step)
+        for pairs in runs(self._pair_sizes(queries, query_rows, base_rows), ELEMENTS_AT_ONCE):
             with np.errstate(over="ignore"):
                 result[pairs] = self.canonical(
                     as_float(queries[query_rows[pairs]]), as_float(self.vectors[base_rows[pairs]])
                 )
-        if not np.all(np.isfinite(result)):
-            raise ValueError(
-                "a distance is too large for float64 or not a number; rescale X "
-                "(or mend the metric, where it is a function)"
-            )
+        if np.isnan(result).any():
+            raise ValueError("metric gave a distance that is not a number")
         return result
+
+    def _pair_sizes(self, queries: Any, query_rows: Array, base_rows: Array) -> Array:
+        """Numbers that each pair takes while its distance is computed."""
+        if self.densifies or not sparse.issparse(self.vectors):
+            return np.full(len(query_rows), self.vectors.shape[1])
+        stored = np.diff(queries.indptr)[query_rows] + np.diff(self.vectors.indptr)[base_rows]
+        return np.asarray(stored + 1, np.int64)
 
     def _empty_bounds(self, queries: Any) -> Floats:
         return np.empty((queries.shape[0], self.vectors.shape[0]))
@@ -140,9 +147,10 @@ class Euclidean(ProductSpace):
 
     def prepare(self) -> None:
         if not sparse.issparse(self.vectors):  # a common offset would swamp the differences
-            self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
-        super().prepare()
-        with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            super().prepare()
             self.norms = np.concatenate([squared_lengths(rows) for _, rows in self.ready_chunks()])
 
     def ready(self, rows: Any) -> Any:
@@ -161,6 +169,8 @@ class Euclidean(ProductSpace):
             lower *= -2
             lower += ((1 - slack) * norms - tiny)[:, None]
             lower += (1 - slack) * self.norms
+            if not np.isfinite(4 * (norms.max() + self.norms.max())):
+                _open_overflows(lower)
             return Bounds(lower, 0.0, 2 * (slack * norms + tiny), 2 * slack * self.norms)
 
     def canonical(self, A: Any, B: Any) -> Floats:
@@ -197,17 +207,10 @@ class Cosine(ProductSpace):
         return np.where(empty, 1.0, difference / 2)
 
 
-class DenseSpace(Space):
-    """A metric that looks at dense rows: CSR rows are made dense, few at a time."""
-
-    @property
-    def width(self) -> int:
-        return int(self.vectors.shape[1])
-
-
-class Pairwise(DenseSpace):
+class Pairwise(Space):
     """A metric whose bounds come from a pairwise distance function of scipy or scikit-learn."""
 
+    densifies = True
     name: ClassVar[str]  # scipy's name of the metric
 
     def bounds(self, queries: Any) -> Bounds:
@@ -216,6 +219,7 @@ class Pairwise(DenseSpace):
             lower[:, place] = self._pairwise(queries, rows)
         slack = 4 * (most_terms(self.vectors, queries) + 8) * UNIT
         lower *= 1 - slack
+        _open_overflows(lower)
         return Bounds(lower, 3 * slack, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
 
     def _pairwise(self, queries: Any, rows: Any) -> Floats:
@@ -229,10 +233,7 @@ class Manhattan(Pairwise):
     """The sum of absolute differences."""
 
     name = "cityblock"
-
-    @property
-    def width(self) -> int:
-        return typical_length(self.vectors)
+    densifies = False
 
     def _pairwise(self, queries: Any, rows: Any) -> Floats:
         if not sparse.issparse(rows):
@@ -287,8 +288,10 @@ class Jaccard(Pairwise):
         return share
 
 
-class Function(DenseSpace):
+class Function(Space):
     """A metric given as a function of two 1-d arrays: one call a pair."""
+
+    densifies = True
 
     def __init__(self, vectors: Any, function: Callable[[Array, Array], float]) -> None:
         super().__init__(vectors)
@@ -297,17 +300,30 @@ class Function(DenseSpace):
     def bounds(self, queries: Any) -> Bounds:
         lower = self._empty_bounds(queries)
         for place, rows in chunks(self.vectors, self.width):
-            base = dense_rows(rows)
-            for i, query in enumerate(dense_rows(queries)):
+            base = _read_only(rows)
+            for i, query in enumerate(_read_only(queries)):
                 lower[i, place] = [self.function(query, row) for row in base]
+        _open_overflows(lower)
         return Bounds(lower, 0.0, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        values = [self.function(a, b) for a, b in zip(dense_rows(A), dense_rows(B), strict=True)]
+        values = [self.function(a, b) for a, b in zip(_read_only(A), _read_only(B), strict=True)]
         distances = np.asarray(values, dtype=np.float64)
         if np.any(distances < 0):
             raise ValueError(f"metric must not be negative; the function gave {distances.min()}")
         return distances
+
+
+def _open_overflows(lower: Floats) -> None:
+    """Let a bound that overflowed say nothing: its pair stays a candidate."""
+    lower[~np.isfinite(lower)] = -np.inf
+
+
+def _read_only(rows: Any) -> Array:
+    """Dense rows that a function of the user's cannot write to."""
+    view = dense_rows(rows).view()
+    view.flags.writeable = False
+    return view
 
 
 SPACES: dict[str, type[Space]] = {
@@ -326,7 +342,8 @@ def space(vectors: Any, metric: Metric) -> Space:
     """The base rows `vectors` under `metric`, a name or a function of two rows."""
     if callable(metric):
         return Function(vectors, metric)
-    return SPACES[check_choice(metric, "metric (or a function of two rows)", SPACES)](vectors)
+    known = (*SPACES, "precomputed")
+    return SPACES[check_choice(metric, "metric (or a function of two rows)", known)](vectors)
 
 
 def warn_if_slow(metric: Metric) -> None:

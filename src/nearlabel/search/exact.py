@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy import sparse
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.distances import Bounds, Metric, space, warn_if_slow
+from nearlabel.search.rows import as_float
 from nearlabel.validation import check_integer
 
 Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
@@ -122,7 +124,10 @@ def nearest(
     distances = distance(row, column)
     order = np.lexsort((distances, row))  # stable: equal distances stay in the order of columns
     taken = order[_firsts(row, n)[:, None] + np.arange(k)]
-    return column[taken], distances[taken]
+    found = distances[taken]
+    if not np.isfinite(found).all():
+        raise ValueError("a distance to a neighbor is too large for float64; rescale X")
+    return column[taken], found
 
 
 def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
@@ -136,15 +141,14 @@ def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
     stride = max(1, int(np.sqrt(n_base / k) / 2))
     some = stride * np.argpartition(lower[:, ::stride], k - 1, axis=1)[:, :k]
     within = bounds.upper(np.arange(n)[:, None], some).max(axis=1)
-    # Written so that a bound that is not a number, after an overflow, keeps its candidate.
-    row, column = np.divmod(np.flatnonzero(~(lower > within[:, None])), n_base)
+    row, column = np.divmod(np.flatnonzero(lower <= within[:, None]), n_base)
     if stride > 1:  # the nearest k of those that passed give a tight bound
         first = _firsts(row, n)
         place = np.arange(len(row)) - first[row]
         passed = np.full((n, int(place.max()) + 1), np.inf)
         passed[row, place] = bounds.upper(row, column)
         within = np.partition(passed, k - 1, axis=1)[:, k - 1]
-        kept = ~(lower[row, column] > within[row])
+        kept = lower[row, column] <= within[row]
         row, column = row[kept], column[kept]
     return row, column
 
@@ -157,7 +161,7 @@ def _firsts(row: Array, n: int) -> Array:
 def matching(queries: Any, base: Any) -> Any:
     """`queries` in the form, dense or CSR, of the base rows."""
     if sparse.issparse(base) and not sparse.issparse(queries):
-        return sparse.csr_array(queries)
+        return sparse.csr_array(as_float(queries))
     if sparse.issparse(queries) and not sparse.issparse(base):
         return queries.toarray()
     return queries
@@ -185,9 +189,7 @@ def run_blocks(
             tell(block)
         return
 
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+    with _one_blas_thread, ThreadPoolExecutor(n_jobs) as pool:
         running = {pool.submit(work, block): block for block in blocks}
         try:
             for finished in as_completed(running):
@@ -196,3 +198,33 @@ def run_blocks(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while at least one search runs threads of its own.
+
+    The setting belongs to the process: of several searches at once, the first makes it and the last
+    takes it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._searches = 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if not self._searches:
+                self._limits = threadpool_limits(1, user_api="blas")
+            self._searches += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._searches -= 1
+            if not self._searches:
+                self._limits.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()

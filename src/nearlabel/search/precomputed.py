@@ -8,9 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.arrays import Array, Floats, canonical_csr, entries_at
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.distances import Bounds
-from nearlabel.search.exact import Progress, nearest
+from nearlabel.search.exact import Progress, nearest, run_blocks
+from nearlabel.search.rows import ELEMENTS_AT_ONCE
 
 
 class PrecomputedIndex:
@@ -34,8 +35,8 @@ class PrecomputedIndex:
         k: int,
         queries: Any = None,
         *,
-        n_jobs: int = 1,  # noqa: ARG002 - nothing is computed
-        progress: Progress | None = None,  # noqa: ARG002
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
         """The k nearest by the distances `queries` (n, n_base), or of the base rows themselves."""
         alone = queries is None
@@ -43,12 +44,22 @@ class PrecomputedIndex:
         if sparse.issparse(given):
             return NeighborGraph.from_csr(given, k, drop_diagonal=alone)
         n, n_base = given.shape
-        distances = given.astype(np.float64)
-        exact = Bounds(distances.copy(), 0.0, np.zeros(n), np.zeros(n_base))
-        found = nearest(
-            exact, lambda row, column: distances[row, column], k, np.arange(n) if alone else None
-        )
-        return NeighborGraph(*found, n_base)
+        indices, found = np.empty((n, k), index_type(n_base)), np.empty((n, k))
+
+        def search(rows: slice) -> None:
+            distances = given[rows].astype(np.float64)
+            if np.any(distances < 0):
+                raise ValueError(
+                    f"Negative values in data: a precomputed distance is {distances.min()}"
+                )
+            exact = Bounds(distances.copy(), 0.0, np.zeros(len(distances)), np.zeros(n_base))
+            itself = np.arange(rows.start, rows.stop) if alone else None
+            indices[rows], found[rows] = nearest(
+                exact, lambda row, column: distances[row, column], k, itself
+            )
+
+        run_blocks(search, n, max(1, ELEMENTS_AT_ONCE // n_base), n_jobs, progress)
+        return NeighborGraph.unchecked(indices, found, n_base)
 
 
 def given_distances(distances: Any, row: Array, column: Array) -> Floats:
