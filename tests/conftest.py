@@ -16,7 +16,12 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("thorough", parent=settings.get_profile("repeatable"), derandomize=False)
+settings.register_profile(
+    "thorough",
+    parent=settings.get_profile("repeatable"),
+    derandomize=False,
+    max_examples=500,
+)
 settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "repeatable"))
 
 
