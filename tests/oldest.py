@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-for requirement in project["dependencies"]:
-    print(requirement.replace(">=", "=="))  # noqa: T201
+if __name__ == "__main__":
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    for requirement in project["dependencies"]:
+        print(requirement.replace(">=", "=="))  # noqa: T201

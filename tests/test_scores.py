@@ -47,7 +47,6 @@ def test_everything_equals_the_dense_matrix(given_scores, data):
             expected = np.array([oracles.ranks(row, ties) for row in dense.tolist()]) * Y
             np.testing.assert_array_equal(form.ranks_of(Y, ties).toarray(), expected)
         np.testing.assert_array_equal(labels_from(form, 0.5).toarray(), dense >= 0.5)
-        np.testing.assert_array_equal(form.map(lambda x: 2 * x + 1).toarray(), 2 * dense + 1)
 
 
 def test_blocks_do_not_matter(monkeypatch):

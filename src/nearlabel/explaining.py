@@ -57,6 +57,7 @@ class NeighborClassifier(NeighborModel):
         graph = further.head(k)
         scores = self._scores(graph, X)
         chosen = scores.top(top)[0][0] if labels is None else self._columns(labels)
+        chosen_scores = scores.at(np.zeros(len(chosen), np.intp), chosen).tolist()
         # Row i of `without`: the scores if neighbor i were not there.
         without = self._scores(_each_left_out(further), X[np.zeros(k, np.intp)])
         score_without = without.at(np.repeat(np.arange(k), len(chosen)), np.tile(chosen, k))
@@ -66,8 +67,7 @@ class NeighborClassifier(NeighborModel):
         ids, distances = self._ids(graph.indices[0]).tolist(), graph.distances[0].tolist()
 
         explained = []
-        for column, label in enumerate(chosen.tolist()):
-            score = float(scores.at(np.zeros(1, np.intp), chosen[[column]])[0])
+        for column, (label, score) in enumerate(zip(chosen.tolist(), chosen_scores, strict=True)):
             voters = [
                 Voter(ids[place], distances[place], left, score - left)
                 for place, left in enumerate(score_without[:, column].tolist())
@@ -103,8 +103,9 @@ class NeighborClassifier(NeighborModel):
         top = check_integer(top, "top", low=1)
         per_label = check_integer(per_label, "per_label", low=1)
         X = self._check_queries(X)
-        by_label = self._labels.tocsc()
         found = []
+        by_label = self._labels.tocsc()
+        vectors = None if self._store is None else self._store.vectors
         for _, (scores, graph, queries) in self._score_blocks(X):
             labels, values = scores.top(top)
             for row in range(len(graph)):
@@ -112,22 +113,21 @@ class NeighborClassifier(NeighborModel):
                 groups = []
                 for label, score in zip(labels[row].tolist(), values[row].tolist(), strict=True):
                     carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-                    items, distances = self._nearest_of(carriers, near, x, per_label)
+                    items, distances = self._nearest_of(carriers, vectors, near, x, per_label)
                     name, ids = self._name(label), self._ids(items)
                     groups.append(LabelGroup(label, name, score, ids, distances))
                 found.append(groups)
         return found
 
     def _nearest_of(
-        self, carriers: Array, near: NeighborGraph, x: Any, m: int
+        self, carriers: Array, vectors: Any, near: NeighborGraph, x: Any, m: int
     ) -> tuple[Array, Floats]:
         """The m nearest of `carriers`: from the neighbors if enough of these are carriers."""
-        assert self._store is not None
         among = np.isin(near.indices[0], carriers)
         items, distances = near.indices[0][among], near.distances[0][among]
         if len(items) < min(m, len(carriers)):
-            vectors, alone = self._store.vectors, np.zeros(len(carriers), np.intp)
-            distances = pair_distances(vectors, self._metric, x, alone, carriers)
+            only = np.zeros(len(carriers), np.intp)
+            distances = pair_distances(vectors, self._metric, x, only, carriers)
             known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
             items, distances = carriers[known], distances[known]
         order = np.lexsort((items, distances))[:m]

@@ -157,20 +157,6 @@ class LabelScores:
         columns = np.tile(np.arange(q), n)
         return sparse.csr_array((dense.ravel(), columns, np.arange(0, n * q + 1, q)), shape=(n, q))
 
-    def map(self, function: Any) -> LabelScores:
-        """The scores with an increasing function applied to each."""
-        if self._dense is not None:
-            return LabelScores.from_dense(function(self._dense), self.label_names)
-        assert self.defaults is not None
-        old = self._touched
-        defaults = function(self.defaults.values)
-        return LabelScores(
-            with_data(old, function(old.data)),
-            defaults,
-            group=self.group,
-            label_names=self.label_names,
-        )
-
     def toarray(self) -> Floats:
         """All scores as a dense matrix, shape (n, q)."""
         if self._dense is not None:

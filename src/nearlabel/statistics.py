@@ -67,8 +67,8 @@ class LabelHistograms:
 
     Attributes
     ----------
-    n, k : int
-        Training rows and neighbors.
+    n : int
+        Training rows.
     totals : ndarray of shape (q,)
         n_l: rows that carry label l.
     start : ndarray of shape (q + 1,)
@@ -77,7 +77,6 @@ class LabelHistograms:
     """
 
     n: int
-    k: int
     totals: Array
     start: Array
     with_label: Array
@@ -116,4 +115,4 @@ def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
     # Rows without the label and without a neighbor that carries it were never visited.
     visited = np.add.reduceat(without_label, start[:-1])
     without_label[start[:-1]] += n - totals - visited
-    return LabelHistograms(n, k, totals, start, with_label, without_label)
+    return LabelHistograms(n, totals, start, with_label, without_label)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.validation import check_vectors, label_matrix
+from nearlabel.validation import check_same_length, check_vectors, label_matrix
 
 # What reading a file that is no archive of arrays, or a damaged one, can end in.
 _BROKEN = (KeyError, ValueError, IndexError, TypeError, OSError, EOFError, BadZipFile, zlib.error)
@@ -65,12 +65,11 @@ def load(name: str) -> Dataset:
 def _dataset(parts: dict[str, Array]) -> Dataset:
     Y = label_matrix(_csr(parts, "Y", np.ones(len(parts["Y_indices"]), np.int8)), "Y")
     X = check_vectors(parts["X"] if "X" in parts else _csr(parts, "X", parts["X_data"]), "X")
-    n, q = Y.shape
-    wanted = {"label_names": q, "feature_names": X.shape[1], "train": n}
-    for key, length in {"X": n, **wanted}.items():
-        given = X.shape[:1] if key == "X" else parts[key].shape if key in parts else (length,)
-        if given != (length,):
-            raise ValueError(f"{key} has the shape {given}; ({length},) was expected")
+    check_same_length(X=X.shape[0], Y=Y.shape[0])
+    lengths = {"label_names": Y.shape[1], "feature_names": X.shape[1], "train": Y.shape[0]}
+    for key, length in lengths.items():
+        if key in parts and parts[key].shape != (length,):
+            raise ValueError(f"{key} must have the shape ({length},); got {parts[key].shape}")
     train = parts.get("train")
     if train is not None and train.dtype != bool:
         raise ValueError(f"train must be a mask of booleans; got {train.dtype}")

@@ -99,7 +99,7 @@ class MLkNN(NeighborClassifier):
         # Departs from the paper, which has s > 0: without smoothing, evidence that was never seen
         # leaves the prior, as in the authors' code.
         self._posterior = np.divide(yes, yes + no, where=yes + no > 0, out=prior[label])
-        self._counted, self._prior, self._s = counted, prior, s
+        self._counted, self._s = counted, s
         self._defaults = DefaultScores(self._posterior[None, counted.start[:-1]])  # j = 0
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:  # noqa: ARG002
@@ -119,7 +119,7 @@ class MLkNN(NeighborClassifier):
 
         return {
             "count": count,
-            "prior": float(self._prior[label]),
+            "prior": (s + n_with) / (2 * s + counted.n),
             "likelihood_with": likelihood(int(counted.with_label[cell]), n_with),
             "likelihood_without": likelihood(int(counted.without_label[cell]), counted.n - n_with),
         }

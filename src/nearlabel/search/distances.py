@@ -146,10 +146,9 @@ class Euclidean(ProductSpace):
     center: Floats | None = None
 
     def prepare(self) -> None:
-        if not sparse.issparse(self.vectors):  # a common offset would swamp the differences
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
+            if not sparse.issparse(self.vectors):  # a common offset would swamp the differences
+                self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
             super().prepare()
             self.norms = np.concatenate([squared_lengths(rows) for _, rows in self.ready_chunks()])
 
