@@ -150,8 +150,8 @@ def check_labels(y: Any, names: Any = None) -> Labels:
     if y.dtype == object and any(isinstance(row, list | tuple | set | frozenset) for row in y):
         raise ValueError(_NOT_A_MATRIX)
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(column)
     try:
+        check_classification_targets(column)
         classes, codes = np.unique(column, return_inverse=True)
     except TypeError:
         raise ValueError("a 1-d y must hold classes of one type; it mixes several") from None
