@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nearlabel import datasets, metrics
     from nearlabel.graph import NeighborGraph
     from nearlabel.methods import MLkNN
+    from nearlabel.models import load, save
     from nearlabel.scores import LabelScores, RankedLabels
     from nearlabel.search import ExactSearch, neighbor_graph
     from nearlabel.versions import show_versions
@@ -24,7 +25,9 @@ _HOMES = {
     "MLkNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
     "RankedLabels": "nearlabel.scores",
+    "load": "nearlabel.models",
     "neighbor_graph": "nearlabel.search",
+    "save": "nearlabel.models",
     "show_versions": "nearlabel.versions",
 }
 _MODULES = ("datasets", "metrics")
@@ -37,8 +40,10 @@ __all__ = [
     "RankedLabels",
     "__version__",
     "datasets",
+    "load",
     "metrics",
     "neighbor_graph",
+    "save",
     "show_versions",
 ]
 

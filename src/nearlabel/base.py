@@ -23,6 +23,7 @@ from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.scores import LabelScores, RankedLabels
 from nearlabel.search import Index, VectorStore, build_index, is_precomputed
 from nearlabel.statistics import blocks_of_votes
+from nearlabel.storing import StoredModel
 from nearlabel.validation import (
     Labels,
     canonical_vectors,
@@ -37,7 +38,7 @@ from nearlabel.validation import (
 _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 
 
-class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the methods that read labels off a neighbor graph: learning and answering."""
 
     n_neighbors: int
@@ -147,7 +148,7 @@ class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._sparse_output = labels.sparse
         self._labels = labels.matrix
         self._store = None if X is None else VectorStore(X)
-        self._index, self._metric = index, self.metric
+        self._index, self._metric, self._search = index, self.metric, self.search
         self._learn(graph, self._labels, X)
         return self
 
@@ -287,11 +288,13 @@ class NeighborModel(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _neighbors_of(self, X: Any, k: int | None = None) -> NeighborGraph:
         """Neighbors of checked queries among the training rows; of these rows where X is None."""
-        if self._index is None:
+        if self._store is None:
             raise ValueError(
                 "this model was fitted from a graph without X and cannot search; "
                 "give X to fit_graph, or use scores_from_graph"
             )
+        if self._index is None:  # the model came from a file
+            self._index = build_index(self._store.vectors, self._metric, self._search)
         n = self._labels.shape[0]
         k = self.n_neighbors_ if k is None else k
         k = check_integer(k, "n_neighbors", low=1, high=n - 1 if X is None else n)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, row_numbers
+from nearlabel.persistence import write_tree
 from nearlabel.validation import check_integer
 
 _ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
@@ -68,6 +70,22 @@ class NeighborGraph:
         graph = cls.__new__(cls)
         graph.indices, graph.distances, graph.n_base = indices, distances, n_base
         return graph
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to one file of arrays; `nearlabel.load` reads it."""
+        write_tree(path, self._tree())
+
+    def _tree(self) -> dict[str, Any]:
+        return {
+            "class": "NeighborGraph",
+            "indices": self.indices,
+            "distances": self.distances,
+            "n_base": self.n_base,
+        }
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], version: int) -> NeighborGraph:  # noqa: ARG003
+        return cls(tree["indices"], tree["distances"], tree["n_base"])
 
     @property
     def k(self) -> int:

@@ -82,6 +82,18 @@ class LabelHistograms:
     with_label: Array
     without_label: Array
 
+    @classmethod
+    def of_cells(cls, Y: Csr, k: int, with_label: Array, without_label: Array) -> LabelHistograms:
+        """The histograms of labels Y and k neighbors, from the counts in all their cells."""
+        totals = label_totals(Y)
+        start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1)])
+        if not len(with_label) == len(without_label) == start[-1]:
+            raise ValueError(
+                f"with_label and without_label must have {start[-1]} cells; "
+                f"got {len(with_label)} and {len(without_label)}"
+            )
+        return cls(Y.shape[0], totals, start, with_label, without_label)
+
     @property
     def label(self) -> Array:
         """The label that each cell belongs to."""
@@ -102,17 +114,18 @@ def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
     Y : csr_array, shape (n, q)
     """
     n, k = Y.shape[0], graph.k
-    totals = label_totals(Y)
-    start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1)])
-    with_label, without_label = np.zeros((2, start[-1]), np.int64)
+    cells = int(np.minimum(label_totals(Y), k).sum()) + Y.shape[1]
+    with_label, without_label = np.zeros((2, cells), np.int64)
+    result = LabelHistograms.of_cells(Y, k, with_label, without_label)
+    start = result.start
     for place, block in blocks_of_votes(graph, Y):
         # One sparse sum holds both: k + 1 for a label that the row carries, plus the count.
         both = neighbor_counts(block, Y) + (k + 1) * Y[place].astype(np.int32)
         carried, count = np.divmod(both.data, k + 1)
-        cells = start[both.indices] + count
-        np.add.at(with_label, cells[carried == 1], 1)
-        np.add.at(without_label, cells[carried == 0], 1)
+        cell = result.cells(both.indices, count)
+        np.add.at(with_label, cell[carried == 1], 1)
+        np.add.at(without_label, cell[carried == 0], 1)
     # Rows without the label and without a neighbor that carries it were never visited.
     visited = np.add.reduceat(without_label, start[:-1])
-    without_label[start[:-1]] += n - totals - visited
-    return LabelHistograms(n, totals, start, with_label, without_label)
+    without_label[start[:-1]] += n - result.totals - visited
+    return result

@@ -1,11 +1,17 @@
-"""A multi-label data set in memory."""
+"""A multi-label data set in memory, and what is to be said of one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from nearlabel.arrays import Array, Csr
+from nearlabel.validation import check_same_length, check_vectors, label_matrix
 
 
 @dataclass(frozen=True)
@@ -16,9 +22,13 @@ class Dataset:
     ----------
     X : ndarray or csr_array, shape (n, d)
     Y : csr_array of int8, shape (n, q)
+        Without columns where the items are not labelled.
     label_names, feature_names : ndarray of str or None
     train : ndarray of bool, shape (n,), or None
         The rows of the training part, where there is a split.
+    row_names : ndarray of str, shape (n,), or None
+    extra : mapping of str to ndarray, each of length n
+        What else a file says of its rows, by the file's names.
     """
 
     X: Any
@@ -26,7 +36,142 @@ class Dataset:
     label_names: Array | None = None
     feature_names: Array | None = None
     train: Array | None = None
+    row_names: Array | None = None
+    extra: Mapping[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         (n, d), q = self.X.shape, self.Y.shape[1]
         return f"Dataset({n} items, {d} features, {q} labels, {self.Y.nnz / n:.2f} labels an item)"
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def split(self, train: Any = None) -> tuple[Dataset, Dataset]:
+        """Two data sets: the rows of a mask, by default those for training, and the others."""
+        train = self.train if train is None else np.asarray(train)
+        if train is None:
+            raise ValueError("this data set has no split of its own; give a mask of rows as train")
+        if train.shape != (len(self),) or train.dtype != bool:
+            raise ValueError(
+                f"train must be a mask of {len(self)} booleans; got {train.dtype} of shape "
+                f"{train.shape}"
+            )
+        return self._rows(np.flatnonzero(train)), self._rows(np.flatnonzero(~train))
+
+    def _rows(self, rows: Array) -> Dataset:
+        return Dataset(
+            self.X[rows],
+            self.Y[rows],
+            self.label_names,
+            self.feature_names,
+            None,
+            None if self.row_names is None else self.row_names[rows],
+            {name: values[rows] for name, values in self.extra.items()},
+        )
+
+
+def checked(data: Dataset) -> Dataset:
+    """A data set with all its parts in the form that `Dataset` tells, or a ValueError."""
+    X = check_vectors(data.X, "X")
+    Y = data.Y if data.Y.shape[1] == 0 else label_matrix(data.Y, "Y")
+    check_same_length(X=X.shape[0], Y=Y.shape[0])
+    lengths = {
+        "label_names": (data.label_names, Y.shape[1]),
+        "feature_names": (data.feature_names, X.shape[1]),
+        "train": (data.train, Y.shape[0]),
+        "row_names": (data.row_names, Y.shape[0]),
+        **{name: (values, Y.shape[0]) for name, values in data.extra.items()},
+    }
+    for key, (values, length) in lengths.items():
+        if values is not None and values.shape[:1] != (length,):
+            raise ValueError(f"{key} must have the length {length}; got shape {values.shape}")
+    for key in ("label_names", "feature_names", "row_names"):
+        names = getattr(data, key)
+        if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
+            raise ValueError(f"{key} must be a list of texts; got {names.dtype}")
+    for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
+        if names is not None and len(set(names.tolist())) < len(names):
+            values, counts = np.unique(names, return_counts=True)
+            raise ValueError(f"{key} must differ; {values[counts > 1][0].item()!r} is there twice")
+    if data.train is not None and data.train.dtype != bool:
+        raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
+    return Dataset(
+        X, Y, data.label_names, data.feature_names, data.train, data.row_names, data.extra
+    )
+
+
+def unlabeled(n: int) -> Csr:
+    """The label matrix of n items about whose labels nothing is known."""
+    return sparse.csr_array((n, 0), dtype=np.int8)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is told of a data set in the literature's tables.
+
+    Attributes
+    ----------
+    instances, features, labels : int
+    cardinality : float
+        Labels an item, on average.
+    density : float
+        Cardinality as a share of all labels.
+    distinct_label_sets : int
+    without_labels : int
+        Items that carry no label.
+    train, test : int or None
+        Sizes of the parts, where there is a split. Where the file divides the rows into more than
+        two parts, the test part is the second and `parts` has them all.
+    parts : tuple of int
+        Sizes of all parts, in the file's order; empty where it names none.
+    sparse : bool
+        Whether the features are kept as a CSR matrix.
+    dtype : str
+    """
+
+    instances: int
+    features: int
+    labels: int
+    cardinality: float
+    density: float
+    distinct_label_sets: int
+    without_labels: int
+    train: int | None
+    test: int | None
+    parts: tuple[int, ...]
+    sparse: bool
+    dtype: str
+
+
+def describe(data: Dataset) -> Description:
+    """Count what the literature's tables tell of a data set.
+
+    Examples
+    --------
+    >>> from nearlabel.datasets import make_local_labels
+    >>> told = describe(make_local_labels(100, 5, 12))
+    >>> told.instances, told.labels, told.cardinality, told.distinct_label_sets
+    (100, 12, 2.92, 47)
+    """
+    (n, d), q = data.X.shape, data.Y.shape[1]
+    ends = data.Y.indptr
+    sets = {data.Y.indices[a:b].tobytes() for a, b in pairwise(ends)}
+    parts: tuple[int, ...] = ()
+    if "part" in data.extra:
+        parts = tuple(np.unique(data.extra["part"], return_counts=True)[1].tolist())
+    train = None if data.train is None else int(data.train.sum())
+    test = None if train is None else parts[1] if len(parts) > 2 else n - train
+    return Description(
+        instances=n,
+        features=d,
+        labels=q,
+        cardinality=data.Y.nnz / n,
+        density=data.Y.nnz / n / q if q else 0.0,
+        distinct_label_sets=len(sets),
+        without_labels=int(np.sum(np.diff(ends) == 0)),
+        train=train,
+        test=test,
+        parts=parts,
+        sparse=bool(sparse.issparse(data.X)),
+        dtype=str(data.X.dtype),
+    )

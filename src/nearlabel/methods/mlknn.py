@@ -12,7 +12,8 @@ from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_histograms, neighbor_counts
+from nearlabel.statistics import LabelHistograms, label_histograms, neighbor_counts
+from nearlabel.storing import stored_counts
 from nearlabel.validation import check_real
 
 
@@ -86,9 +87,11 @@ class MLkNN(NeighborClassifier):
         check_real(self.smoothing, "smoothing", low=0, high=1e100)
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:  # noqa: ARG002
-        s, n, k = float(self.smoothing), len(graph), graph.k
-        counted = label_histograms(graph, Y)  # c[j] and c'[j], one cell a label and count j
-        label = counted.label
+        self._weigh(label_histograms(graph, Y), float(self.smoothing))
+
+    def _weigh(self, counted: LabelHistograms, s: float) -> None:
+        """Posteriors of c[j] and c'[j], one cell a label and count j."""
+        n, k, label = counted.n, self.n_neighbors_, counted.label
         n_with, n_without = counted.totals, n - counted.totals
         prior = (s + n_with) / (2 * s + n)  # P(H_1)
         # P(H_1) P(E_j | H_1) and P(H_0) P(E_j | H_0) as the paper compares them, both times the
@@ -101,6 +104,18 @@ class MLkNN(NeighborClassifier):
         self._posterior = np.divide(yes, yes + no, where=yes + no > 0, out=prior[label])
         self._counted, self._s = counted, s
         self._defaults = DefaultScores(self._posterior[None, counted.start[:-1]])  # j = 0
+
+    def _learned(self) -> dict[str, Any]:
+        return {
+            "smoothing": self._s,
+            "with_label": self._counted.with_label,
+            "without_label": self._counted.without_label,
+        }
+
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        cells = [stored_counts(learned, key) for key in ("with_label", "without_label")]
+        counted = LabelHistograms.of_cells(self._labels, self.n_neighbors_, *cells)
+        self._weigh(counted, check_real(learned["smoothing"], "smoothing", low=0, high=1e100))
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:  # noqa: ARG002
         counts = neighbor_counts(graph, self._labels)

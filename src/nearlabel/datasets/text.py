@@ -1,0 +1,150 @@
+"""Text files read line by line: plain, gzipped or from standard input, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import numpy as np
+
+from nearlabel.arrays import Array
+
+Progress = Callable[[int, int | None], None]  # called with (bytes read, bytes in all if known)
+
+LONGEST_LINE = 2**26  # bytes: a line beyond is no row of a table but a damaged or hostile file
+_LINES_A_REPORT = 1000
+
+
+class DataError(ValueError):
+    """A file that is not what it should be: which, where, and what was expected.
+
+    Parameters
+    ----------
+    file : str
+    line : int or None
+        Counted from 1.
+    message : str
+    """
+
+    def __init__(self, file: str, line: int | None, message: str) -> None:
+        where = file if line is None else f"{file}, line {line}"
+        super().__init__(f"{where}: {message}")
+        self.file, self.line, self.message = file, line, message
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int | None, str]]:
+        return type(self), (self.file, self.line, self.message)
+
+
+class TextFile:
+    """The lines of a file, each with its number.
+
+    Parameters
+    ----------
+    path : Path, or "-" for standard input
+        A gzipped file is recognized by its content.
+    encoding : str
+    progress : callable, optional
+    """
+
+    def __init__(
+        self, path: Path | str, encoding: str = "utf-8", progress: Progress | None = None
+    ) -> None:
+        self.name = "standard input" if path == "-" else str(path)
+        self._path, self._encoding, self._progress = path, encoding, progress
+        self.line = 0
+
+    def error(self, message: str, line: int | None = None) -> DataError:
+        """An error at the line that was read last, or at another one."""
+        return DataError(self.name, self.line if line is None else line, message)
+
+    def lines(self) -> Iterator[str]:
+        """Read the lines; each ends in one newline, the last one perhaps in none."""
+        with self._open() as raw:
+            total = _size(raw)
+            stream = _decompressed(raw)
+            while True:
+                try:
+                    content = stream.readline(LONGEST_LINE)
+                except (EOFError, zlib.error, gzip.BadGzipFile):
+                    self.line += 1
+                    raise self.error("the gzipped file is damaged or cut off here") from None
+                if not content:
+                    break
+                self.line += 1
+                if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+                    raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
+                yield self._text(content)
+                if self._progress is not None and self.line % _LINES_A_REPORT == 0:
+                    self._progress(raw.tell() if total is not None else self.line, total)
+
+    def _open(self) -> AbstractContextManager[BinaryIO]:
+        return nullcontext(sys.stdin.buffer) if self._path == "-" else Path(self._path).open("rb")
+
+    def _text(self, content: bytes) -> str:
+        if content.endswith(b"\r\n"):
+            content = content[:-2] + b"\n"
+        if self.line == 1:
+            content = content.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text = content.decode(self._encoding)
+        except UnicodeDecodeError:
+            hint = "; was it saved in another encoding? (encoding='latin-1', say)"
+            raise self.error(f"this is not {self._encoding} text{hint}") from None
+        if "\0" in text:
+            raise self.error("a zero byte: this is no text file")
+        return text
+
+
+def _size(raw: BinaryIO) -> int | None:
+    try:
+        return os.fstat(raw.fileno()).st_size
+    except (OSError, io.UnsupportedOperation):
+        return None
+
+
+def _decompressed(raw: BinaryIO) -> BinaryIO:
+    peek = raw.peek(2)[:2]  # type: ignore[attr-defined]
+    return gzip.open(raw, "rb") if peek == b"\x1f\x8b" else raw  # type: ignore[return-value]
+
+
+def number(text: str) -> float:
+    """A finite decimal number, or a ValueError: stricter than `float`."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    value = float(text)
+    if value - value != 0:  # infinite or not a number
+        raise ValueError(text)
+    return value
+
+
+_YES, _NO = {"1", "true", "yes", "t", "y"}, {"0", "false", "no", "f", "n"}
+
+
+def truth(text: str) -> bool | None:
+    """What a word for yes or no says; None where it is neither."""
+    word = text.strip().lower()
+    return True if word in _YES else False if word in _NO else None
+
+
+def shown(text: str, width: int = 40) -> str:
+    """A piece of a file for a message: quoted, without control characters, not too long."""
+    return repr(text if len(text) <= width else text[:width] + "…")
+
+
+def column_names(names: list[str]) -> Array | None:
+    """Names as an array; None where they are nothing but the columns' numbers."""
+    if all(name == str(place) for place, name in enumerate(names)):
+        return None
+    return np.array(names, dtype=np.str_)
+
+
+def names_or_numbers(names: Array | None, count: int) -> list[str]:
+    """The names of columns; their numbers where they have none."""
+    return [str(name) for name in (range(count) if names is None else names.tolist())]

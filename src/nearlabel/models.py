@@ -1,0 +1,139 @@
+"""Files of models: one safe file for a model, a pipeline around one, or a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from nearlabel.base import NeighborModel
+from nearlabel.graph import NeighborGraph
+from nearlabel.methods import MLkNN
+from nearlabel.persistence import FileError, read_tree, write_tree
+from nearlabel.storing import stored_array
+
+_OWN: dict[str, Any] = {"MLkNN": MLkNN, "NeighborGraph": NeighborGraph}
+# scikit-learn's scalers by their public attributes: arrays of one number a feature, or nothing.
+_SCALERS = {
+    "MaxAbsScaler": (MaxAbsScaler, ("scale_", "max_abs_")),
+    "MinMaxScaler": (
+        MinMaxScaler,
+        ("scale_", "min_", "data_min_", "data_max_", "data_range_"),
+    ),
+    "StandardScaler": (StandardScaler, ("scale_", "mean_", "var_")),
+}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model, a pipeline that ends in one, or a neighbor graph to one file.
+
+    The file holds arrays and JSON, nothing that is executed when it is read. It is written under
+    another name and renamed when it is complete.
+
+    Parameters
+    ----------
+    model : estimator of nearlabel, NeighborGraph, or Pipeline
+        The other steps of a pipeline may be scikit-learn's `MinMaxScaler`, `StandardScaler` and
+        `MaxAbsScaler`.
+    path : path of the file
+    """
+    write_tree(path, _tree(model))
+
+
+def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : path of the file
+    mmap : bool, default=False
+        Leave the arrays on the disk, mapped into memory and read-only: nothing is copied, and
+        processes that load the same file share its memory.
+
+    Returns
+    -------
+    estimator, Pipeline or NeighborGraph
+
+    Raises
+    ------
+    FileError
+        A ValueError, with the reason: a file of another kind, cut off, altered, or newer.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> X, y = [[0.0], [1.0], [2.0], [7.0]], [[1, 0], [1, 0], [1, 1], [0, 1]]
+    >>> nl.MLkNN(n_neighbors=2).fit(X, y).save("/tmp/few.nearlabel")
+    >>> nl.load("/tmp/few.nearlabel").predict([[0.5]])
+    array([[1, 0]])
+    """
+    tree, version = read_tree(path, mmap=mmap)
+    try:
+        return _model(tree, version)
+    except FileError as error:
+        raise FileError(f"{path} {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise FileError(f"{path} is damaged: {reason}") from None
+
+
+def _tree(model: Any) -> dict[str, Any]:
+    if isinstance(model, NeighborModel | NeighborGraph):
+        return model._tree()
+    name = type(model).__name__
+    if type(model) is Pipeline:
+        steps = [[step, _tree(part)] for step, part in model.steps]
+        return {"class": "Pipeline", "steps": steps}
+    if name in _SCALERS and type(model) is _SCALERS[name][0]:
+        check_is_fitted(model)
+        names = getattr(model, "feature_names_in_", np.array([])).tolist()
+        return {
+            "class": name,
+            "parameters": model.get_params(),
+            "features": model.n_features_in_,
+            "feature_names": names or None,
+            "seen": np.asarray(model.n_samples_seen_, dtype=np.int64),
+            **{key: getattr(model, key, None) for key in _SCALERS[name][1]},
+        }
+    raise TypeError(
+        f"a {name} cannot be written to a file; estimators of nearlabel can, graphs, and "
+        f"pipelines of {', '.join(_SCALERS)} and these (joblib or pickle keep any object)"
+    )
+
+
+def _model(tree: Mapping[str, Any], version: int) -> Any:
+    name = tree["class"]
+    if name in _OWN:
+        return _OWN[name]._from_tree(tree, version)
+    if name in _SCALERS:
+        return _scaler(tree)
+    if name == "Pipeline":
+        return Pipeline([(step, _model(part, version)) for step, part in tree["steps"]])
+    raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
+
+
+def _scaler(tree: Mapping[str, Any]) -> Any:
+    kind, attributes = _SCALERS[tree["class"]]
+    parameters = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in tree["parameters"].items()
+    }
+    scaler = kind(**parameters)
+    scaler.n_features_in_ = tree["features"]
+    scaler.n_samples_seen_ = tree["seen"][()]
+    if tree["feature_names"] is not None:
+        scaler.feature_names_in_ = np.array(tree["feature_names"], dtype=object)
+    for key in attributes:
+        if tree[key] is None:
+            setattr(scaler, key, None)
+            continue
+        values = stored_array(tree, key, "f", 1)
+        if values.shape != (scaler.n_features_in_,) or not np.isfinite(values).all():
+            raise ValueError(f"its {key} are not {scaler.n_features_in_} finite numbers")
+        setattr(scaler, key, values)
+    return scaler

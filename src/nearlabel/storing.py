@@ -1,0 +1,202 @@
+"""Fitted models as trees of plain values and arrays, and back: what a model file holds.
+
+A tree has the model's parameters and what it keeps: labels, vectors and what the method learned.
+Everything is checked on the way back, as if it came from a stranger: an index out of range would
+crash the interpreter later.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from nearlabel.arrays import Array, Csr
+from nearlabel.persistence import csr_from, csr_tree, write_tree
+from nearlabel.search import ExactSearch, Index, VectorStore, is_precomputed
+from nearlabel.validation import LabelClasses, check_integer
+from nearlabel.versions import versions
+
+
+class StoredModel:
+    """A model that can be written to a file of `nearlabel.persistence`."""
+
+    n_neighbors_: int
+    classes_: LabelClasses | Array
+    label_names_: Array | None
+    n_features_in_: int
+    feature_names_in_: Array
+    _sparse_output: bool
+    _labels: Csr
+    _store: VectorStore | None
+    _index: Index | None
+    _metric: Any
+    _search: Any
+
+    @abstractmethod
+    def _learned(self) -> Mapping[str, Any]:
+        """What the method learned: a tree of plain values and arrays."""
+
+    @abstractmethod
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        """Take up again what `_learned` gave; a ValueError or the like where it makes no sense."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it.
+
+        The file is complete or it is not there: it is written under another name first.
+
+        Parameters
+        ----------
+        path : path of the file
+        """
+        write_tree(path, self._tree())
+
+    def _tree(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        store = self._store
+        return {
+            "class": type(self).__name__,
+            "versions": versions(),
+            "parameters": {
+                name: _plain(name, value)
+                for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
+            },
+            "neighbors": self.n_neighbors_,
+            "metric": _plain("metric", self._metric),
+            "search": _plain("search", self._search),
+            "classes": _class_tree(self.classes_),
+            "sparse_output": self._sparse_output,
+            "label_names": None if self.label_names_ is None else self.label_names_.tolist(),
+            "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist() or None,
+            "labels": csr_tree(self._labels),
+            "vectors": None if store is None else _vector_tree(store.vectors),
+            "ids": _ids_tree(store),
+            "learned": self._learned(),
+        }
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:
+        """The model of a tree; a ValueError or the like where the tree makes no sense."""
+        if version < 2:  # it kept the ids of all rows, of which none had a name then
+            tree = {**tree, "ids": None}
+        parameters = {name: _object(value) for name, value in tree["parameters"].items()}
+        model = cls(**parameters)
+        model._check_parameters()  # type: ignore[attr-defined]
+        model._labels = csr_from(tree["labels"], "labels")
+        n, q = model._labels.shape
+        if model._labels.dtype != np.int8 or not (n > 1 and q > 0):
+            raise ValueError("its labels are no 0/1 matrix")
+        model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=n - 1)
+        model._metric, model._search = _object(tree["metric"]), _object(tree["search"])
+        model.classes_ = _classes(tree["classes"], q)
+        model._sparse_output = bool(tree["sparse_output"])
+        model.label_names_ = _names(tree["label_names"], q)
+        model._store, model._index = None, None
+        if tree["vectors"] is not None:
+            vectors = _vectors(tree["vectors"], n)
+            model._store = VectorStore(vectors, _ids(tree))
+            model.n_features_in_ = vectors.shape[1]
+            if is_precomputed(model._metric) and vectors.shape[0] != vectors.shape[1]:
+                raise ValueError("its distances are not square")
+            feature_names = _names(tree["feature_names"], vectors.shape[1])
+            if feature_names is not None:
+                model.feature_names_in_ = feature_names.astype(object)
+        model._recall(tree["learned"])
+        return model
+
+
+def stored_array(tree: Mapping[str, Any], key: str, kinds: str, ndim: int) -> Array:
+    """An array of a tree with the number of axes and the kind of numbers that are expected."""
+    array = tree[key]
+    if not isinstance(array, np.ndarray) or array.ndim != ndim or array.dtype.kind not in kinds:
+        raise TypeError(f"its {key} are no array of {ndim} axes")
+    return array
+
+
+def stored_counts(tree: Mapping[str, Any], key: str) -> Array:
+    """A 1-d array of a tree that holds whole numbers from 0 up."""
+    counts = stored_array(tree, key, "i", 1)
+    if counts.size and counts.min() < 0:
+        raise ValueError(f"its {key} hold a negative number")
+    return counts
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A parameter as a value of JSON."""
+    if isinstance(value, ExactSearch):
+        return {"ExactSearch": asdict(value)}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(
+        f"{name}={value!r} cannot be written to a file: only numbers, texts and nearlabel's own "
+        "search objects can (joblib or pickle keep any object)"
+    )
+
+
+def _object(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return ExactSearch(**value["ExactSearch"])
+
+
+def _vector_tree(vectors: Any) -> dict[str, Any]:
+    return csr_tree(vectors) if sparse.issparse(vectors) else {"dense": vectors}
+
+
+def _vectors(tree: Mapping[str, Any], n: int) -> Any:
+    is_dense = "dense" in tree
+    vectors = stored_array(tree, "dense", "iuf", 2) if is_dense else csr_from(tree, "vectors")
+    if vectors.shape[0] != n or not vectors.shape[1]:
+        raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
+    values = vectors if is_dense else vectors.data
+    # A mapped file is left on the disk: its checksum has said that it is as it was written.
+    if not isinstance(values, np.memmap) and not np.isfinite(values).all():
+        raise ValueError("its vectors hold a number that is not finite")
+    return vectors
+
+
+def _ids_tree(store: VectorStore | None) -> Any:
+    """Ids of rows, where they are not just the rows' numbers."""
+    if store is None or np.array_equal(store.ids, np.arange(len(store))):
+        return None
+    return store.ids if store.ids.dtype.kind in "iu" else store.ids.tolist()
+
+
+def _ids(tree: Mapping[str, Any]) -> Any:
+    ids = tree["ids"]
+    return stored_array(tree, "ids", "iu", 1) if isinstance(ids, np.ndarray) else ids
+
+
+def _class_tree(classes: LabelClasses | Array) -> Any:
+    if isinstance(classes, LabelClasses):
+        return None
+    if classes.dtype.kind not in "biufU":
+        raise TypeError(f"classes of type {classes.dtype} cannot be written to a file")
+    return [classes.dtype.str, classes.tolist()]
+
+
+def _classes(stored: Any, q: int) -> LabelClasses | Array:
+    if stored is None:
+        return LabelClasses([np.array([0, 1])] * q)
+    kind, values = stored
+    classes = np.array(values)
+    if classes.shape != (2,) or q != 1 or np.dtype(kind).kind not in "biufU":
+        raise ValueError("its classes are not two")
+    return classes.astype(np.dtype(kind), copy=False)
+
+
+def _names(stored: Any, count: int) -> Array | None:
+    if stored is None:
+        return None
+    if len(stored) != count or not all(isinstance(name, str) for name in stored):
+        raise ValueError(f"its names are not {count} texts")
+    return np.array(stored, dtype=np.str_)
