@@ -21,7 +21,7 @@ from nearlabel.arrays import Array, Csr
 from nearlabel.persistence import csr_from, csr_tree, write_tree
 from nearlabel.search import ExactSearch, Index, VectorStore, is_precomputed
 from nearlabel.validation import LabelClasses, check_integer
-from nearlabel.versions import versions
+from nearlabel.versions import package_versions
 
 
 class StoredModel:
@@ -63,7 +63,7 @@ class StoredModel:
         store = self._store
         return {
             "class": type(self).__name__,
-            "versions": versions(),
+            "versions": package_versions(),
             "parameters": {
                 name: _plain(name, value)
                 for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]

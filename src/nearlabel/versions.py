@@ -12,12 +12,18 @@ _PACKAGES = ("nearlabel", "numpy", "scipy", "scikit-learn", "threadpoolctl")
 
 def versions() -> dict[str, str]:
     """Versions of Python, the platform and the packages in use, for reports and result files."""
-    found = {
+    return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": str(os.cpu_count()),
         "engine": "numpy",
+        **package_versions(),
     }
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of this package and of those that it computes with."""
+    found = {}
     for package in _PACKAGES:
         try:
             found[package] = version(package)
