@@ -226,7 +226,7 @@ def check_same_length(**lengths: int) -> None:
 def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: str) -> None:
     """Refuse a dense matrix that would not fit into the memory of this machine."""
     need = shape[0] * shape[1] * itemsize
-    memory = _physical_memory()
+    memory = physical_memory()
     if memory is not None and need > memory:
         raise MemoryError(
             f"{what} would be a dense matrix of {shape[0]:,} x {shape[1]:,} = "
@@ -235,7 +235,8 @@ def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: 
         )
 
 
-def _physical_memory() -> int | None:
+def physical_memory() -> int | None:
+    """Bytes of memory that this machine has, where it says so."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not told on this platform

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr
-from nearlabel.validation import check_same_length, check_vectors, label_matrix
+from nearlabel.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.validation import check_same_length
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,20 @@ class Dataset:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def split(self, train: Any = None) -> tuple[Dataset, Dataset]:
-        """Two data sets: the rows of a mask, by default those for training, and the others."""
-        train = self.train if train is None else np.asarray(train)
-        if train is None:
-            raise ValueError("this data set has no split of its own; give a mask of rows as train")
-        if train.shape != (len(self),) or train.dtype != bool:
-            raise ValueError(
-                f"train must be a mask of {len(self)} booleans; got {train.dtype} of shape "
-                f"{train.shape}"
-            )
-        return self._rows(np.flatnonzero(train)), self._rows(np.flatnonzero(~train))
+    @property
+    def test(self) -> Array | None:
+        """The rows of the test part, shape (n,), where there is a split.
 
-    def _rows(self, rows: Array) -> Dataset:
+        Where a file divides its rows into more than two parts (``extra["part"]``: 0 train, 1 test,
+        2 another test), the test part is the second.
+        """
+        if self.train is None:
+            return None
+        return self.extra["part"] == 1 if "part" in self.extra else ~self.train
+
+    def rows(self, rows: Array) -> Dataset:
+        """The data set of some rows, by their numbers or a mask; it has no split."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return Dataset(
             self.X[rows],
             self.Y[rows],
@@ -72,8 +73,7 @@ class Dataset:
 
 def checked(data: Dataset) -> Dataset:
     """A data set with all its parts in the form that `Dataset` tells, or a ValueError."""
-    X = check_vectors(data.X, "X")
-    Y = data.Y if data.Y.shape[1] == 0 else label_matrix(data.Y, "Y")
+    X, Y = _finite(data.X), _ones(data.Y)
     check_same_length(X=X.shape[0], Y=Y.shape[0])
     lengths = {
         "label_names": (data.label_names, Y.shape[1]),
@@ -100,6 +100,23 @@ def checked(data: Dataset) -> Dataset:
     )
 
 
+def _finite(X: Any) -> Any:
+    """Vectors as `check_vectors` gives them, without loading scikit-learn, which takes a second."""
+    values = X.data if sparse.issparse(X) else X
+    if X.ndim != 2 or 0 in X.shape or values.dtype.kind not in "biuf":
+        raise ValueError(f"X must be a matrix of numbers; got {X.dtype} of shape {X.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("X must hold finite numbers; one is infinite or missing")
+    return canonical_csr(X) if sparse.issparse(X) else X
+
+
+def _ones(Y: Any) -> Csr:
+    csr = canonical_csr(Y)
+    if csr.nnz and not np.array_equal(np.unique(csr.data), [1]):
+        raise ValueError("Y must hold 0 and 1 only")
+    return with_data(csr, np.ones(csr.nnz, np.int8))
+
+
 def unlabeled(n: int) -> Csr:
     """The label matrix of n items about whose labels nothing is known."""
     return sparse.csr_array((n, 0), dtype=np.int8)
@@ -120,10 +137,9 @@ class Description:
     without_labels : int
         Items that carry no label.
     train, test : int or None
-        Sizes of the parts, where there is a split. Where the file divides the rows into more than
-        two parts, the test part is the second and `parts` has them all.
-    parts : tuple of int
-        Sizes of all parts, in the file's order; empty where it names none.
+        Sizes of the parts, where there is a split.
+    other : int
+        Rows of a split that are in neither part.
     sparse : bool
         Whether the features are kept as a CSR matrix.
     dtype : str
@@ -138,7 +154,7 @@ class Description:
     without_labels: int
     train: int | None
     test: int | None
-    parts: tuple[int, ...]
+    other: int
     sparse: bool
     dtype: str
 
@@ -156,11 +172,7 @@ def describe(data: Dataset) -> Description:
     (n, d), q = data.X.shape, data.Y.shape[1]
     ends = data.Y.indptr
     sets = {data.Y.indices[a:b].tobytes() for a, b in pairwise(ends)}
-    parts: tuple[int, ...] = ()
-    if "part" in data.extra:
-        parts = tuple(np.unique(data.extra["part"], return_counts=True)[1].tolist())
-    train = None if data.train is None else int(data.train.sum())
-    test = None if train is None else parts[1] if len(parts) > 2 else n - train
+    train, test = (None if mask is None else int(mask.sum()) for mask in (data.train, data.test))
     return Description(
         instances=n,
         features=d,
@@ -171,7 +183,7 @@ def describe(data: Dataset) -> Description:
         without_labels=int(np.sum(np.diff(ends) == 0)),
         train=train,
         test=test,
-        parts=parts,
+        other=0 if train is None or test is None else n - train - test,
         sparse=bool(sparse.issparse(data.X)),
         dtype=str(data.X.dtype),
     )

@@ -1,23 +1,14 @@
-"""The data folder: data sets as files, by name."""
+"""The data folder, and other places where the files of a data set stand together."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-import zlib
-from pathlib import Path
-from zipfile import BadZipFile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
-import numpy as np
-from scipy import sparse
-
-from nearlabel.arrays import Array, Csr
-from nearlabel.datasets.dataset import Dataset
-from nearlabel.validation import check_same_length, check_vectors, label_matrix
-
-# What reading a file that is no archive of arrays, or a damaged one, can end in.
-_BROKEN = (KeyError, ValueError, IndexError, TypeError, OSError, EOFError, BadZipFile, zlib.error)
+from nearlabel.datasets.text import DataError, Progress, TextFile
 
 
 def data_folders() -> list[Path]:
@@ -34,55 +25,45 @@ def data_folders() -> list[Path]:
     return [Path(cache) / "nearlabel"]
 
 
-def load(name: str) -> Dataset:
-    """Read a data set of the data folder.
+class Folder:
+    """A folder as a place of files."""
 
-    Parameters
-    ----------
-    name : str
-        The file is ``NAME.npz``: arrays ``X``, or the parts ``X_data``, ``X_indices``, ``X_indptr``
-        and ``X_shape`` of a CSR matrix; ``Y_indices``, ``Y_indptr`` and ``Y_shape`` of the labels;
-        and where they are known ``label_names``, ``feature_names`` and the mask ``train``.
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
-    Returns
-    -------
-    Dataset
-    """
-    if not isinstance(name, str) or not re.fullmatch(r"(?!\.)[\w.-]+", name):
-        raise ValueError(f"name must be of letters, digits, '_', '-' and '.'; got {name!r}")
-    folders = data_folders()
-    path = next((p for folder in folders if (p := folder / f"{name}.npz").is_file()), None)
-    if path is None:
-        looked = ", ".join(map(str, folders))
-        raise FileNotFoundError(f"no data set {name!r}: {name}.npz is not in {looked}")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
-            return _dataset({key: parts[key] for key in parts})
-    except _BROKEN as error:
-        raise ValueError(f"{path} is not a data set: {error}") from None
+    def __contains__(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def __iter__(self) -> Iterator[str]:
+        found = self.path.iterdir() if self.path.is_dir() else ()
+        return iter(sorted(path.name for path in found if path.is_file()))
+
+    def text(self, name: str, encoding: str, progress: Progress | None) -> TextFile:
+        """One of its files, to be read."""
+        return TextFile(self.path / name, encoding, progress)
 
 
-def _dataset(parts: dict[str, Array]) -> Dataset:
-    Y = label_matrix(_csr(parts, "Y", np.ones(len(parts["Y_indices"]), np.int8)), "Y")
-    X = check_vectors(parts["X"] if "X" in parts else _csr(parts, "X", parts["X_data"]), "X")
-    check_same_length(X=X.shape[0], Y=Y.shape[0])
-    lengths = {"label_names": Y.shape[1], "feature_names": X.shape[1], "train": Y.shape[0]}
-    for key, length in lengths.items():
-        if key in parts and parts[key].shape != (length,):
-            raise ValueError(f"{key} must have the shape ({length},); got {parts[key].shape}")
-    train = parts.get("train")
-    if train is not None and train.dtype != bool:
-        raise ValueError(f"train must be a mask of booleans; got {train.dtype}")
-    return Dataset(X, Y, parts.get("label_names"), parts.get("feature_names"), train=train)
+class Archive:
+    """A zip archive as a place of files: read member by member, never unpacked to the disk."""
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except zipfile.BadZipFile as error:
+            raise DataError(str(path), None, f"this is no zip archive: {error}") from None
+        members = [name for name in self._archive.namelist() if not name.endswith("/")]
+        self._members = {PurePosixPath(name).name: name for name in members}
 
-def _csr(parts: dict[str, Array], name: str, data: Array) -> Csr:
-    """A CSR matrix of the file, checked to the last index: a wrong one would crash later."""
-    indices, indptr, shape = (parts[f"{name}_{key}"] for key in ("indices", "indptr", "shape"))
-    for key, part in (("indices", indices), ("indptr", indptr), ("shape", shape)):
-        if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise ValueError(f"{name}_{key} must be a list of integers; got {part.dtype}")
-    rows, columns = (int(size) for size in shape)
-    matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns))
-    matrix.check_format(full_check=True)
-    return matrix
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._members))
+
+    def text(self, name: str, encoding: str, progress: Progress | None) -> TextFile:
+        """One of its files, to be read."""
+        member = self._members[name]
+        return TextFile(
+            f"{self.path}/{member}", encoding, progress, opener=lambda: self._archive.open(member)
+        )

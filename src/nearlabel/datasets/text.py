@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -51,13 +53,20 @@ class TextFile:
         A gzipped file is recognized by its content.
     encoding : str
     progress : callable, optional
+    opener : callable, optional
+        Opens the file, where it is no file of its own but a part of an archive.
     """
 
     def __init__(
-        self, path: Path | str, encoding: str = "utf-8", progress: Progress | None = None
+        self,
+        path: os.PathLike[str] | str,
+        encoding: str = "utf-8",
+        progress: Progress | None = None,
+        opener: Callable[[], Any] | None = None,
     ) -> None:
-        self.name = "standard input" if path == "-" else str(path)
-        self._path, self._encoding, self._progress = path, encoding, progress
+        self.name = "standard input" if str(path) == "-" else str(path)
+        self._path, self._encoding, self._progress = Path(path), encoding, progress
+        self._opener = opener or self._open
         self.line = 0
 
     def error(self, message: str, line: int | None = None) -> DataError:
@@ -65,16 +74,16 @@ class TextFile:
         return DataError(self.name, self.line if line is None else line, message)
 
     def lines(self) -> Iterator[str]:
-        """Read the lines; each ends in one newline, the last one perhaps in none."""
-        with self._open() as raw:
+        """Read the lines, with their ends."""
+        with self._opener() as raw:
             total = _size(raw)
             stream = _decompressed(raw)
             while True:
                 try:
                     content = stream.readline(LONGEST_LINE)
-                except (EOFError, zlib.error, gzip.BadGzipFile):
+                except (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile):
                     self.line += 1
-                    raise self.error("the gzipped file is damaged or cut off here") from None
+                    raise self.error("the compressed file is damaged or cut off here") from None
                 if not content:
                     break
                 self.line += 1
@@ -85,11 +94,9 @@ class TextFile:
                     self._progress(raw.tell() if total is not None else self.line, total)
 
     def _open(self) -> AbstractContextManager[BinaryIO]:
-        return nullcontext(sys.stdin.buffer) if self._path == "-" else Path(self._path).open("rb")
+        return nullcontext(sys.stdin.buffer) if str(self._path) == "-" else self._path.open("rb")
 
     def _text(self, content: bytes) -> str:
-        if content.endswith(b"\r\n"):
-            content = content[:-2] + b"\n"
         if self.line == 1:
             content = content.removeprefix(b"\xef\xbb\xbf")
         try:
@@ -114,14 +121,14 @@ def _decompressed(raw: BinaryIO) -> BinaryIO:
     return gzip.open(raw, "rb") if peek == b"\x1f\x8b" else raw  # type: ignore[return-value]
 
 
-def number(text: str) -> float:
-    """A finite decimal number, or a ValueError: stricter than `float`."""
-    if "_" in text or not text.isascii():
-        raise ValueError(text)
-    value = float(text)
-    if value - value != 0:  # infinite or not a number
-        raise ValueError(text)
-    return value
+def number(value: str | float) -> float:
+    """A finite number, or a ValueError: of texts it reads less than `float` does."""
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise ValueError(value)
+    result = float(value)
+    if not math.isfinite(result):
+        raise ValueError(value)
+    return result
 
 
 _YES, _NO = {"1", "true", "yes", "t", "y"}, {"0", "false", "no", "f", "n"}

@@ -1,0 +1,400 @@
+"""ARFF files as Mulan and MEKA distribute them: reading in one pass, and writing.
+
+Mulan lists the labels in an XML file beside the ARFF file; MEKA says in the name of the relation
+how many attributes are labels, and at which end. Labels are found by name and stay in the order of
+the ARFF file's columns: in some XML files they stand in another order.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array
+from nearlabel.datasets.columns import Column, SparseRows, assembled, source_columns
+from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.text import (
+    DataError,
+    TextFile,
+    column_names,
+    names_or_numbers,
+    shown,
+)
+from nearlabel.persistence import replacing
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%]+)")
+_VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)", re.DOTALL)
+_PAIR = re.compile(rf"\s*([0-9]+)\s+({_QUOTED}|[^,'\"]*?)\s*(?:,|$)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
+_MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
+_MEKA_SPLIT = re.compile(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)")
+_SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
+_LABEL = "label:"  # before the names of labels where they would be those of features, too
+
+
+@dataclass
+class _Header:
+    relation: str
+    columns: list[Column]
+    runs: list[tuple[str, int]]  # of the split mark
+
+
+def read_arff(
+    file: TextFile,
+    *,
+    labels: Sequence[str] | None,
+    ignore: Sequence[str] = (),
+    nominal: str = "onehot",
+    features: Sequence[str] | None = None,
+) -> Dataset:
+    """Read an ARFF file with dense or sparse rows.
+
+    Parameters
+    ----------
+    file : TextFile
+    labels : sequence of str or None
+        Names of the attributes that are labels, in any order. None: as MEKA's header says.
+    ignore : sequence of str
+        Attributes to leave out.
+    nominal : {"onehot", "code"}
+        Nominal features as one column a value, or as one column of numbers.
+    features : sequence of str, optional
+        The features that are wanted: other attributes are left out.
+    """
+    lines = file.lines()
+    header = _read_header(file, lines)
+    names = [column.name for column in header.columns]
+    train_size = None
+    if labels is None:
+        found = _MEKA_LABELS.search(header.relation)
+        if found is None:
+            raise DataError(
+                file.name,
+                None,
+                "which attributes are labels? There is no XML file beside it, and no '-C number' "
+                "in the name of its relation; give labels= or xml=",
+            )
+        count = int(found[1])
+        labels = names[:count] if count >= 0 else names[count:]
+        if abs(count) > len(names):
+            raise file.error(f"the relation says -C {count}; there are {len(names)} attributes", 1)
+        split = _MEKA_SPLIT.search(header.relation)
+        train_size = None if split is None else int(split[1])
+    _check_known(file, "labels", labels, names)
+    _check_known(file, "ignore", ignore, names)
+    cells = _read_rows(file, lines, header.columns)
+    coded: Collection[str] = names if nominal == "code" else ()
+    if features is not None:  # what a model calls them says how it had them
+        coded, known = set(features), source_columns(features)
+        ignore = [*ignore, *(name for name in names if name not in known)]
+    data = assembled(file.name, header.columns, cells, labels, ignore, set(coded))
+    label_names = [str(name) for name in data.label_names.tolist()]  # type: ignore[union-attr]
+    if label_names and all(name.startswith(_LABEL) for name in label_names):
+        label_names = [name.removeprefix(_LABEL) for name in label_names]
+    train = _train_mask(file, header.runs, train_size, len(data))
+    feature_names = column_names(data.feature_names.tolist())  # type: ignore[union-attr]
+    return Dataset(data.X, data.Y, column_names(label_names), feature_names, train)
+
+
+def read_labels(file: TextFile) -> list[str]:
+    """Names of the labels in a Mulan XML file, of all levels where they form a hierarchy.
+
+    Nothing but elements and attributes is understood: a document type, and with it every entity and
+    every reference to another file, is refused.
+    """
+    names: list[str] = []
+    parser = expat.ParserCreate(namespace_separator=" ")
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(" ")[2]
+        if tag == "label":
+            if "name" not in attributes:
+                raise file.error("a <label> without a name", parser.CurrentLineNumber)
+            names.append(attributes["name"])
+        elif tag != "labels":
+            raise file.error(f"<labels> or <label> expected; got <{tag[:40]}>")
+
+    def refuse(*_: Any) -> None:
+        raise file.error("a document type is not allowed in a file of labels")
+
+    parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    try:
+        for line in file.lines():
+            parser.Parse(line.encode())
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise file.error(
+            f"this is not the XML of a list of labels: {expat.ErrorString(error.code)}",
+            error.lineno,
+        ) from None
+    if not names:
+        raise file.error("no <label name=…> is in it")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(file.name, None, f"the label {shown(twice)} is listed twice")
+    return names
+
+
+def _check_known(file: TextFile, what: str, wanted: Sequence[str], names: list[str]) -> None:
+    unknown = [name for name in wanted if name not in set(names)]
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        listed = ", ".join(map(shown, unknown[:3]))
+        raise DataError(file.name, None, f"{what}: there is no attribute {listed}{more}")
+
+
+def _read_header(file: TextFile, lines: Iterator[str]) -> _Header:
+    header = _Header("", [], [])
+    seen: set[str] = set()
+    for line in lines:
+        text = line.strip()
+        if text.startswith(_SPLIT):
+            header.runs += _read_split(file, text)
+        if not text or text.startswith("%"):
+            continue
+        keyword, *others = text.split(None, 1)
+        keyword, rest = keyword.lower(), others[0] if others else ""
+        if keyword == "@relation":
+            header.relation = _unquoted(rest)
+        elif keyword == "@attribute":
+            column = _attribute(file, rest)
+            if column.name in seen:
+                raise file.error(f"the attribute {shown(column.name)} is declared twice")
+            seen.add(column.name)
+            header.columns.append(column)
+        elif keyword == "@data":
+            if not header.columns:
+                raise file.error("@data before any @attribute")
+            return header
+        else:
+            raise file.error(f"@relation, @attribute or @data expected; got {shown(text)}")
+    raise file.error("the file ends before @data")
+
+
+def _attribute(file: TextFile, text: str) -> Column:
+    found = _NAME.match(text)
+    if found is None:
+        raise file.error(f"@attribute needs a name and a type; got {shown(text)}")
+    name, kind = _unquoted(found[1]), text[found.end() :].strip()
+    if kind.startswith("{"):
+        if not kind.endswith("}"):
+            raise file.error(f"the values of {shown(name)} do not end in '}}'")
+        values = _values(kind[1:-1])
+        if values is None or not values or len(set(values)) < len(values):
+            raise file.error(f"the values of {shown(name)} must be different, and separated by ','")
+        return Column(name, {value: code for code, value in enumerate(values)})
+    word = kind.partition(" ")[0].partition("[")[0].lower()
+    if word in ("numeric", "real", "integer"):
+        return Column(name, None)
+    if word in ("string", "date"):
+        return Column(name, None, is_text=True)
+    raise file.error(
+        f"the type of {shown(name)} must be numeric, real, integer, string, date or "
+        f"{{value, …}}; got {shown(kind)}"
+    )
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
+        return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
+    return text
+
+
+def _values(text: str) -> list[str] | None:
+    """Values between commas, quoted or not; None where the quotes are wrong."""
+    if "'" not in text and '"' not in text:
+        return [value.strip() for value in text.split(",")]
+    values, place = [], 0
+    while place <= len(text):
+        found = _VALUE.match(text, place)
+        if found is None:
+            return None
+        values.append(_unquoted(found[1]))
+        place = found.end()
+        if not found[0].endswith(","):
+            break
+    return values
+
+
+def _read_split(file: TextFile, text: str) -> list[tuple[str, int]]:
+    runs = []
+    for run in text.removeprefix(_SPLIT).split(","):
+        part, _, count = run.strip().partition(" ")
+        if part not in ("train", "test") or not re.fullmatch("[0-9]{1,12}", count):
+            raise file.error(f"the split must be like 'train 1500, test 917'; got {shown(run)}")
+        runs.append((part, int(count)))
+    return runs
+
+
+def _train_mask(
+    file: TextFile, runs: list[tuple[str, int]], train_size: int | None, n: int
+) -> Array | None:
+    if runs:
+        if sum(count for _, count in runs) != n:
+            raise DataError(file.name, None, f"its split is not of {n} rows, which it has")
+        return np.repeat([part == "train" for part, _ in runs], [count for _, count in runs])
+    if train_size is not None and 0 < train_size < n:
+        return np.arange(n) < train_size
+    return None
+
+
+def _read_rows(file: TextFile, lines: Iterator[str], columns: list[Column]) -> Any:
+    """All rows as they are: numbers, and codes of nominal values, shape (n, attributes)."""
+    reader: _DenseRows | _SparseRows | None = None
+    for line in lines:
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        if reader is None:
+            reader = (_SparseRows if text.startswith("{") else _DenseRows)(file, columns)
+        reader.add(text)
+    if reader is None:
+        raise file.error("there is no row after @data")
+    return reader.matrix()
+
+
+class _DenseRows:
+    def __init__(self, file: TextFile, columns: list[Column]) -> None:
+        self._file, self._columns = file, columns
+        self._fast = [column.reader(strict=False) for column in columns]
+        self._cells = array("d")
+
+    def add(self, text: str) -> None:
+        values = _values(text)
+        if values is None:
+            raise self._file.error("a quoted value does not end, or something follows it")
+        if len(values) != len(self._columns):
+            raise self._file.error(
+                f"a row of {len(self._columns)} values expected; got {len(values)}"
+            )
+        try:
+            row = [read(value) for read, value in zip(self._fast, values, strict=True)]
+        except (ValueError, KeyError):
+            row = [float("nan")]
+        # Python's float reads more than plain numbers: what looks like it is read again, strictly.
+        if sum(row) * 0 != 0 or "_" in text or not text.isascii():
+            row = [
+                _cell(self._file, column, value)
+                for column, value in zip(self._columns, values, strict=True)
+            ]
+        self._cells.extend(row)
+
+    def matrix(self) -> Array:
+        return np.array(self._cells).reshape(-1, len(self._columns))
+
+
+class _SparseRows:
+    """Rows of pairs {column value, …}; a nominal value that is left out is the first one."""
+
+    def __init__(self, file: TextFile, columns: list[Column]) -> None:
+        self._file, self._columns = file, columns
+        self._rows = SparseRows()
+
+    def add(self, text: str) -> None:
+        if not (text.startswith("{") and text.endswith("}")):
+            raise self._file.error(f"a row {{column value, …}} expected; got {shown(text)}")
+        row: dict[int, float] = {}
+        place, end = 1, len(text) - 1
+        if not text[place:end].strip():
+            place = end
+        while place < end:
+            pair = _PAIR.match(text, place, end)
+            column = -1 if pair is None or len(pair[1]) > 9 else int(pair[1])
+            if pair is None or not 0 <= column < len(self._columns):
+                raise self._file.error(
+                    f"a column from 0 to {len(self._columns) - 1} and a value expected; "
+                    f"got {shown(text[place:end])}"
+                )
+            if column in row:
+                raise self._file.error(f"column {column} is given twice")
+            row[column] = _cell(self._file, self._columns[column], _unquoted(pair[2]))
+            place = pair.end()
+        self._rows.add(row.keys(), row.values())
+
+    def matrix(self) -> Any:
+        return self._rows.matrix(len(self._columns))
+
+
+def _cell(file: TextFile, column: Column, value: str) -> float:
+    try:
+        return column.reader(strict=True)(value)
+    except (ValueError, KeyError):
+        raise file.error(f"{shown(column.name)}: {column.expected()}; got {shown(value)}") from None
+
+
+def write_arff(data: Dataset, path: Path) -> None:
+    """Write a data set as ARFF, with the labels as an XML file beside it."""
+    (n, d), q = data.X.shape, data.Y.shape[1]
+    features = names_or_numbers(data.feature_names, d)
+    labels = names_or_numbers(data.label_names, q)
+    if set(labels) & set(features) or all(name.startswith(_LABEL) for name in labels):
+        labels = [_LABEL + name for name in labels]
+    with replacing(path.with_suffix(".xml")) as file:
+        file.write(_xml(labels).encode())
+    with replacing(path) as file:
+        head = [f"@relation {_quoted(path.stem)}"]
+        if data.train is not None:
+            head.append(_SPLIT + ", ".join(_split_runs(data.train)))
+        head += [f"@attribute {_quoted(name)} numeric" for name in features]
+        head += [f"@attribute {_quoted(name)} {{0,1}}" for name in labels]
+        file.write(("\n".join([*head, "@data"]) + "\n").encode())
+        for row in range(n):
+            line = _sparse_line(data, row) if sparse.issparse(data.X) else _dense_line(data, row)
+            file.write(line.encode())
+
+
+def _dense_line(data: Dataset, row: int) -> str:
+    labels = np.zeros(data.Y.shape[1], np.int8)
+    labels[data.Y.indices[data.Y.indptr[row] : data.Y.indptr[row + 1]]] = 1
+    return ",".join(map(repr, [*data.X[row].tolist(), *labels.tolist()])) + "\n"
+
+
+def _sparse_line(data: Dataset, row: int) -> str:
+    X, Y = data.X, data.Y
+    inside = slice(X.indptr[row], X.indptr[row + 1])
+    pairs = [
+        f"{column} {value!r}"
+        for column, value in zip(X.indices[inside].tolist(), X.data[inside].tolist(), strict=True)
+    ]
+    carried = (Y.indices[Y.indptr[row] : Y.indptr[row + 1]] + X.shape[1]).tolist()
+    return "{" + ",".join(pairs + [f"{column} 1" for column in carried]) + "}\n"
+
+
+def _split_runs(train: Array) -> list[str]:
+    starts = np.flatnonzero(np.diff(train, prepend=~train[:1]))
+    sizes = np.diff(starts, append=len(train))
+    return [
+        f"{'train' if train[start] else 'test'} {size}"
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    ]
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name):
+        return name
+    for mark, letter in (("\\", "\\"), ("'", "'"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
+        name = name.replace(mark, "\\" + letter)
+    return f"'{name}'"
+
+
+def _xml(labels: list[str]) -> str:
+    from xml.sax.saxutils import quoteattr
+
+    lines = [f"<label name={quoteattr(name)}></label>" for name in labels]
+    start = '<?xml version="1.0" encoding="utf-8"?>'
+    return "\n".join([start, '<labels xmlns="http://mulan.sourceforge.net/labels">', *lines]) + (
+        "\n</labels>\n"
+    )

@@ -1,0 +1,126 @@
+"""The sparse text form of the extreme-classification repository.
+
+The first line has the numbers of rows, features and labels; then a row a line: its labels, between
+commas, a blank, and its features as ``column:value`` between blanks, columns counted from 0. Names
+have no place in it: they are kept in files beside it, ``NAME.labels.txt`` and
+``NAME.features.txt``, one a line, and a split in ``NAME.split.txt``, "train" or "test" a line. The
+repository's own ``…_trSplit.txt`` is read, too: row numbers, counted from 1, of the training part,
+one random split a column, of which the first is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array
+from nearlabel.datasets.columns import SparseRows
+from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.text import DataError, TextFile, shown
+from nearlabel.persistence import replacing
+
+_LARGEST = 2**31 - 1  # columns
+
+
+def read_sparse_text(file: TextFile) -> Dataset:
+    """Read a file of the form, without what stands beside it."""
+    lines = file.lines()
+    header = next(lines, "").split()
+    if len(header) != 3 or not all(re.fullmatch("[0-9]{1,10}", size) for size in header):
+        raise file.error(
+            "the numbers of rows, features and labels expected, like '7395 1836 159'; "
+            f"got {shown(' '.join(header))}",
+            1,
+        )
+    n, d, q = map(int, header)
+    if not n or not 0 < d <= _LARGEST or q > _LARGEST:
+        raise file.error(f"from 1 row and 1 to {_LARGEST} columns expected; got {n}, {d}, {q}", 1)
+    features, labels = SparseRows(), SparseRows()
+    for line in lines:
+        text = line.rstrip("\r\n")
+        if len(labels) == n:
+            if text.strip():
+                raise file.error(f"the first line says {n} rows; here is one more")
+            continue
+        try:
+            _read_row(text, features, labels, d, q)
+        except ValueError as error:
+            raise file.error(str(error)) from None
+    if len(labels) != n:
+        raise file.error(f"the first line says {n} rows; the file ends after {len(labels)}")
+    return Dataset(features.matrix(d), labels.matrix(q).astype(np.int8))
+
+
+def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: int) -> None:
+    if "_" in text or not text.isascii():  # int and float would read these
+        raise ValueError("only plain numbers expected")
+    head, _, rest = text.partition(" ")
+    if ":" in head:  # a row without labels, and without the blank before its features
+        head, rest = "", text
+    carried = [int(label) for label in head.split(",")] if head else []
+    tokens = rest.replace(":", " ").split()
+    if rest.count(":") * 2 != len(tokens):
+        raise ValueError(f"features as column:value expected; got {shown(rest)}")
+    columns = [int(token) for token in tokens[::2]]
+    values = [float(token) for token in tokens[1::2]]
+    if sum(values) * 0 != 0 and not np.isfinite(values).all():
+        raise ValueError("a feature is not finite")
+    for what, places, width in (("label", carried, q), ("feature", columns, d)):
+        if places and not 0 <= min(places) <= max(places) < width:
+            wrong = next(place for place in places if not 0 <= place < width)
+            raise ValueError(f"{what}s from 0 to {width - 1} expected; got {wrong}")
+        if len(set(places)) < len(places):
+            raise ValueError(f"a {what} is given twice")
+    labels.add(carried, [1.0] * len(carried))
+    features.add(columns, values)
+
+
+def read_names(file: TextFile, count: int) -> Array:
+    """Names, one a line."""
+    names = [line.rstrip("\r\n") for line in file.lines()]
+    if len(names) != count:
+        raise DataError(file.name, None, f"{count} names expected, one a line; got {len(names)}")
+    return np.array(names, dtype=np.str_)
+
+
+def read_split(file: TextFile, n: int) -> Array:
+    """The mask of the training rows, of one of the two forms."""
+    words = [line.split()[:1] for line in file.lines()]
+    if all(word in (["train"], ["test"]) for word in words) and len(words) == n:
+        return np.array([word == ["train"] for word in words])
+    rows = np.zeros(n, bool)
+    for line, word in enumerate(words, 1):
+        if not word or not re.fullmatch("[0-9]{1,10}", word[0]) or not 0 < int(word[0]) <= n:
+            raise file.error(f"a row from 1 to {n} expected; got {shown(' '.join(word))}", line)
+        rows[int(word[0]) - 1] = True
+    return rows
+
+
+def write_sparse_text(data: Dataset, path: Path) -> None:
+    """Write a data set in the form, and what has no place in it beside it."""
+    X, Y = sparse.csr_array(data.X), data.Y
+    beside = {"labels": data.label_names, "features": data.feature_names}
+    split = None if data.train is None else np.where(data.train, "train", "test")
+    for key, names in {**beside, "split": split}.items():
+        target = path.with_suffix(f".{key}.txt")
+        if names is None:
+            target.unlink(missing_ok=True)  # that of another data set would be taken for ours
+            continue
+        bad = next((name for name in names.tolist() if "\n" in name or "\r" in name), None)
+        if bad is not None:
+            raise ValueError(f"the name {bad!r} cannot be written: names stand one a line")
+        with replacing(target) as file:
+            file.write("".join(f"{name}\n" for name in names.tolist()).encode())
+    with replacing(path) as file:
+        file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
+        for row in range(X.shape[0]):
+            inside = slice(X.indptr[row], X.indptr[row + 1])
+            carried = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
+            columns, values = X.indices[inside].tolist(), X.data[inside].tolist()
+            pairs = "".join(
+                f" {column}:{value!r}" for column, value in zip(columns, values, strict=True)
+            )
+            file.write(f"{','.join(map(str, carried))}{pairs or ' '}\n".encode())
