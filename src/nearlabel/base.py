@@ -71,7 +71,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         check_integer(self.n_neighbors, "n_neighbors", low=1)
         check_n_jobs(self.n_jobs)
 
-    def fit(self, X: Any, y: Any, *, label_names: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, label_names: Any = None, ids: Any = None) -> Self:
         """Search the neighbors of the training rows and learn from them.
 
         Parameters
@@ -83,6 +83,9 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             Labels: column l of row i is 1 where item i carries label l. Or 1-d with two classes.
         label_names : sequence of str, shape (q,), optional
             Names of the labels; by default the columns of y, where it is a DataFrame.
+        ids : sequence of str or int, shape (n,), optional
+            Names of the rows, each another, by which `explain` and `retrieve` speak of them; by
+            default 0, 1, 2 …
 
         Returns
         -------
@@ -92,12 +95,15 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         labels = check_labels(y, label_names)
         X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        store = VectorStore(X, ids)
         k = self._usable_neighbors(X.shape[0])
         index = build_index(X, self.metric, self.search)
         graph = index.graph(k, n_jobs=check_n_jobs(self.n_jobs))
-        return self._adopt(graph, labels, X, index)
+        return self._adopt(graph, labels, store, index)
 
-    def fit_graph(self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None) -> Self:
+    def fit_graph(
+        self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None, ids: Any = None
+    ) -> Self:
         """Learn from neighbors that were searched before.
 
         Parameters
@@ -109,6 +115,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         X : training vectors, optional
             Needed only by what searches later: `predict` and the like on new vectors. Without them
             the model answers by `scores_from_graph`.
+        ids : names of the rows of X, as in `fit`
 
         Returns
         -------
@@ -125,7 +132,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             return self._adopt(graph, labels, None, None)
         X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
-        return self._adopt(graph, labels, X, build_index(X, self.metric, self.search))
+        index = build_index(X, self.metric, self.search)
+        return self._adopt(graph, labels, VectorStore(X, ids), index)
 
     def _usable_neighbors(self, n: int) -> int:
         """Neighbors of each of n training rows: `n_neighbors`, or all others if they are fewer."""
@@ -140,16 +148,18 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             )
         return min(int(self.n_neighbors), n - 1)
 
-    def _adopt(self, graph: NeighborGraph, labels: Labels, X: Any, index: Index | None) -> Self:
+    def _adopt(
+        self, graph: NeighborGraph, labels: Labels, store: VectorStore | None, index: Index | None
+    ) -> Self:
         """Keep the training items and learn, after all has been checked and searched."""
         self.n_neighbors_ = graph.k
         self.classes_ = labels.classes
         self.label_names_ = labels.names
         self._sparse_output = labels.sparse
         self._labels = labels.matrix
-        self._store = None if X is None else VectorStore(X)
+        self._store = store
         self._index, self._metric, self._search = index, self.metric, self.search
-        self._learn(graph, self._labels, X)
+        self._learn(graph, self._labels, None if store is None else store.vectors)
         return self
 
     def label_scores(self, X: Any) -> LabelScores:
@@ -188,6 +198,22 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             check_same_length(graph=len(graph), X=X.shape[0])
         return self._scores(_head(graph, self.n_neighbors_), X)
 
+    def predict_from_graph(self, graph: Any, X: Any = None) -> Any:
+        """Decide the labels of queries whose neighbors were searched before.
+
+        Parameters
+        ----------
+        graph, X
+            As in `scores_from_graph`.
+
+        Returns
+        -------
+        As `predict`.
+        """
+        scores = self.scores_from_graph(graph, X)
+        graph = _head(as_query_graph(graph, self._labels.shape[0]), self.n_neighbors_)
+        return self._answer(self._decide(scores, graph, X))
+
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row.
 
@@ -207,6 +233,10 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         decided = sparse.vstack(
             [self._decide(*block) for _, block in self._score_blocks(X)], format="csr"
         )
+        return self._answer(decided)
+
+    def _answer(self, decided: Csr) -> Any:
+        """Label sets in the form of the y given to fit."""
         if self._one_column:
             return self.classes_[decided.toarray().ravel()]
         return sparse.csr_array(decided) if self._sparse_output else decided.toarray()

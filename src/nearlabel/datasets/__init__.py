@@ -1,19 +1,36 @@
 """Data sets: of the data folder, of files in every usual form, and generated ones."""
 
+from typing import TYPE_CHECKING, Any
+
 from nearlabel.datasets.dataset import Dataset, Description, describe
 from nearlabel.datasets.folder import data_folders
 from nearlabel.datasets.generators import make_local_labels
 from nearlabel.datasets.loading import available, load, save
 from nearlabel.datasets.text import DataError
 
+if TYPE_CHECKING:
+    from nearlabel.datasets.fetching import ChecksumError, FetchError, fetch
+
 __all__ = [
+    "ChecksumError",
     "DataError",
     "Dataset",
     "Description",
+    "FetchError",
     "available",
     "data_folders",
     "describe",
+    "fetch",
     "load",
     "make_local_labels",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What fetches loads on first use: few need it, and the web is slow to import."""
+    if name in ("ChecksumError", "FetchError", "fetch"):
+        from nearlabel.datasets import fetching
+
+        return getattr(fetching, name)
+    raise AttributeError(f"module 'nearlabel.datasets' has no attribute {name!r}")

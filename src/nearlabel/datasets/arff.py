@@ -31,7 +31,7 @@ from nearlabel.datasets.text import (
 from nearlabel.persistence import replacing
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%]+)")
+_NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
 _VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)", re.DOTALL)
 _PAIR = re.compile(rf"\s*([0-9]+)\s+({_QUOTED}|[^,'\"]*?)\s*(?:,|$)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)

@@ -102,4 +102,4 @@ def write_npz(data: Dataset, path: Path) -> None:
     if taken or any(key.startswith(("X_", "Y_")) for key in data.extra):
         raise ValueError(f"extra must not have the names of the form's own arrays; got {taken}")
     with replacing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **parts, **data.extra)
+        np.savez_compressed(file, **parts, **data.extra)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def read_csv(file: TextFile, roles: Roles, delimiter: str | None = None) -> Data
         raise file.error("a first row with the names of the columns expected", 1)
     if delimiter is None:
         delimiter = max(",;\t", key=lambda mark: _outside_quotes(header).count(mark))
-    rows = csv.reader(_chain(header, lines), delimiter=delimiter, strict=True)
+    rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
     table: _Table | None = None
     try:
         for row in rows:
@@ -136,11 +137,6 @@ def _no_number(name: str) -> float:
 def _stripped(name: str) -> str:
     """The name of a column without blanks around it, which are part only of a marked name."""
     return name if name.startswith((_LABEL, _FEATURE)) else name.strip()
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _outside_quotes(text: str) -> str:
@@ -515,15 +511,16 @@ def write_json_lines(data: Dataset, path: Path) -> None:
     for key in ("feature_names", "label_names"):
         if getattr(data, key) is not None:
             header[key] = getattr(data, key).tolist()
+    rows = (_json_row(data, row, features, labels) for row in range(len(data)))
+    write_json_records(path, chain([header], rows))
+
+
+def write_json_records(path: Path | str, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write objects to a file, one a line."""
     with replacing(path) as file:
-        file.write(json_line(header))
-        for row in range(len(data)):
-            file.write(json_line(_json_row(data, row, features, labels)))
-
-
-def json_line(row: Mapping[str, Any]) -> bytes:
-    """An object as a line of JSON."""
-    return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        for record in records:
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            file.write(f"{line}\n".encode())
 
 
 def _json_row(data: Dataset, row: int, features: list[str], labels: list[str]) -> dict[str, Any]:

@@ -1,0 +1,5 @@
+"""``python -m nearlabel``: the command line."""
+
+from nearlabel.cli import main
+
+main()

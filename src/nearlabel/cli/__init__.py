@@ -1,0 +1,75 @@
+"""The command line: ``nearlabel VERB …``.
+
+Nothing heavy is imported before a verb runs, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 128 + signal.SIGINT, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
+    # Imports make many objects that stay: to look for garbage among them takes a tenth of the start.
+    gc.set_threshold(100_000)
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; its exit code."""
+    try:
+        from cyclopts import CycloptsError
+
+        from nearlabel.cli.app import app
+    except ImportError as error:
+        if error.name not in ("cyclopts", "rich"):
+            raise
+        return _fail("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        # Features were brought into the model's order by name when the file was read.
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        warnings.showwarning = _note
+        try:
+            code = app(
+                list(arguments),
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
+            sys.stdout.flush()
+        except CycloptsError as error:
+            return _fail(str(error))
+        except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKEN_PIPE
+        except (ValueError, TypeError, OSError, MemoryError) as error:
+            if os.environ.get("NEARLABEL_TRACEBACK"):
+                raise
+            return _fail(_reason(error))
+        except KeyboardInterrupt:
+            return _fail("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _fail(message: str, code: int = USER_ERROR) -> int:
+    sys.stderr.write(f"nearlabel: {' '.join(message.split())}\n")
+    return code
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"nearlabel: note: {' '.join(str(message).split())}\n")

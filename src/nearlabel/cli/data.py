@@ -1,0 +1,141 @@
+"""The verbs about data sets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from nearlabel.cli.options import Data, Json, Reading
+from nearlabel.cli.output import Steps, check_folder, say, say_json, say_table
+
+_READING = Reading()
+
+
+def datasets_list(*, json: Json = False) -> None:
+    """List the data sets of the data folder.
+
+    Parameters
+    ----------
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel datasets list
+    NEARLABEL_DATA=~/data nearlabel datasets list --json
+    """
+    import nearlabel as nl
+
+    found = nl.datasets.available()
+    if json:
+        say_json([{"name": name, "file": str(path)} for name, path in found.items()])
+        return
+    folders = ", ".join(map(str, nl.datasets.data_folders()))
+    if not found:
+        say(f"no data set in {folders}")
+        say("(NEARLABEL_DATA names other folders; 'nearlabel datasets fetch NAME' gets one)")
+        return
+    rows = [(name, path.name, f"{path.stat().st_size / 1e6:.2f}") for name, path in found.items()]
+    say(f"{len(found)} data sets in {folders}")
+    say_table(("name", "file", "MB"), rows)
+
+
+def describe(*data: Data, json: Json = False, reading: Reading = _READING) -> None:
+    """Tell the sizes of data sets.
+
+    Parameters
+    ----------
+    data
+        Names of data sets, or files.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel datasets describe yeast scene
+    nearlabel datasets describe songs.csv --tags moods
+    """
+    import nearlabel as nl
+
+    if not data:
+        raise ValueError("which data set? Give a name or a file")
+    found = {name: asdict(nl.datasets.describe(reading.load(name))) for name in data}
+    if json:
+        say_json([{"dataset": name, **told} for name, told in found.items()])
+        return
+    told = list(found.values())
+    rows = [(key.replace("_", " "), *(_cell(one[key]) for one in told)) for key in told[0]]
+    rows = [row for row in rows if any(row[1:])]
+    say_table(("", *found), rows)
+
+
+def _cell(value: Any) -> str:
+    if value is None or (value == 0 and value is not False):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
+    """Get data sets from their public homes into the data folder.
+
+    A download that breaks off is resumed by the next call; what comes is checked against the
+    checksum of the first time.
+
+    Parameters
+    ----------
+    name
+        Names of data sets.
+    mirror
+        Address of a server that has the same files.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel datasets fetch yeast scene
+    """
+    import nearlabel as nl
+
+    if not name:
+        raise ValueError("which data set? Give a name, for example yeast")
+    paths = []
+    for one in name:
+        with Steps(f"fetching {one}") as progress:
+            paths.append(nl.datasets.fetch(one, mirror=mirror, progress=progress))
+        if not json:
+            say(f"{one}: {paths[-1]}")
+    if json:
+        say_json([{"name": one, "file": str(path)} for one, path in zip(name, paths, strict=True)])
+
+
+def convert(data: Data, target: str, *, json: Json = False, reading: Reading = _READING) -> None:
+    """Write a data set in another form.
+
+    Parameters
+    ----------
+    data
+        Name of a data set, a file, or - for standard input.
+    target
+        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, or .txt for
+        the sparse text form.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel datasets convert yeast yeast.arff
+    nearlabel datasets convert songs.csv songs.npz --tags moods --id title
+    """
+    import nearlabel as nl
+
+    check_folder(target)
+    items = reading.load(data)
+    nl.datasets.save(items, target)
+    size = Path(target).stat().st_size
+    if json:
+        say_json({"file": target, "items": len(items), "bytes": size})
+    else:
+        say(f"wrote {target} ({len(items)} items, {size / 1e6:.2f} MB)")

@@ -1,0 +1,168 @@
+"""evaluate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from nearlabel.cli.options import Data, Distance, Json, Output, Reading, Scale, Several
+from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
+
+_READING = Reading()
+
+
+def evaluate(
+    data: Data,
+    *,
+    k: Annotated[tuple[int, ...], Several] = (10,),
+    smoothing: float = 1.0,
+    distance: Distance = "euclidean",
+    split: Literal["official", "holdout", "cv10"] | None = None,
+    test_size: float = 1 / 3,
+    scale: Scale = "none",
+    metric: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper",
+    at: int = 5,
+    seed: int = 0,
+    jobs: int = 1,
+    output: Output = None,
+    json: Json = False,
+    reading: Reading = _READING,
+) -> None:
+    """Learn from a part of a data set and measure on the rest.
+
+    Parameters
+    ----------
+    data
+        Name of a data set, a file, or - for standard input.
+    k
+        Neighbors that vote; several are tried on one search.
+    smoothing
+        s of ML-kNN.
+    distance
+        Between items.
+    split
+        The data set's own split, a part held out at random, or ten parts each held out once. By
+        default its own where it has one, else cv10.
+    test_size
+        Share that holdout holds out.
+    scale
+        Scaling of the features, fitted to the part that is learned from.
+    metric
+        Metrics to tell, by name; by default all.
+    convention
+        What ties and rows without labels count.
+    at
+        Labels that success_rate and precision_at look at.
+    seed
+        Of holdout and cv10.
+    jobs
+        Threads; -1 for all cores.
+    output
+        Write a .csv, .tsv or .jsonl file, a split a row.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel evaluate emotions --k 8 --scale minmax --convention mulan
+    nearlabel evaluate songs.csv --split cv10 --k 5 10 20
+    nearlabel evaluate yeast --metric ranking_loss average_precision --json
+    """
+    import nearlabel as nl
+    from nearlabel.experiments import evaluate_splits, splits
+    from nearlabel.metrics import METRICS
+    from nearlabel.validation import check_choice
+
+    check_results(output)
+    for name in metric:
+        check_choice(name, "--metric", METRICS)
+    items = reading.load(data)
+    if not items.Y.shape[1]:
+        raise ValueError(f"{data} has no labels")
+    if split is None:
+        split = "cv10" if items.train is None else "official"
+    models = [
+        nl.MLkNN(n_neighbors=count, smoothing=smoothing, metric=distance, n_jobs=jobs)
+        for count in k
+    ]
+    parts = splits(items, split, test_size=test_size, seed=seed)
+    with Steps("evaluating") as progress:
+        found = evaluate_splits(
+            items, models, parts, scale=scale, convention=convention, at=at, progress=progress
+        )
+    wanted = [name for name in metric or METRICS if name in found[0][0]]
+    missing = [name for name in metric if name not in wanted]
+    if missing:
+        raise ValueError(f"convention {convention!r} has no {missing[0]}")
+    told = {
+        "dataset": data,
+        "items": len(items),
+        "features": int(items.X.shape[1]),
+        "labels": int(items.Y.shape[1]),
+        "algorithm": "MLkNN",
+        "smoothing": smoothing,
+        "distance": distance,
+        "scale": scale,
+        "split": split,
+        "seed": None if split == "official" else seed,
+        "train": len(parts[0][0]),
+        "test": len(parts[0][1]),
+        "convention": convention,
+    }
+    if output is not None:
+        write_results(output, _records(told, k, found, wanted))
+    results = [
+        {"k": count, **_summary(metrics, wanted)} for count, metrics in zip(k, found, strict=True)
+    ]
+    if json:
+        say_json({**told, "results": results})
+        return
+    _say(told, results, wanted)
+    if output is not None:
+        say(f"wrote {output}")
+
+
+def _summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any]:
+    import numpy as np
+
+    values = {name: [one[name] for one in metrics] for name in wanted}
+    several = len(metrics) > 1
+    return {
+        "metrics": {name: float(np.mean(value)) for name, value in values.items()},
+        "std": {name: float(np.std(value, ddof=1)) for name, value in values.items()}
+        if several
+        else None,
+    }
+
+
+def _records(told: dict[str, Any], k: tuple[int, ...], found: Any, wanted: list[str]) -> Any:
+    for count, splits in zip(k, found, strict=True):
+        for place, metrics in enumerate(splits, 1):
+            values = {name: metrics[name] for name in wanted}
+            yield {**told, "k": count, "part": place, **values}
+
+
+def _say(told: dict[str, Any], results: list[dict[str, Any]], wanted: list[str]) -> None:
+    from nearlabel.metrics import METRICS
+
+    say(
+        f"{told['dataset']}: {told['items']} items, {told['features']} features, "
+        f"{told['labels']} labels"
+    )
+    say(f"ML-kNN, smoothing {told['smoothing']:g}, {told['distance']}, scale {told['scale']}")
+    parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
+    if told["split"] == "cv10":
+        parts = f"ten times {parts}"
+    say(f"split {told['split']}: {parts}")
+    spread = "; mean ± standard deviation" if results[0]["std"] else ""
+    say(f"convention {told['convention']}{spread}; ↓ less is better, ↑ more\n")
+    rows = []
+    for name in wanted:
+        cells = []
+        for result in results:
+            std = "" if result["std"] is None else f" ±{result['std'][name]:.4f}"
+            cells.append(f"{result['metrics'][name]:.4f}{std}")
+        rows.append((f"{name} {'↓' if METRICS[name].loss else '↑'}", *cells))
+    say_table(("", *(f"k = {result['k']}" for result in results)), rows)

@@ -1,0 +1,353 @@
+"""fit, predict and rank."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from nearlabel.cli.options import Data, Distance, Json, Output, Part, Reading, Scale, part_of
+from nearlabel.cli.output import (
+    Steps,
+    check_folder,
+    check_results,
+    say,
+    say_json,
+    say_table,
+    write_results,
+)
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+
+_ROWS_AT_ONCE = 1000
+_READING = Reading()
+
+
+def fit(
+    data: Data,
+    *,
+    output: Annotated[str, Parameter(alias="-o")],
+    k: int = 10,
+    smoothing: float = 1.0,
+    distance: Distance = "euclidean",
+    scale: Scale = "none",
+    part: Part = "all",
+    jobs: int = 1,
+    json: Json = False,
+    reading: Reading = _READING,
+) -> None:
+    """Learn from labelled items and write a model file.
+
+    Parameters
+    ----------
+    data
+        Name of a data set, a file, or - for standard input.
+    output
+        The model file; it is complete or not there.
+    k
+        Neighbors that vote.
+    smoothing
+        s of ML-kNN: rows added to every cell of the counts.
+    distance
+        Between items.
+    scale
+        Scaling of the features, kept in the model.
+    part
+        Rows to learn from, where the data set has a split.
+    jobs
+        Threads; -1 for all cores.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel fit songs.csv -o songs.model
+    nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
+    nearlabel fit emotions.arff -o emotions.model --k 8
+    nearlabel fit yeast -o yeast.model --part train
+    """
+    import numpy as np
+    from sklearn.pipeline import make_pipeline
+
+    import nearlabel as nl
+    from nearlabel.experiments import scaler
+
+    check_folder(output)
+    items = part_of(reading.load(data), part)
+    if not items.Y.shape[1]:
+        raise ValueError(f"{data} has no labels to learn from")
+    model = nl.MLkNN(n_neighbors=k, smoothing=smoothing, metric=distance, n_jobs=jobs)
+    X, transformer = items.X, scaler(scale, items.X)
+    if transformer is not None:
+        X = transformer.fit_transform(X)
+    with Steps("searching neighbors") as progress:
+        graph = nl.neighbor_graph(
+            X,
+            min(k, max(1, len(items) - 1)),
+            metric=distance,
+            n_jobs=jobs,
+            progress=progress,
+        )
+    ids = items.row_names
+    if ids is not None and len(set(ids.tolist())) < len(ids):
+        warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
+        ids = None
+    model.fit_graph(graph, items.Y, X, label_names=items.label_names, ids=ids)
+    first = model if transformer is None else transformer
+    if items.feature_names is not None:  # by these a later file's columns are found
+        first.feature_names_in_ = items.feature_names.astype(object)
+    nl.save(model if transformer is None else make_pipeline(transformer, model), output)
+    told: dict[str, Any] = {
+        "model": output,
+        "algorithm": "MLkNN",
+        "k": model.n_neighbors_,
+        "items": len(items),
+        "features": int(np.shape(items.X)[1]),
+        "labels": int(items.Y.shape[1]),
+        "scale": scale,
+        "bytes": Path(output).stat().st_size,
+    }
+    if json:
+        say_json(told)
+        return
+    say(f"ML-kNN, {told['k']} neighbors, scale {scale}, learned from {data}:")
+    say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
+    say(f"wrote {output} ({told['bytes'] / 1e6:.1f} MB)")
+
+
+def predict(
+    model: str,
+    data: Data,
+    *,
+    part: Part = "all",
+    output: Output = None,
+    json: Json = False,
+    reading: Reading = _READING,
+) -> None:
+    """Decide the labels of items.
+
+    Parameters
+    ----------
+    model
+        File that fit wrote.
+    data
+        Name of a data set, a file, or - for standard input. Columns are found by name; those that
+        the model does not know are passed over.
+    part
+        Rows to be labelled, where the data set has a split.
+    output
+        Write a .csv, .tsv or .jsonl file instead of a table.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel predict songs.model new.csv
+    nearlabel predict songs.model new.csv -o tagged.csv
+    cat new.jsonl | nearlabel predict songs.model - --json
+    """
+    answers = _Answers(model, data, part, reading, output)
+
+    def records() -> Iterator[dict[str, Any]]:
+        for name, labels in answers.decided():
+            yield {"id": name, "labels": labels}
+
+    if output is not None:
+        separator = answers.separator()
+        is_table = not output.endswith("l") and not output.endswith("json")
+        joined = (
+            {**record, "labels": separator.join(record["labels"])} if is_table else record
+            for record in records()
+        )
+        say_written(write_results(output, joined), output, json)
+    elif json:
+        say_json(list(records()))
+    else:
+        rows = [(record["id"], ", ".join(record["labels"]) or "-") for record in records()]
+        say_table(("item", "labels"), rows, numbers=False)
+
+
+def rank(
+    model: str,
+    data: Data,
+    *,
+    top: int = 5,
+    why: bool = False,
+    part: Part = "all",
+    output: Output = None,
+    json: Json = False,
+    reading: Reading = _READING,
+) -> None:
+    """Rank the labels of items, best first, with their scores.
+
+    Parameters
+    ----------
+    model
+        File that fit wrote.
+    data
+        Name of a data set, a file, or - for standard input.
+    top
+        Labels an item.
+    why
+        Tell the neighbors that voted, nearest first.
+    part
+        Rows to be ranked, where the data set has a split.
+    output
+        Write a .csv, .tsv or .jsonl file instead of a table.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel rank songs.model new.csv --top 3
+    nearlabel rank songs.model new.csv --id title --why
+    nearlabel rank yeast.model yeast --part test -o ranked.csv
+    """
+    answers = _Answers(model, data, part, reading, output)
+
+    def records() -> Iterator[dict[str, Any]]:
+        for name, labels in answers.explained(top) if why else answers.ranked(top):
+            yield {"id": name, "labels": labels}
+
+    if why and output is not None and output.endswith((".csv", ".tsv")):
+        raise ValueError("--why has no place in a table: write a .jsonl file")
+    if output is not None and output.endswith((".csv", ".tsv")):
+        rows = (
+            {"id": record["id"], "rank": place, **scored}
+            for record in records()
+            for place, scored in enumerate(record["labels"], 1)
+        )
+        say_written(write_results(output, rows), output, json)
+    elif output is not None:
+        say_written(write_results(output, records()), output, json)
+    elif json:
+        say_json(list(records()))
+    elif why:
+        for record in records():
+            say(str(record["id"]))
+            _say_votes(record["labels"], answers.neighbors)
+    else:
+        lines = [
+            (
+                record["id"],
+                ", ".join(f"{one['label']} {one['score']:.3f}" for one in record["labels"]),
+            )
+            for record in records()
+        ]
+        say_table(("item", "labels with their scores"), lines, numbers=False)
+
+
+def _say_votes(labels: list[dict[str, Any]], k: int) -> None:
+    """A line a label: its score, how many neighbors carry it, and the nearest of these."""
+    width = max(len(one["label"]) for one in labels)
+    for one in labels:
+        voters = [f"{voter['id']} at {voter['distance']:.3g}" for voter in one["neighbors"]]
+        shown = ", ".join(voters[:2]) + (", …" if len(voters) > 2 else "")
+        mark = "+" if one["predicted"] else " "
+        votes = f"{len(voters)} of {k} neighbors" + (f": {shown}" if voters else "")
+        say(f"  {mark} {one['label']:<{width}}  {one['score']:.3f}  {votes}")
+
+
+def say_written(count: int, output: str, json: bool) -> None:
+    """Tell what was written to a file."""
+    if json:
+        say_json({"output": output, "rows": count})
+    else:
+        say(f"wrote {output} ({count} rows)")
+
+
+class _Answers:
+    """What a model says of items, by names, a run of rows at a time."""
+
+    def __init__(
+        self, path: str, data: str, part: Part, reading: Reading, output: str | None
+    ) -> None:
+        import nearlabel as nl
+        from nearlabel.explaining import NeighborClassifier
+
+        check_results(output)
+        self._loaded = nl.load(path)
+        last = self._loaded.steps[-1][1] if hasattr(self._loaded, "steps") else self._loaded
+        if not isinstance(last, NeighborClassifier):
+            raise ValueError(f"{path} holds a {type(last).__name__} and no model")
+        self._model = last
+        names = getattr(self._loaded, "feature_names_in_", None)
+        features = None if names is None else [str(name) for name in names.tolist()]
+        self._items = part_of(reading.load(data, features=features, labels=()), part)
+
+    def _blocks(self) -> Iterator[tuple[Any, Any]]:
+        """Names and vectors of runs of rows."""
+        items: Dataset = self._items
+        names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
+        with Steps("searching neighbors") as progress:
+            for start in range(0, len(items), _ROWS_AT_ONCE):
+                rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
+                X = items.X[rows]
+                for _, step in getattr(self._loaded, "steps", [])[:-1]:
+                    X = step.transform(X)
+                yield names[rows], X
+                progress(rows.stop, len(items))
+
+    def _label(self, label: int) -> str:
+        names = self._model.label_names_
+        return str(label) if names is None else str(names[label])
+
+    def decided(self) -> Iterator[tuple[Any, list[str]]]:
+        """The name of each item and the labels that it gets."""
+        from scipy import sparse
+
+        for names, X in self._blocks():
+            decided = sparse.csr_array(self._model.predict(X))
+            for place, name in enumerate(names):
+                inside = decided.indices[decided.indptr[place] : decided.indptr[place + 1]]
+                yield name, [self._label(label) for label in sorted(inside.tolist())]
+
+    @property
+    def neighbors(self) -> int:
+        """How many neighbors vote."""
+        return self._model.n_neighbors_
+
+    def explained(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+        """The name of each item and its best labels, with the neighbors that voted."""
+        for names, X in self._blocks():
+            for place, name in enumerate(names):
+                yield (
+                    name,
+                    [
+                        {
+                            "label": str(one.name),
+                            "score": one.score,
+                            "predicted": one.predicted,
+                            "neighbors": [
+                                {"id": voter.id, "distance": voter.distance}
+                                for voter in one.neighbors
+                            ],
+                        }
+                        for one in self._model.explain(X[place : place + 1], top)
+                    ],
+                )
+
+    def ranked(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+        """The name of each item and its best labels with their scores."""
+        for names, X in self._blocks():
+            best = self._model.rank(X, top)
+            for name, labels, scores in zip(
+                names, best.labels.tolist(), best.scores.tolist(), strict=True
+            ):
+                pairs = zip(labels, scores, strict=True)
+                yield (
+                    name,
+                    [{"label": self._label(label), "score": score} for label, score in pairs],
+                )
+
+    def separator(self) -> str:
+        """A mark between labels in one cell that is in none of them."""
+        names = self._model.label_names_
+        for mark in (";", "|", ","):
+            if names is None or not any(mark in name for name in names.tolist()):
+                return mark
+        raise ValueError("labels have ';', '|' and ',' in their names: write a .jsonl file")

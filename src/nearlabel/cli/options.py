@@ -1,0 +1,82 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from nearlabel.cli.output import Steps
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+
+Data = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Several = Parameter(consume_multiple=True)
+Part = Literal["all", "train", "test"]
+Scale = Literal["none", "minmax", "standard"]
+Distance = Literal[
+    "euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard"
+]
+Json = Annotated[bool, Parameter(name="--json")]
+Output = Annotated[str | None, Parameter(alias="-o")]
+
+
+@Parameter(name="*", group="How DATA is read")
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read.
+
+    Parameters
+    ----------
+    format
+        Form of the file; by default as its suffix says.
+    tags
+        Column that has all labels of a row; by default tags or labels.
+    separator
+        Between two tags; by default the first of ; | , that occurs.
+    labels
+        Columns of 0 and 1 that are labels.
+    xml
+        Mulan's list of the labels of an ARFF file; by default the one beside it.
+    id
+        Column with the names of the rows; by default id.
+    ignore
+        Columns to leave out.
+    nominal
+        Nominal attributes of ARFF as one column a value, or as one number.
+    delimiter
+        Between two cells of a table; by default as its first line has it.
+    encoding
+        Of text files.
+    """
+
+    format: Literal["npz", "arff", "csv", "tsv", "jsonl", "sparse"] | None = None
+    tags: str | None = None
+    separator: str | None = None
+    labels: Annotated[tuple[str, ...] | None, Several] = None
+    xml: str | None = None
+    id: str | None = None
+    ignore: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
+    nominal: Literal["onehot", "code"] = "onehot"
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def load(self, source: str, **more: Any) -> Dataset:
+        """Read a data set with these options."""
+        import nearlabel as nl
+
+        options = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        with Steps("reading") as progress:
+            return nl.datasets.load(source, progress=progress, **{**options, **more})
+
+
+def part_of(data: Dataset, part: Part) -> Dataset:
+    """The rows of one part of a data set's own split, or all."""
+    if part == "all":
+        return data
+    rows = data.train if part == "train" else data.test
+    if rows is None:
+        raise ValueError(f"--part {part}: this data set has no split of its own")
+    return data.rows(rows)

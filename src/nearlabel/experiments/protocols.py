@@ -1,0 +1,120 @@
+"""Protocols: which rows a method learns from and which it is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from nearlabel.arrays import Array
+from nearlabel.base import NeighborModel
+from nearlabel.datasets import Dataset
+from nearlabel.experiments.scaling import scaler
+from nearlabel.metrics import evaluate
+from nearlabel.search import neighbor_graph
+from nearlabel.validation import check_choice, check_real
+
+SPLITS = ("official", "holdout", "cv10")
+_FOLDS = 10
+
+
+def splits(
+    data: Dataset, kind: str | None = None, *, test_size: float = 1 / 3, seed: int = 0
+) -> list[tuple[Array, Array]]:
+    """Pairs of the rows to learn from and the rows to be tried on.
+
+    Parameters
+    ----------
+    data : Dataset
+    kind : {"official", "holdout", "cv10"}, optional
+        The split that the data set has; one random part held out; ten random parts, each held out
+        once. By default the official one where there is one, else ten parts.
+    test_size : float, default=1/3
+        Share of the rows that are held out.
+    seed : int, default=0
+    """
+    n = len(data)
+    if kind is None:
+        kind = "cv10" if data.train is None else "official"
+    check_choice(kind, "split", SPLITS)
+    if kind == "official":
+        if data.train is None or data.test is None:
+            raise ValueError(
+                "split='official': this data set has no split of its own; use 'holdout' or 'cv10'"
+            )
+        return [(np.flatnonzero(data.train), np.flatnonzero(data.test))]
+    shuffled = np.random.default_rng(seed).permutation(n)
+    if kind == "holdout":
+        share = check_real(test_size, "test_size", low=0, high=1)
+        tests = [shuffled[: round(share * n)]]
+    else:
+        tests = np.array_split(shuffled, _FOLDS)
+    if any(not 0 < len(test) < n - 1 for test in tests):
+        raise ValueError(
+            f"split={kind!r} leaves too few of {n} rows to learn from or to be tried on"
+        )
+    return [(np.setdiff1d(shuffled, test), np.sort(test)) for test in tests]
+
+
+def evaluate_splits(
+    data: Dataset,
+    models: Sequence[NeighborModel],
+    parts: Sequence[tuple[Array, Array]],
+    *,
+    scale: str = "none",
+    convention: str = "paper",
+    at: int = 5,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[list[dict[str, float]]]:
+    """Metrics of each model on each split: one search a split serves all models.
+
+    Parameters
+    ----------
+    data : Dataset
+    models : sequence of NeighborModel
+        Unfitted, of one metric and search; they may differ in `n_neighbors`.
+    parts : sequence of pairs of rows, as `splits` gives them
+    scale : {"none", "minmax", "standard"}
+        Fitted to the rows to learn from, in each split.
+    convention, at
+        See `nearlabel.metrics.evaluate`.
+    progress : callable, optional
+        Called with (splits done, splits in all).
+
+    Returns
+    -------
+    list of list of dict
+        For each model the metrics of each split.
+    """
+    results: list[list[dict[str, float]]] = [[] for _ in models]
+    for done, (train, test) in enumerate(parts):
+        if progress is not None:
+            progress(done, len(parts))
+        for place, metrics in _one_split(data, models, train, test, scale, convention, at):
+            results[place].append(metrics)
+    return results
+
+
+def _one_split(
+    data: Dataset,
+    models: Sequence[NeighborModel],
+    train: Array,
+    test: Array,
+    scale: str,
+    convention: str,
+    at: int,
+) -> Iterator[tuple[int, dict[str, float]]]:
+    X, new = data.X[train], data.X[test]
+    transformer = scaler(scale, X)
+    if transformer is not None:
+        X, new = transformer.fit_transform(X), transformer.transform(new)
+    k = min(max(model.n_neighbors for model in models), len(train) - 1)
+    first = models[0]
+    search = {"metric": first.metric, "search": first.search, "n_jobs": first.n_jobs}
+    graph = neighbor_graph(X, k, **search)
+    queries = neighbor_graph(X, k, new, **search)
+    for place, model in enumerate(models):
+        model.fit_graph(graph, data.Y[train])
+        scores = model.scores_from_graph(queries)
+        predicted = model.predict_from_graph(queries)
+        yield place, evaluate(data.Y[test], scores, predicted, convention, at=at)

@@ -1,0 +1,769 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import socket
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+from urllib.request import Request
+
+import numpy as np
+import pytest
+from sklearn.datasets import _openml
+
+import nearlabel as nl
+from nearlabel.datasets import fetching
+from nearlabel.datasets.fetching import ChecksumError, FetchError, fetch
+from nearlabel.datasets.homes import ELSEWHERE, HOMES, Files, OpenML, PublicSet
+
+LABELS = ["sea", "sky"]
+HEAD = "@relation toy\n@attribute a numeric\n@attribute b numeric\n"
+HEAD += "".join(f"@attribute {label} {{0,1}}\n" for label in LABELS) + "@data\n"
+TRAIN = (HEAD + "".join(f"{row}.5,{row * row},{row % 2},1\n" for row in range(4))).encode()
+TEST = (HEAD + "7,8,1,0\n9,10,0,0\n").encode()
+XML = '<labels xmlns="http://mulan.sourceforge.net/labels">'
+XML = (XML + "".join(f'<label name="{label}"></label>' for label in LABELS) + "</labels>").encode()
+TOY = {"toy-train.arff": TRAIN, "toy-test.arff": TEST, "toy.xml": XML}
+MEKA = TRAIN.replace(b"@relation toy", b"@relation 'toy: -C -2'")
+HTML = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>"
+SHAPE = (6, 2, 2)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves files well, unless a path has other plans for its next answers."""
+
+    daemon_threads = False  # so that closing waits for all of them
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.plans, self.asked = {}, {}, []
+        self.gone = threading.Event()
+        self.address = f"http://127.0.0.1:{self.server_port}"
+
+    def names(self):
+        return [path.rpartition("/")[2] for path, *_ in self.asked]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path = urlsplit(self.path).path
+        self.server.asked.append([path, self.headers.get("Range"), 0])
+        self.log = self.server.asked[-1]
+        plans = self.server.plans.get(path, [])
+        plan = plans.pop(0) if plans else well
+        with suppress(ConnectionError):
+            plan(self, self.server.files.get(path))
+
+    def answer(self, status, content=b"", length=None, **headers):
+        self.send_response(status)
+        headers = {"Content_Length": len(content) if length is None else length} | headers
+        for name, value in ({"Connection": "close"} | headers).items():
+            if value is not None:
+                self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.send(content)
+
+    def send(self, content):
+        self.wfile.write(content)
+        self.log[2] += len(content)
+
+    def log_message(self, *_):
+        pass
+
+
+def etag_of(content):
+    return f'"{hashlib.md5(content).hexdigest()}"'
+
+
+def well(handler, content):
+    if content is None:
+        return handler.answer(404)
+    etag, asked = etag_of(content), handler.headers.get("Range")
+    if asked is None or handler.headers.get("If-Range") != etag:
+        return handler.answer(200, content, ETag=etag)
+    start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])
+    if start >= len(content):
+        return handler.answer(416)
+    told = f"bytes {start}-{len(content) - 1}/{len(content)}"
+    return handler.answer(206, content[start:], ETag=etag, Content_Range=told)
+
+
+def breaking_off(count, **headers):
+    """Send `count` more bytes and close."""
+
+    def plan(handler, content):
+        asked = handler.headers.get("Range")
+        start = int(asked[6:-1]) if asked else 0
+        told = (
+            {"Content_Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+        )
+        told |= {"ETag": etag_of(content)} | headers
+        rest = content[start:]
+        handler.answer(206 if start else 200, rest[:count], length=len(rest), **told)
+
+    return plan
+
+
+def answering(status, content=b"", **how):
+    return lambda handler, _: handler.answer(status, content, **how)
+
+
+def chunked(*chunks, end=b"0\r\n\r\n"):
+    def plan(handler, _):
+        handler.answer(200, Content_Length=None, Transfer_Encoding="chunked")
+        for chunk in chunks:
+            handler.send(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        handler.send(end)
+
+    return plan
+
+
+def endless(handler, _):
+    handler.answer(200, Content_Length=None, Transfer_Encoding="chunked")
+    while True:
+        handler.send(b"1000\r\n" + b"%" * 0x1000 + b"\r\n")
+
+
+def silent(handler, content):
+    handler.answer(200, content[:10], length=len(content), ETag=etag_of(content))
+    handler.server.gone.wait(10)
+
+
+def hanging_up(handler, _):
+    handler.close_connection = True
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch):
+    """No proxy of this machine, no pauses, and one more public data set."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(fetching, "_PAUSES", (0.0, 0.0, 0.0))
+    homes = (Files(dict.fromkeys(TOY, "https://nowhere.invalid/toy")),)
+    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
+
+
+@pytest.fixture
+def server():
+    with Server() as server:
+        server.files = {f"/toy/{file}": content for file, content in TOY.items()}
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.gone.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    folder = tmp_path / "data" / "sets"
+    monkeypatch.setenv("NEARLABEL_DATA", str(folder))
+    return folder
+
+
+def content_of(folder):
+    """The files in the folder of downloads, without those that scikit-learn keeps."""
+    downloads = folder / "downloads"
+    paths = [path for path in downloads.rglob("*") if path.is_file()]
+    return sorted(str(path.relative_to(downloads)) for path in paths if "openml" not in path.parts)
+
+
+def records_of(folder):
+    return json.loads((folder / "downloads" / "checksums.json").read_text())
+
+
+def check_toy(path, folder):
+    assert path == folder / "toy.npz"
+    data = nl.datasets.load("toy")
+    X = [[0.5, 0], [1.5, 1], [2.5, 4], [3.5, 9], [7, 8], [9, 10]]
+    np.testing.assert_array_equal(data.X, X)
+    np.testing.assert_array_equal(
+        data.Y.toarray(), [[0, 1], [1, 1], [0, 1], [1, 1], [1, 0], [0, 0]]
+    )
+    assert data.label_names.tolist() == LABELS
+    assert data.train.tolist() == [True] * 4 + [False] * 2
+    assert content_of(folder) == ["checksums.json", *(f"toy/{file}" for file in sorted(TOY))]
+    for file, content in TOY.items():
+        assert (folder / "downloads" / "toy" / file).read_bytes() == content
+
+
+def check_nothing(folder, *left):
+    """Nothing came that could be taken for a whole file."""
+    assert not (folder / "toy.npz").exists()
+    assert content_of(folder) == sorted(left)
+
+
+def check_refusal(server, folder, match, *left, error=FetchError):
+    """The call is refused, leaves only `left`, and the next one goes well."""
+    with pytest.raises(error, match=match) as caught:
+        fetch("toy", mirror=server.address)
+    assert "\n" not in str(caught.value)
+    check_nothing(folder, *left)
+    server.plans.clear()
+    check_toy(fetch("toy", mirror=server.address), folder)
+
+
+def test_a_set_is_fetched_once(server, folder):
+    came = []
+    path = fetch("toy", mirror=server.address + "/", progress=lambda *told: came.append(told))
+    check_toy(path, folder)
+    assert server.names() == list(TOY)
+    assert came == [(len(content), len(content)) for content in TOY.values()]
+    assert records_of(folder) == {
+        f"toy/{file}": {
+            "address": f"{server.address}/toy/{file}",
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "size": len(content),
+        }
+        for file, content in TOY.items()
+    }
+    server.asked.clear()
+    assert fetch("toy", mirror=server.address) == path
+    path.unlink()
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert not server.asked
+
+
+def test_into_another_folder(server, folder, tmp_path):
+    path = fetch("toy", mirror=server.address, folder=str(tmp_path / "other"))
+    assert path == tmp_path / "other" / "toy.npz"
+    assert path.is_file()
+    assert not folder.exists()
+
+
+def test_one_file_with_the_labels_in_its_header(server, folder, monkeypatch):
+    monkeypatch.setitem(HOMES, "meka", PublicSet((4, 2, 2), (Files({"meka.arff": ""}),)))
+    server.files["/meka/meka.arff"] = MEKA
+    fetch("meka", mirror=server.address)
+    data = nl.datasets.load("meka")
+    assert data.Y.toarray().tolist() == [[0, 1], [1, 1], [0, 1], [1, 1]]
+    assert data.train is None
+
+
+def test_a_file_of_unknown_length_whose_end_is_marked(server, folder):
+    server.plans["/toy/toy-train.arff"] = [chunked(TRAIN[:50], TRAIN[50:])]
+    came = []
+    check_toy(fetch("toy", mirror=server.address, progress=lambda *told: came.append(told)), folder)
+    assert (len(TRAIN), None) in came
+
+
+def test_a_proxy_of_the_environment_is_used(server, folder, monkeypatch):
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("http_proxy", server.address)
+    check_toy(fetch("toy", mirror="http://nowhere.invalid"), folder)
+
+
+# Connections that break off
+
+
+def test_a_break_is_resumed_within_the_call(server, folder):
+    server.plans["/toy/toy-train.arff"] = [breaking_off(60), breaking_off(20)]
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.asked[:3] == [
+        ["/toy/toy-train.arff", None, 60],
+        ["/toy/toy-train.arff", "bytes=60-", 20],
+        ["/toy/toy-train.arff", "bytes=80-", len(TRAIN) - 80],
+    ]
+
+
+def test_a_break_is_resumed_by_the_next_call(server, folder):
+    server.plans["/toy/toy-test.arff"] = [breaking_off(10)] * 3
+    address = f"{server.address}/toy/toy-test.arff"
+    message = f"toy could not be fetched: {address}: the connection broke off 3 times, 30 of "
+    message += f"{len(TEST)} bytes came; calling again resumes"
+    left = ["toy/toy-test.arff.part", "toy/toy-test.arff.part.origin", "toy/toy-train.arff"]
+    check_refusal(server, folder, f"^{message}$", *left)
+    assert server.asked[4:] == [
+        ["/toy/toy-test.arff", "bytes=30-", len(TEST) - 30],
+        ["/toy/toy.xml", None, len(XML)],
+    ]
+
+
+def test_an_interrupt_leaves_what_came(server, folder, monkeypatch):
+    monkeypatch.setattr(fetching, "_BLOCK", 50)
+
+    def interrupt(done, total):
+        if done == 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch("toy", mirror=server.address, progress=interrupt)
+    check_nothing(folder, "toy/toy-train.arff.part", "toy/toy-train.arff.part.origin")
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.asked[1] == ["/toy/toy-train.arff", "bytes=100-", len(TRAIN) - 100]
+
+
+@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
+def test_without_a_strong_version_nothing_is_resumed(server, folder, etag):
+    server.plans["/toy/toy-train.arff"] = [breaking_off(60, ETag=etag)] * 3
+    left = "toy/toy-train.arff.part", "toy/toy-train.arff.part.origin"
+    check_refusal(server, folder, "60 of .* bytes came; calling again starts anew$", *left)
+    assert [asked for _, asked, _ in server.asked] == [None] * 6
+
+
+def test_the_date_serves_as_version_too(server, folder):
+    date = {"ETag": None, "Last_Modified": "Mon, 16 Nov 2015 10:00:00 GMT"}
+    server.plans["/toy/toy-train.arff"] = [breaking_off(60, **date), breaking_off(10**6, **date)]
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.asked[1] == ["/toy/toy-train.arff", "bytes=60-", len(TRAIN) - 60]
+
+
+def test_a_part_of_another_address_is_not_resumed(server, folder):
+    server.plans["/toy/toy-train.arff"] = [breaking_off(20)] * 3
+    with pytest.raises(FetchError, match="60 of .* calling again resumes"):
+        fetch("toy", mirror=server.address)
+    server.files |= {f"/again{path}": content for path, content in server.files.items()}
+    check_toy(fetch("toy", mirror=f"{server.address}/again"), folder)
+    assert server.asked[3] == ["/again/toy/toy-train.arff", None, len(TRAIN)]
+
+
+def old_part(server, folder, content):
+    """What another version of the file left when it broke off."""
+    part = folder / "downloads" / "toy" / "toy-train.arff.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(content[:60])
+    address = f"{server.address}/toy/toy-train.arff"
+    (part.parent / f"{part.name}.origin").write_text(f"{address}\n{etag_of(content)}")
+
+
+def test_a_file_that_changed_since_is_fetched_anew(server, folder):
+    old_part(server, folder, b"%" * 100)
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.asked[0] == ["/toy/toy-train.arff", "bytes=60-", len(TRAIN)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answering(200, TRAIN),
+        answering(416),
+        answering(206, TRAIN[50:], Content_Range=f"bytes 50-{len(TRAIN) - 1}/{len(TRAIN)}"),
+        answering(206, TRAIN[60:]),
+        answering(206, TRAIN[60:90], Content_Range=f"bytes 60-89/{len(TRAIN)}"),
+        answering(206, TRAIN[60:], Content_Range="bytes 60-"),
+        answering(
+            206, HTML, ETag='"new"', Content_Range=f"bytes 60-{59 + len(HTML)}/{60 + len(HTML)}"
+        ),
+    ],
+    ids=["ignored", "refused", "other start", "not told", "other end", "nonsense", "other file"],
+)
+def test_a_server_that_does_not_resume_well_is_asked_anew(server, folder, answer):
+    old_part(server, folder, TRAIN)
+    server.plans["/toy/toy-train.arff"] = [answer]
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.asked[0][1] == "bytes=60-"
+
+
+@pytest.mark.parametrize("plan", [silent, hanging_up, chunked(TRAIN[:50], end=b"")])
+def test_a_connection_that_ends_is_tried_again(server, folder, monkeypatch, plan):
+    monkeypatch.setattr(fetching, "_TIMEOUT", 0.5)
+    server.plans["/toy/toy-train.arff"] = [plan]
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.names()[:2] == ["toy-train.arff"] * 2
+
+
+def test_a_server_that_never_answers(server, folder):
+    server.plans["/toy/toy-train.arff"] = [hanging_up] * 3
+    match = "broke off 3 times, no answer came; calling again starts anew$"
+    check_refusal(server, folder, match)
+
+
+def test_no_server(folder):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(FetchError, match=rf"127.0.0.1:{port}/toy/toy-train.arff: .*refused"):
+        fetch("toy", mirror=f"http://127.0.0.1:{port}")
+    check_nothing(folder)
+
+
+# Answers that are no file
+
+
+@pytest.mark.parametrize(
+    ("plan", "match"),
+    [
+        (answering(404), "toy.xml: HTTP 404 Not Found$"),
+        (answering(500), "toy.xml: HTTP 500 Internal Server Error$"),
+        (answering(204), "toy.xml: HTTP 204 No Content$"),
+        (answering(206, XML), "toy.xml: HTTP 206 Partial Content$"),
+        (
+            answering(302, Location="file:///etc/passwd"),
+            "toy.xml: HTTP 302 .*Redirection to url 'file:///etc/passwd' is not allowed$",
+        ),
+        (
+            answering(302, Location="ftp://127.0.0.1/toy.xml"),
+            "toy.xml: HTTP 302 .*Redirection to url 'ftp://127.0.0.1/toy.xml' is not allowed$",
+        ),
+        (answering(200, XML, length=len(XML) - 9), "more than the .* bytes announced came$"),
+        (answering(200, XML, length=2**31 + 1), "2,147,483,649 bytes are more than the limit of "),
+        (answering(200, XML, Content_Length=None), "does not tell the length of the file$"),
+        (answering(200, XML, length="many"), "does not tell the length of the file$"),
+        (answering(200, XML, Content_Encoding="gzip"), "toy.xml: it came encoded as 'gzip'"),
+    ],
+)
+def test_answers_that_are_refused(server, folder, plan, match):
+    server.plans["/toy/toy.xml"] = [plan]
+    check_refusal(server, folder, match, "toy/toy-test.arff", "toy/toy-train.arff")
+    assert server.names() == [*TOY, "toy.xml"]
+
+
+def test_an_endless_file_is_refused(server, folder, monkeypatch):
+    monkeypatch.setattr(fetching, "_LARGEST", 10**5)
+    server.plans["/toy/toy-train.arff"] = [endless]
+    check_refusal(server, folder, "more than the 100,000 bytes allowed came$")
+
+
+def test_a_redirection_is_followed_but_not_for_ever(server, folder):
+    server.files["/moved"] = TRAIN
+    server.plans["/toy/toy-train.arff"] = [answering(302, Location="/moved")]
+    server.plans["/toy/toy-test.arff"] = [answering(301, Location="/toy/toy-test.arff")] * 20
+    check_refusal(server, folder, "toy-test.arff: HTTP 301 .*infinite loop", "toy/toy-train.arff")
+    assert server.names()[:2] == ["toy-train.arff", "moved"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_no_redirection_from_https_to_http(scheme):
+    request, follow = Request(f"{scheme}://host/a"), fetching._WebOnly().redirect_request
+    assert follow(request, None, 302, "Found", {}, "https://host/b").full_url == "https://host/b"
+    if scheme == "http":
+        assert follow(request, None, 302, "Found", {}, "http://host/b").full_url == "http://host/b"
+    else:
+        with pytest.raises(OSError, match="Redirection to url 'http://host/b' is not allowed"):
+            follow(request, None, 302, "Found", {}, "http://host/b")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "match"),
+    [
+        (
+            "toy-train.arff",
+            HTML,
+            r"no ARFF file of toy that can be read, .* begins with b'<!DOCTYPE html>\\n<html>",
+        ),
+        (
+            "toy-test.arff",
+            b"\0\x1b[31m" * 9,
+            r"no ARFF file of toy that can be read, .* begins with b'\\x00\\x1b\[",
+        ),
+        ("toy-test.arff", b"", "no ARFF file of toy that can be read, .* begins with b''"),
+        (
+            "toy.xml",
+            HTML,
+            r"toy.xml: what came is no XML file of toy that .* begins with b'<!DOCTYPE",
+        ),
+        ("toy.xml", XML.replace(b"sky", b"sun"), r"toy-train.arff: what came is no ARFF .*'sun'"),
+        ("toy-test.arff", TEST[:-9], r"is not of the size \(6, 2, 2\) of toy"),
+    ],
+)
+def test_garbage_is_recognized_and_removed(server, folder, file, content, match):
+    server.plans[f"/toy/{file}"] = [answering(200, content)]
+    check_refusal(server, folder, match)
+
+
+# Check sums
+
+
+def test_a_file_that_changed_is_refused(server, folder):
+    fetch("toy", mirror=server.address).unlink()
+    before = (folder / "downloads" / "checksums.json").read_bytes()
+    for path in (folder / "downloads" / "toy").iterdir():
+        path.unlink()
+    changed = TEST.replace(b"9,10", b"9,11")
+    server.plans["/toy/toy-test.arff"] = [answering(200, changed)]
+    old, new = (hashlib.sha256(content).hexdigest() for content in (TEST, changed))
+    match = rf"toy-test.arff has changed: the sha256 of toy/toy-test.arff is {new} and was {old} "
+    match += r"the first time; to accept the new one, remove the entry 'toy/toy-test.arff' from "
+    left = "checksums.json", "toy/toy-train.arff"
+    check_refusal(server, folder, match, *left, error=ChecksumError)
+    assert (folder / "downloads" / "checksums.json").read_bytes() == before
+
+    (folder / "toy.npz").unlink()
+    (folder / "downloads" / "toy" / "toy-test.arff").unlink()
+    server.files["/toy/toy-test.arff"] = changed
+    records = records_of(folder)
+    del records["toy/toy-test.arff"]
+    (folder / "downloads" / "checksums.json").write_text(json.dumps(records))
+    fetch("toy", mirror=server.address)
+    assert nl.datasets.load("toy").X[5].tolist() == [9, 11]
+    assert records_of(folder)["toy/toy-test.arff"]["sha256"] == new
+
+
+def test_a_download_that_was_damaged_since_is_fetched_anew(server, folder):
+    fetch("toy", mirror=server.address).unlink()
+    (folder / "downloads" / "toy" / "toy.xml").write_bytes(HTML)
+    server.asked.clear()
+    check_toy(fetch("toy", mirror=server.address), folder)
+    assert server.names() == ["toy.xml"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b"3", b'{"a": 3}', b'{"a": {"sha256": "3"}}', b"\xff"]
+)
+def test_a_damaged_record_is_refused_and_stays(server, folder, content):
+    path = folder / "downloads" / "checksums.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(ChecksumError, match=r"checksums.json is damaged \(.*\); mend it, or remov"):
+        fetch("toy", mirror=server.address)
+    assert path.read_bytes() == content
+    assert not server.asked
+    path.unlink()
+    check_toy(fetch("toy", mirror=server.address), folder)
+
+
+# Names and addresses
+
+
+@pytest.mark.parametrize("name", ["nothing", "../toy", "/etc/toy", "toy/toy", "", None, 5])
+def test_names_that_are_not_known(folder, name):
+    with pytest.raises(ValueError, match="name must be one of 'bibtex', .*; got "):
+        fetch(name)
+    assert not folder.exists()
+
+
+def test_sets_without_a_home(folder):
+    match = f"yahoo_arts cannot be fetched, .* LAMDA .* put into {re.escape(str(folder))} as yahoo_"
+    with pytest.raises(FetchError, match=match):
+        fetch("yahoo_arts")
+    folder.mkdir(parents=True)
+    (folder / "yahoo_arts.npz").touch()
+    assert fetch("yahoo_arts") == folder / "yahoo_arts.npz"
+
+
+@pytest.mark.parametrize(
+    "mirror",
+    [
+        *("file:///srv", "ftp://host", "host/path", "", "http://", "http:///srv", "https://h/ a"),
+        *("http://user:word@host", "http://host/?a=b", "http://host/#a", "http://h\u00f6st"),
+        *(
+            "http://host:port",
+            "http://host:99999",
+            "http://[::1",
+            5,
+            b"http://host",
+            ["http://host"],
+        ),
+    ],
+)
+def test_mirrors_that_are_no_web_address(folder, mirror):
+    with pytest.raises(ValueError, match="mirror must be an address such as 'https://host/path'"):
+        fetch("toy", mirror=mirror)
+    assert not folder.exists()
+
+
+def test_the_registry():
+    assert not set(HOMES) & set(ELSEWHERE)
+    for name, public in HOMES.items():
+        assert re.fullmatch(r"[a-z0-9_]+", name)
+        assert public.homes
+        for home in public.homes:
+            if isinstance(home, Files) and name != "toy":
+                stems = {f"{name}.arff"}, {f"{name}.arff", f"{name}.xml"}
+                split = {f"{name}-train.arff", f"{name}-test.arff", f"{name}.xml"}
+                assert set(home.addresses) in (*stems, split)
+                assert len(set(home.addresses.values())) == len(home.addresses)
+                assert all(re.fullmatch(r"https://[!-~]+", url) for url in home.addresses.values())
+    ids = [
+        home.data_id
+        for public in HOMES.values()
+        for home in public.homes
+        if hasattr(home, "data_id")
+    ]
+    assert len(set(ids)) == len(ids)
+
+
+# OpenML
+
+
+ROWS = "0.5,2,FALSE,TRUE\n1.5,0,TRUE,TRUE\n2.5,4,FALSE,FALSE\n3.5,5,TRUE,FALSE\n"
+
+
+def tell(server, rows, values="FALSE,TRUE"):
+    """Say what openml.org says of a data set, as far as scikit-learn asks."""
+    head = HEAD.replace("0,1", values)
+    arff = (head + rows).encode()
+    description = {
+        "name": "toy",
+        "version": "1",
+        "description": "",
+        "format": "ARFF",
+        "status": "active",
+        "file_id": "2",
+        "url": f"{server.address}/data/v1/download/2",
+        "md5_checksum": hashlib.md5(arff).hexdigest(),
+    }
+    features = [
+        {
+            "index": str(index),
+            "name": name,
+            "data_type": "nominal" if name in LABELS else "numeric",
+            "is_target": "true" if name in LABELS else "false",
+            "is_ignore": "false",
+            "is_row_identifier": "false",
+            "number_of_missing_values": "0",
+        }
+        for index, name in enumerate(["a", "b", *LABELS])
+    ]
+    qualities = [{"name": "NumberOfInstances", "value": str(rows.count("\n"))}]
+    answers = {
+        "1": {"data_set_description": description},
+        "features/1": {"data_features": {"feature": features}},
+        "qualities/1": {"data_qualities": {"quality": qualities}},
+    }
+    for path, answer in answers.items():
+        server.files[f"/api/v1/json/data/{path}"] = json.dumps(answer).encode()
+    server.files["/data/v1/download/2"] = arff
+
+
+@pytest.fixture
+def openml(server, monkeypatch):
+    if hasattr(_openml, "_OPENML_PREFIX"):  # in older versions of scikit-learn
+        monkeypatch.setattr(_openml, "_OPENML_PREFIX", f"{server.address}/")
+    else:
+        for name in ("_DATA_INFO", "_DATA_FEATURES", "_DATA_QUALITIES"):
+            path = urlsplit(getattr(_openml, name)).path
+            monkeypatch.setattr(_openml, name, server.address + path)
+    monkeypatch.setitem(HOMES, "open", PublicSet((4, 2, 2), (OpenML(1),)))
+    tell(server, ROWS)
+    return server
+
+
+def forget(folder):
+    """Remove what was fetched, but not the record of it."""
+    (folder / "open.npz").unlink(missing_ok=True)
+    shutil.rmtree(folder / "downloads" / "openml")
+
+
+def test_openml(openml, folder):
+    assert fetch("open") == folder / "open.npz"
+    data = nl.datasets.load("open")
+    assert data.X.tolist() == [[0.5, 2], [1.5, 0], [2.5, 4], [3.5, 5]]
+    assert data.Y.toarray().tolist() == [[0, 1], [1, 1], [0, 0], [1, 0]]
+    assert data.label_names.tolist() == LABELS
+    assert data.feature_names.tolist() == ["a", "b"]
+    assert data.train is None
+    assert len(openml.asked) == 4
+    forget(folder)
+    before = records_of(folder)
+    assert before["open/openml-1"]["address"] == "https://www.openml.org/d/1"
+    fetch("open")
+    assert records_of(folder) == before
+
+
+def test_attributes_of_openml_that_are_no_features(openml, folder, monkeypatch):
+    monkeypatch.setitem(HOMES, "open", PublicSet((4, 1, 2), (OpenML(1),), ignore=("a",)))
+    fetch("open")
+    data = nl.datasets.load("open")
+    assert data.X.tolist() == [[2], [0], [4], [5]]
+    assert data.feature_names.tolist() == ["b"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("3.5", "3.25"), ("3.5,5,TRUE", "3.5,5,FALSE")])
+def test_a_set_of_openml_that_changed_is_refused(openml, folder, old, new):
+    fetch("open")
+    forget(folder)
+    tell(openml, ROWS.replace(old, new))
+    match = "https://www.openml.org/d/1 has changed: the sha256 of open/openml-1 is "
+    with pytest.raises(ChecksumError, match=match):
+        fetch("open")
+    assert not (folder / "open.npz").exists()
+    (folder / "downloads" / "checksums.json").unlink()
+    fetch("open")
+
+
+def test_what_openml_may_say_wrongly(openml, folder):
+    def check(match):
+        match = f"^open could not be fetched: https://www.openml.org/d/1: {match}"
+        with pytest.raises(FetchError, match=match) as caught:
+            fetch("open")
+        assert "\n" not in str(caught.value)
+        assert not (folder / "open.npz").exists()
+        forget(folder)
+
+    openml.plans["/api/v1/json/data/1"] = [answering(412)]
+    check("OpenMLError: Dataset with data_id 1 not found")
+    openml.plans["/api/v1/json/data/1"] = [answering(200, HTML)] * 2
+    check("JSONDecodeError: Expecting value")
+    openml.plans["/data/v1/download/2"] = [answering(200, HTML)] * 2
+    check("ValueError: .*md5 checksum of")
+    tell(openml, ROWS.replace("TRUE", "MAYBE"), values="FALSE,MAYBE")
+    check("ValueError: a label is TRUE or FALSE; got 'MAYBE'")
+    tell(openml, ROWS + "1,2,FALSE,FALSE\n")
+    check("ValueError: .*5 items.* is not of the size")
+    tell(openml, ROWS)
+    fetch("open")
+
+
+@pytest.fixture
+def two_homes(openml, monkeypatch):
+    files = {file: f"{openml.address}/toy/{file}" for file in TOY}
+    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, (Files(files), OpenML(1))))
+    tell(openml, ROWS + "7,8,FALSE,FALSE\n9,10,TRUE,TRUE\n")
+    return openml
+
+
+def test_the_first_home_that_has_it(two_homes, folder):
+    check_toy(fetch("toy"), folder)
+    assert two_homes.names() == list(TOY)
+
+
+def test_a_later_home_is_told_with_the_reason(two_homes, folder):
+    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
+    match = "^toy comes from OpenML's data set 1, which has no split .*/toy-test.arff: HTTP 404 "
+    with pytest.warns(UserWarning, match=match):
+        fetch("toy")
+    data = nl.datasets.load("toy")
+    assert data.X.shape == (6, 2)
+    assert data.train is None
+    assert list(records_of(folder)) == ["toy/openml-1"]
+
+
+def test_another_home_with_the_same_files(server, folder, monkeypatch):
+    server.files |= {f"/again{path}": content for path, content in server.files.items()}
+    places = f"{server.address}/toy", f"{server.address}/again/toy"
+    homes = tuple(Files({file: f"{place}/{file}" for file in TOY}) for place in places)
+    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
+    server.plans["/toy/toy-test.arff"] = [breaking_off(10), breaking_off(10), answering(500)]
+    with pytest.warns(
+        UserWarning, match="^toy comes from .*/again/toy: .*/toy-test.arff: HTTP 500"
+    ):
+        check_toy(fetch("toy"), folder)
+    assert server.asked[-2:] == [
+        ["/again/toy/toy-test.arff", None, len(TEST)],
+        ["/again/toy/toy.xml", None, len(XML)],
+    ]
+
+
+def test_when_all_homes_fail_each_reason_is_told(two_homes, folder):
+    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
+    two_homes.plans["/api/v1/json/data/1"] = [answering(412)]
+    match = "^toy could not be fetched: http://.*/toy/toy-test.arff: HTTP 404 Not Found; "
+    match += "https://www.openml.org/d/1: OpenMLError: Dataset with data_id 1 not found.$"
+    with pytest.raises(FetchError, match=match):
+        fetch("toy")
+    check_nothing(folder, "toy/toy-train.arff")
+    check_toy(fetch("toy"), folder)
+
+
+def test_a_mirror_takes_the_place_of_the_files_only(two_homes, folder):
+    with pytest.warns(UserWarning, match=f"{two_homes.address}/none/toy/toy-train.arff: HTTP 404"):
+        fetch("toy", mirror=f"{two_homes.address}/none")
+    assert nl.datasets.load("toy").train is None
+
+
+def test_a_changed_file_is_no_reason_for_another_home(two_homes, folder):
+    fetch("toy").unlink()
+    (folder / "downloads" / "toy" / "toy.xml").unlink()
+    two_homes.files["/toy/toy.xml"] = XML + b"\n"
+    with pytest.raises(ChecksumError, match="toy.xml has changed"):
+        fetch("toy")
+    assert not (folder / "toy.npz").exists()
