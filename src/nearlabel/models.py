@@ -15,7 +15,8 @@ from nearlabel.base import NeighborModel
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods import MLkNN
 from nearlabel.persistence import FileError, read_tree, write_tree
-from nearlabel.storing import stored_array
+from nearlabel.storing import stored_array, stored_names
+from nearlabel.validation import check_integer, check_real
 
 _OWN: dict[str, Any] = {"MLkNN": MLkNN, "NeighborGraph": NeighborGraph}
 # scikit-learn's scalers by their public attributes: arrays of one number a feature, or nothing.
@@ -113,21 +114,27 @@ def _model(tree: Mapping[str, Any], version: int) -> Any:
     if name in _SCALERS:
         return _scaler(tree)
     if name == "Pipeline":
-        return Pipeline([(step, _model(part, version)) for step, part in tree["steps"]])
+        steps = [(str(step), _model(part, version)) for step, part in tree["steps"]]
+        if not steps or not isinstance(steps[-1][1], NeighborModel):
+            raise ValueError("its pipeline does not end in a model")
+        if any(isinstance(part, NeighborModel | NeighborGraph) for _, part in steps[:-1]):
+            raise ValueError("its pipeline has a model before its end")
+        return Pipeline(steps)
     raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
 
 
 def _scaler(tree: Mapping[str, Any]) -> Any:
     kind, attributes = _SCALERS[tree["class"]]
-    parameters = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in tree["parameters"].items()
-    }
+    parameters = dict(tree["parameters"])
+    if "feature_range" in parameters:
+        low, high = parameters["feature_range"] = tuple(parameters["feature_range"])
+        if not check_real(low, "low", low=-1e300) < check_real(high, "high", low=-1e300):
+            raise ValueError("its feature_range is empty")
+    if not all(isinstance(value, bool | tuple) for value in parameters.values()):
+        raise TypeError("its scaler has parameters of another type")
     scaler = kind(**parameters)
-    scaler.n_features_in_ = tree["features"]
+    scaler.n_features_in_ = check_integer(tree["features"], "features", low=1)
     scaler.n_samples_seen_ = tree["seen"][()]
-    if tree["feature_names"] is not None:
-        scaler.feature_names_in_ = np.array(tree["feature_names"], dtype=object)
     for key in attributes:
         if tree[key] is None:
             setattr(scaler, key, None)
@@ -136,4 +143,10 @@ def _scaler(tree: Mapping[str, Any]) -> Any:
         if values.shape != (scaler.n_features_in_,) or not np.isfinite(values).all():
             raise ValueError(f"its {key} are not {scaler.n_features_in_} finite numbers")
         setattr(scaler, key, values)
+    one = np.zeros((1, scaler.n_features_in_))
+    if not np.isfinite(scaler.transform(one)).all():
+        raise ValueError("the parts of its scaler do not fit together")
+    names = stored_names(tree["feature_names"], scaler.n_features_in_)
+    if names is not None:
+        scaler.feature_names_in_ = names.astype(object)
     return scaler

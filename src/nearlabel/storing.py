@@ -19,7 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.arrays import Array, Csr
 from nearlabel.persistence import csr_from, csr_tree, write_tree
-from nearlabel.search import ExactSearch, Index, VectorStore, is_precomputed
+from nearlabel.search import (
+    ExactSearch,
+    Index,
+    VectorStore,
+    check_metric,
+    check_search,
+    is_precomputed,
+)
 from nearlabel.validation import LabelClasses, check_integer
 from nearlabel.versions import package_versions
 
@@ -94,10 +101,12 @@ class StoredModel:
         if model._labels.dtype != np.int8 or not (n > 1 and q > 0):
             raise ValueError("its labels are no 0/1 matrix")
         model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=n - 1)
-        model._metric, model._search = _object(tree["metric"]), _object(tree["search"])
+        model._metric = check_metric(_object(tree["metric"]))
+        model._search = _object(tree["search"])
+        check_search(model._search)
         model.classes_ = _classes(tree["classes"], q)
         model._sparse_output = bool(tree["sparse_output"])
-        model.label_names_ = _names(tree["label_names"], q)
+        model.label_names_ = stored_names(tree["label_names"], q)
         model._store, model._index = None, None
         if tree["vectors"] is not None:
             vectors = _vectors(tree["vectors"], n)
@@ -105,7 +114,7 @@ class StoredModel:
             model.n_features_in_ = vectors.shape[1]
             if is_precomputed(model._metric) and vectors.shape[0] != vectors.shape[1]:
                 raise ValueError("its distances are not square")
-            feature_names = _names(tree["feature_names"], vectors.shape[1])
+            feature_names = stored_names(tree["feature_names"], vectors.shape[1])
             if feature_names is not None:
                 model.feature_names_in_ = feature_names.astype(object)
         model._recall(tree["learned"])
@@ -194,7 +203,8 @@ def _classes(stored: Any, q: int) -> LabelClasses | Array:
     return classes.astype(np.dtype(kind), copy=False)
 
 
-def _names(stored: Any, count: int) -> Array | None:
+def stored_names(stored: Any, count: int) -> Array | None:
+    """Names of a tree, or None where it has none."""
     if stored is None:
         return None
     if len(stored) != count or not all(isinstance(name, str) for name in stored):

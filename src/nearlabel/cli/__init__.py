@@ -18,7 +18,7 @@ USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 128 + signal.SIGINT, 141
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
-    # Imports make many objects that stay: to look for garbage among them takes a tenth of the start.
+    # Imports make objects that stay: to look for garbage among them takes a tenth of the start.
     gc.set_threshold(100_000)
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 

@@ -70,8 +70,6 @@ def evaluate(
     nearlabel evaluate songs.csv --split cv10 --k 5 10 20
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     """
-    import nearlabel as nl
-    from nearlabel.experiments import evaluate_splits, splits
     from nearlabel.metrics import METRICS
     from nearlabel.validation import check_choice
 
@@ -81,6 +79,10 @@ def evaluate(
     items = reading.load(data)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
+
+    import nearlabel as nl
+    from nearlabel.experiments import evaluate_splits, splits
+
     if split is None:
         split = "cv10" if items.train is None else "official"
     models = [

@@ -70,16 +70,16 @@ def fit(
     nearlabel fit emotions.arff -o emotions.model --k 8
     nearlabel fit yeast -o yeast.model --part train
     """
-    import numpy as np
+    check_folder(output)
+    items = part_of(reading.load(data), part)
+    if not items.Y.shape[1]:
+        raise ValueError(f"{data} has no labels to learn from")
+
     from sklearn.pipeline import make_pipeline
 
     import nearlabel as nl
     from nearlabel.experiments import scaler
 
-    check_folder(output)
-    items = part_of(reading.load(data), part)
-    if not items.Y.shape[1]:
-        raise ValueError(f"{data} has no labels to learn from")
     model = nl.MLkNN(n_neighbors=k, smoothing=smoothing, metric=distance, n_jobs=jobs)
     X, transformer = items.X, scaler(scale, items.X)
     if transformer is not None:
@@ -106,7 +106,7 @@ def fit(
         "algorithm": "MLkNN",
         "k": model.n_neighbors_,
         "items": len(items),
-        "features": int(np.shape(items.X)[1]),
+        "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
         "scale": scale,
         "bytes": Path(output).stat().st_size,

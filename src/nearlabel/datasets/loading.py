@@ -53,6 +53,12 @@ class _Found(NamedTuple):
     names: tuple[str, ...]  # one file, or that of the training part and that of the test part
     format: str
 
+    @property
+    def title(self) -> str:
+        """For messages."""
+        first = self.names[0]
+        return "standard input" if first == "-" else str(self.place.path / first)
+
 
 def load(
     source: str | os.PathLike[str],
@@ -161,11 +167,11 @@ def load(
     if labels is not None and not len(labels):
         data = _unlabeled(data)
     if features is not None:
-        data = _with_features(data, features, str(source))
+        data = _with_features(data, features, found.title)
     try:
         return checked(data)
     except ValueError as error:
-        raise DataError(str(source), None, f"this is not a data set: {error}") from None
+        raise DataError(found.title, None, f"this is not a data set: {error}") from None
 
 
 def available() -> dict[str, Path]:

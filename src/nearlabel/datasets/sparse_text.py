@@ -19,7 +19,7 @@ from scipy import sparse
 from nearlabel.arrays import Array
 from nearlabel.datasets.columns import SparseRows
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text import DataError, TextFile, shown
+from nearlabel.datasets.text import DataError, TextFile, number, shown
 from nearlabel.persistence import replacing
 
 _LARGEST = 2**31 - 1  # columns
@@ -55,19 +55,16 @@ def read_sparse_text(file: TextFile) -> Dataset:
 
 
 def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: int) -> None:
-    if "_" in text or not text.isascii():  # int and float would read these
+    if not text.isascii():
         raise ValueError("only plain numbers expected")
     head, _, rest = text.partition(" ")
     if ":" in head:  # a row without labels, and without the blank before its features
         head, rest = "", text
-    carried = [int(label) for label in head.split(",")] if head else []
+    carried = [_column(label) for label in head.split(",")] if head else []
     tokens = rest.replace(":", " ").split()
     if rest.count(":") * 2 != len(tokens):
         raise ValueError(f"features as column:value expected; got {shown(rest)}")
-    columns = [int(token) for token in tokens[::2]]
-    values = [float(token) for token in tokens[1::2]]
-    if sum(values) * 0 != 0 and not np.isfinite(values).all():
-        raise ValueError("a feature is not finite")
+    columns, values = [_column(token) for token in tokens[::2]], [number(t) for t in tokens[1::2]]
     for what, places, width in (("label", carried, q), ("feature", columns, d)):
         if places and not 0 <= min(places) <= max(places) < width:
             wrong = next(place for place in places if not 0 <= place < width)
@@ -76,6 +73,12 @@ def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: in
             raise ValueError(f"a {what} is given twice")
     labels.add(carried, [1.0] * len(carried))
     features.add(columns, values)
+
+
+def _column(text: str) -> int:
+    if not text.isdigit() or len(text) > 10:
+        raise ValueError(f"the number of a column expected; got {shown(text)}")
+    return int(text)
 
 
 def read_names(file: TextFile, count: int) -> Array:
@@ -102,16 +105,17 @@ def read_split(file: TextFile, n: int) -> Array:
 def write_sparse_text(data: Dataset, path: Path) -> None:
     """Write a data set in the form, and what has no place in it beside it."""
     X, Y = sparse.csr_array(data.X), data.Y
-    beside = {"labels": data.label_names, "features": data.feature_names}
     split = None if data.train is None else np.where(data.train, "train", "test")
-    for key, names in {**beside, "split": split}.items():
+    beside = {"labels": data.label_names, "features": data.feature_names, "split": split}
+    for names in beside.values():
+        for name in () if names is None else names.tolist():
+            if "\n" in name or "\r" in name:
+                raise ValueError(f"the name {name!r} cannot be written: names stand one a line")
+    for key, names in beside.items():
         target = path.with_suffix(f".{key}.txt")
         if names is None:
             target.unlink(missing_ok=True)  # that of another data set would be taken for ours
             continue
-        bad = next((name for name in names.tolist() if "\n" in name or "\r" in name), None)
-        if bad is not None:
-            raise ValueError(f"the name {bad!r} cannot be written: names stand one a line")
         with replacing(target) as file:
             file.write("".join(f"{name}\n" for name in names.tolist()).encode())
     with replacing(path) as file:

@@ -67,7 +67,10 @@ class Roles:
 
 
 def read_csv(file: TextFile, roles: Roles, delimiter: str | None = None) -> Dataset:
-    """Read a table whose first row has the names of the columns."""
+    """Read a table whose first row has the names of the columns.
+
+    Where ``;`` stands between its cells, numbers may have a decimal comma.
+    """
     lines = file.lines()
     header = next(lines, "")
     if not header.strip():
@@ -79,7 +82,8 @@ def read_csv(file: TextFile, roles: Roles, delimiter: str | None = None) -> Data
     try:
         for row in rows:
             if table is None:
-                table = _Table(file, [_stripped(name) for name in row], roles)
+                names = [_stripped(name) for name in row]
+                table = _Table(file, names, roles, decimal_comma=delimiter == ";")
             elif row:
                 table.add(row)
     except csv.Error as error:
@@ -223,8 +227,10 @@ def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:
 class _Table:
     """Rows of named cells."""
 
-    def __init__(self, file: TextFile, columns: list[str], roles: Roles) -> None:
-        self._file, self._roles = file, roles
+    def __init__(
+        self, file: TextFile, columns: list[str], roles: Roles, decimal_comma: bool = False
+    ) -> None:
+        self._file, self._roles, self._decimal_comma = file, roles, decimal_comma
         self.columns, self.names = columns, set(columns)
         if len(self.names) < len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
@@ -316,6 +322,8 @@ class _Table:
         said = truth(cell) if isinstance(cell, str) and self._takes_words(name) else None
         if said is not None:
             return float(said)
+        if isinstance(cell, str) and self._decimal_comma:  # as spreadsheets in Europe write them
+            cell = cell.replace(",", ".")
         if isinstance(cell, str | int | float):
             with suppress(ValueError, OverflowError):
                 value = number(cell)

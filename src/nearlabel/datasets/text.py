@@ -123,11 +123,10 @@ def _decompressed(raw: BinaryIO) -> BinaryIO:
 
 def number(value: str | float) -> float:
     """A finite number, or a ValueError: of texts it reads less than `float` does."""
-    if isinstance(value, str) and ("_" in value or not value.isascii()):
-        raise ValueError(value)
-    result = float(value)
+    odd = isinstance(value, str) and ("_" in value or not value.isascii())
+    result = math.nan if odd else float(value)
     if not math.isfinite(result):
-        raise ValueError(value)
+        raise ValueError(f"a finite number expected; got {shown(str(value))}")
     return result
 
 

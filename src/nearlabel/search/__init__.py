@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.distances import Metric, space
+from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, Progress, matching
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.storage import VectorStore
@@ -21,6 +21,8 @@ __all__ = [
     "Search",
     "VectorStore",
     "build_index",
+    "check_metric",
+    "check_search",
     "is_precomputed",
     "neighbor_graph",
     "pair_distances",
@@ -110,16 +112,20 @@ def neighbor_graph(
 
 def build_index(vectors: Any, metric: Metric, search: str | Search) -> Index:
     """Base rows ready to be searched, by the search that `search` names or is."""
+    how = check_search(search)
+    return PrecomputedIndex(vectors) if is_precomputed(metric) else how.build(vectors, metric)
+
+
+def check_search(search: Any) -> Search:
+    """The search that `search` names or is, or an error that says what is accepted."""
     if isinstance(search, str) and search in ("auto", "exact"):
-        search = ExactSearch()
-    elif isinstance(search, type) or not isinstance(search, Search):
+        return ExactSearch()
+    if isinstance(search, type) or not isinstance(search, Search):
         raise ValueError(
             "search must be 'auto', 'exact' or an object with a method build(vectors, metric); "
             f"got {search!r}"
         )
-    if is_precomputed(metric):
-        return PrecomputedIndex(vectors)
-    return search.build(vectors, metric)
+    return search
 
 
 def pair_distances(

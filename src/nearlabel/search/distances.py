@@ -337,12 +337,18 @@ SPACES: dict[str, type[Space]] = {
 SLOW = ("chebyshev", "hamming", "jaccard")
 
 
+def check_metric(metric: Any) -> Metric:
+    """`metric` if it is a function or a name that is known, or an error that lists the names."""
+    if callable(metric):
+        return metric  # type: ignore[no-any-return]
+    known = (*SPACES, "precomputed")
+    return str(check_choice(metric, "metric (or a function of two rows)", known))
+
+
 def space(vectors: Any, metric: Metric) -> Space:
     """The base rows `vectors` under `metric`, a name or a function of two rows."""
-    if callable(metric):
-        return Function(vectors, metric)
-    known = (*SPACES, "precomputed")
-    return SPACES[check_choice(metric, "metric (or a function of two rows)", known)](vectors)
+    metric = check_metric(metric)
+    return Function(vectors, metric) if callable(metric) else SPACES[metric](vectors)
 
 
 def warn_if_slow(metric: Metric) -> None:

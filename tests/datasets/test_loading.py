@@ -1,0 +1,246 @@
+"""Data sets by name and path, and every form there and back."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel.datasets import DataError, Dataset
+
+SUFFIXES = [".npz", ".arff", ".csv", ".tsv", ".jsonl", ".txt"]
+
+
+@pytest.fixture
+def made():
+    data = nl.datasets.make_local_labels(30, 4, 5)
+    names = np.array([f"x{column}" for column in range(4)])
+    return Dataset(data.X.astype(np.float64), data.Y, data.label_names, names, data.train)
+
+
+def assert_same(one, other, but=()):
+    dense = [X.toarray() if sparse.issparse(X) else X for X in (one.X, other.X)]
+    np.testing.assert_array_equal(*dense)
+    assert one.Y.shape == other.Y.shape
+    assert (one.Y != other.Y).nnz == 0
+    for key in {"label_names", "feature_names", "train", "row_names"} - set(but):
+        np.testing.assert_array_equal(getattr(one, key), getattr(other, key), err_msg=key)
+
+
+text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=6)
+
+
+@st.composite
+def datasets(draw):
+    n, d, q = (draw(st.integers(1, 5)) for _ in range(3))
+    values = st.floats(allow_nan=False, allow_infinity=False) | st.just(0.0)
+    X = np.array(draw(st.lists(st.lists(values, min_size=d, max_size=d), min_size=n, max_size=n)))
+    Y = np.array([[draw(st.integers(0, 1)) for _ in range(q)] for _ in range(n)])
+    names = [draw(st.none() | st.lists(text, min_size=k, max_size=k, unique=True)) for k in (q, d)]
+    label_names, feature_names = (None if part is None else np.array(part) for part in names)
+    train = draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n))
+    rows = draw(st.none() | st.lists(text, min_size=n, max_size=n))
+    return Dataset(
+        sparse.csr_array(X) if draw(st.booleans()) else X,
+        sparse.csr_array(Y),
+        label_names,
+        feature_names,
+        None if train is None else np.array(train),
+        None if rows is None else np.array(rows),
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(data=datasets())
+def test_there_and_back(tmp_path_factory, suffix, data):
+    path = tmp_path_factory.mktemp("data") / f"one{suffix}"
+    lacks_rows = suffix in (".arff", ".txt") and data.row_names is not None
+    if lacks_rows:
+        with pytest.warns(UserWarning, match="has no place for the names of rows"):
+            nl.datasets.save(data, path)
+    else:
+        nl.datasets.save(data, path)
+    assert_same(nl.datasets.load(path), data, but={"row_names"} if lacks_rows else ())
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("other", SUFFIXES)
+def test_from_any_form_to_any_other(tmp_path, made, suffix, other):
+    nl.datasets.save(made, tmp_path / f"one{suffix}")
+    nl.datasets.save(nl.datasets.load(tmp_path / f"one{suffix}"), tmp_path / f"two{other}")
+    assert_same(nl.datasets.load(tmp_path / f"two{other}"), made)
+
+
+def test_what_a_form_has_no_place_for_is_told(tmp_path, made):
+    data = Dataset(made.X, made.Y, extra={"bag": np.arange(30)})
+    nl.datasets.save(data, tmp_path / "one.npz")
+    assert nl.datasets.load(tmp_path / "one.npz").extra["bag"].tolist() == list(range(30))
+    with pytest.warns(UserWarning, match="the form 'csv' has no place for bag"):
+        nl.datasets.save(data, tmp_path / "one.csv")
+
+
+def test_a_failed_save_leaves_what_was_there(tmp_path, made):
+    path = tmp_path / "one.jsonl"
+    nl.datasets.save(made, path)
+    before = path.read_bytes()
+    broken = Dataset(made.X, made.Y, made.label_names[:-1])
+    with pytest.raises(ValueError, match="label_names must have the length 5; got shape"):
+        nl.datasets.save(broken, path)
+    surrogate = Dataset(made.X, made.Y, np.array(["\ud800", *"abcd"]))
+    with pytest.raises(UnicodeEncodeError):
+        nl.datasets.save(surrogate, path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["one.jsonl"]
+
+
+def test_names_of_the_data_folder(tmp_path, monkeypatch, made):
+    first, second = tmp_path / "first", tmp_path / "second"
+    monkeypatch.setenv("NEARLABEL_DATA", f"{first}:{second}:{tmp_path / 'none'}")
+    for folder, names in ((first, ["toy.npz"]), (second, ["toy.csv", "other.jsonl"])):
+        folder.mkdir()
+        for name in names:
+            nl.datasets.save(made, folder / name)
+    (second / "notes.md").write_text("nothing")
+    assert list(nl.datasets.available().items()) == [
+        ("other", second / "other.jsonl"),
+        ("toy", first / "toy.npz"),
+    ]
+    assert_same(nl.datasets.load("toy"), made)
+    assert_same(nl.datasets.load("other"), made)
+    with pytest.raises(
+        FileNotFoundError, match="no data set 'mine': there is no such file, and no"
+    ):
+        nl.datasets.load("mine")
+    for name in ("../toy", "first/../../toy"):
+        with pytest.raises(FileNotFoundError):
+            nl.datasets.load(name)
+    with pytest.raises(TypeError, match="source must be a name or a path; got 5"):
+        nl.datasets.load(5)
+
+
+def test_the_users_cache_is_the_default(monkeypatch):
+    monkeypatch.delenv("NEARLABEL_DATA", raising=False)
+    assert [folder.name for folder in nl.datasets.data_folders()] == ["nearlabel"]
+
+
+def test_two_files_of_a_split(tmp_path, made):
+    parts = [made.rows(made.train), made.rows(~made.train)]
+    for part, data in zip(("train", "test"), parts, strict=True):
+        nl.datasets.save(data, tmp_path / f"toy-{part}.arff")
+    (tmp_path / "toy-train.xml").rename(tmp_path / "toy.xml")
+    (tmp_path / "toy-test.xml").unlink()
+    data = nl.datasets.load(tmp_path / "toy")
+    assert data.train.tolist() == sorted(made.train.tolist(), reverse=True)
+    np.testing.assert_array_equal(data.X, np.vstack([part.X for part in parts]))
+    assert_same(nl.datasets.load(tmp_path / "toy-test.arff"), parts[1])
+    other = Dataset(parts[1].X, parts[1].Y, made.label_names, made.feature_names[::-1])
+    nl.datasets.save(other, tmp_path / "toy-test.arff")
+    with pytest.raises(
+        DataError, match="toy-test.arff: it has other feature_names than toy-train.arff, or"
+    ):
+        nl.datasets.load(tmp_path / "toy")
+
+
+def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
+    nl.datasets.save(made, tmp_path / "toy.arff")
+    path = tmp_path / "toy.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(tmp_path / "toy.arff", "../../outside/toy.arff")
+        archive.write(tmp_path / "toy.xml", "/etc/toy.xml")
+        archive.writestr("readme.md", "hello")
+    (tmp_path / "toy.arff").unlink()
+    (tmp_path / "toy.xml").unlink()
+    assert_same(nl.datasets.load(path), made)
+    assert [file.name for file in tmp_path.iterdir()] == ["toy.zip"]
+    assert not (tmp_path.parent / "outside").exists()
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("second.csv", "x,tags\n1,a\n")
+    with pytest.raises(
+        DataError, match="one data set expected in the archive; there are: 'second.c"
+    ):
+        nl.datasets.load(path)
+    assert nl.datasets.load(path, format="csv").X.tolist() == [[1]]
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match=r"toy.zip: this is no zip archive"):
+        nl.datasets.load(path)
+
+
+def test_standard_input(monkeypatch):
+    def read(content, **options):
+        stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
+        monkeypatch.setattr(sys, "stdin", stream)
+        return nl.datasets.load("-", **options)
+
+    assert read(b"x,tags\n1,a\n").X.tolist() == [[1]]
+    assert read(b'{"x": 2, "tags": "a"}\n').X.tolist() == [[2]]
+    assert read(b"1 1 1\n0 0:3\n", format="sparse").X.toarray().tolist() == [[3]]
+    arff = b"@relation 'r: -C 1'\n@attribute a {0,1}\n@attribute x real\n@data\n1,4\n"
+    assert read(arff).X.tolist() == [[4]]
+    with pytest.raises(DataError, match="^standard input, line 2: 2 cells expected; got 1$"):
+        read(b"x,tags\n1\n")
+
+
+def test_options_that_say_nothing_for_a_form(tmp_path, made):
+    nl.datasets.save(made, tmp_path / "toy.npz")
+    nl.datasets.save(made, tmp_path / "toy.csv")
+    for path, options, message in (
+        ("toy.npz", {"tags": "a"}, "tags= says nothing for a file of the form 'npz'"),
+        ("toy.csv", {"nominal": "code"}, "nominal= says nothing for a file of the form 'csv'"),
+        ("toy.csv", {"xml": "a.xml"}, "xml= says nothing for a file of the form 'csv'"),
+        ("toy.csv", {"format": "xls"}, "format must be one of 'npz', 'arff'"),
+        ("toy.npz", {"nominal": "both"}, "nominal must be one of 'onehot', 'code'; got 'both'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            nl.datasets.load(tmp_path / path, **options)
+    with pytest.raises(TypeError, match="ignore must be a list of names; got the text 'x0'"):
+        nl.datasets.load(tmp_path / "toy.csv", ignore="x0")
+    (tmp_path / "toy.csv").rename(tmp_path / "toy.dat")
+    with pytest.raises(ValueError, match="toy.dat: format must be given, as the suffix is none of"):
+        nl.datasets.load(tmp_path / "toy.dat")
+    assert_same(nl.datasets.load(tmp_path / "toy.dat", format="csv"), made)
+    with pytest.raises(ValueError, match=r"path must end in one of .npz, .*; got .*toy.xls"):
+        nl.datasets.save(made, tmp_path / "toy.xls")
+
+
+def test_features_in_the_order_of_a_model(tmp_path, made):
+    for suffix in SUFFIXES:
+        path = tmp_path / f"toy{suffix}"
+        nl.datasets.save(made, path)
+        data = nl.datasets.load(path, features=["x2", "x0"], labels=())
+        X = data.X.toarray() if sparse.issparse(data.X) else data.X
+        np.testing.assert_array_equal(X, made.X[:, [2, 0]])
+        assert data.Y.shape == (30, 0)
+        with pytest.raises(DataError, match=r"it has no feature 'y', 'z'$"):
+            nl.datasets.load(path, features=["x2", "y", "z"], labels=())
+
+
+def test_progress(tmp_path, made):
+    many = Dataset(np.tile(made.X, (100, 1)), sparse.vstack([made.Y] * 100, format="csr"))
+    for suffix in (".csv", ".arff", ".txt", ".jsonl"):
+        nl.datasets.save(many, tmp_path / f"toy{suffix}")
+        calls = []
+        nl.datasets.load(
+            tmp_path / f"toy{suffix}", progress=lambda *call, to=calls: to.append(call)
+        )
+        size = (tmp_path / f"toy{suffix}").stat().st_size
+        assert len(calls) >= 3
+        assert all(0 < done <= total == size for done, total in calls)
+
+
+@pytest.mark.parametrize("content", [b" " * 2**20, b"x," * 2**20, b"\x1f\x8b" + b"0" * 99])
+def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content):
+    monkeypatch.setattr("nearlabel.datasets.text.LONGEST_LINE", 2**16)
+    for suffix in (".csv", ".arff", ".txt", ".jsonl"):
+        path = tmp_path / f"toy{suffix}"
+        path.write_bytes(content)
+        with pytest.raises(
+            DataError, match="line 1: the line is longer|the compressed file is dam"
+        ):
+            nl.datasets.load(path, labels=["x"] if suffix in (".arff", ".csv") else None)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_svmlight_file
+
+import nearlabel as nl
+from nearlabel.datasets import DataError
+
+TEXT = "4 5 3\n0,2 0:1.5 4:-2\n 1:3e-2\n1\n2 3:1 0:2\n"
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(text, name="toy.txt"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_rows(put):
+    data = nl.datasets.load(put(TEXT))
+    assert data.X.toarray().tolist() == [
+        [1.5, 0, 0, 0, -2],
+        [0, 0.03, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+        [2, 0, 0, 1, 0],
+    ]
+    assert data.Y.toarray().tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert data.label_names is None
+
+
+def test_scikit_learn_reads_the_same(put, tmp_path):
+    made = nl.datasets.make_local_labels(50, 6, 9)
+    nl.datasets.save(made, tmp_path / "made.txt")
+    head, _, rest = (tmp_path / "made.txt").read_text().partition("\n")
+    assert head == "50 6 9"
+    path = put(rest, "rest.svm")
+    X, labels = load_svmlight_file(str(path), n_features=6, multilabel=True, zero_based=True)
+    np.testing.assert_array_equal(X.toarray(), made.X)
+    assert [sorted(map(int, row)) for row in labels] == [
+        made.Y[[row]].indices.tolist() for row in range(50)
+    ]
+
+
+def test_what_stands_beside_it(put):
+    put("sun\nsea\nsand\n", "toy.labels.txt")
+    put("a\nb\nc\nd\ne\n", "toy.features.txt")
+    put("train\ntest\ntrain\ntrain\n", "toy.split.txt")
+    data = nl.datasets.load(put(TEXT))
+    assert data.label_names.tolist() == ["sun", "sea", "sand"]
+    assert data.feature_names.tolist() == list("abcde")
+    assert data.train.tolist() == [True, False, True, True]
+
+
+def test_the_repositorys_own_split_file(put):
+    put("1 2\n3 4\n4 1\n", "toy_trSplit.txt")
+    put("2 3\n", "toy_tstSplit.txt")
+    data = nl.datasets.load(put(TEXT, "Toy_data.txt"))
+    assert data.train.tolist() == [True, False, True, True]
+    put("1\n9\n", "toy_trSplit.txt")
+    with pytest.raises(
+        DataError, match=r"toy_trSplit.txt, line 2: a row from 1 to 4 expected; got '9'"
+    ):
+        nl.datasets.load(put(TEXT, "Toy_data.txt"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("4 5 3", "4 5", r"toy.txt, line 1: the numbers of rows, features and labels expected"),
+        ("4 5 3", "4 0 3", r"line 1: from 1 row and 1 to 2147483647 columns expected; got 4, 0, 3"),
+        ("4 5 3", "4 5 9999999999", r"line 1: from 1 row and 1 to 2147483647 columns expected"),
+        ("4 5 3", "5 5 3", r"line 5: the first line says 5 rows; the file ends after 4"),
+        ("4 5 3", "3 5 3", r"line 5: the first line says 3 rows; here is one more"),
+        ("4:-2", "5:-2", r"line 2: features from 0 to 4 expected; got 5"),
+        ("4:-2", "-1:-2", r"line 2: the number of a column expected; got '-1'"),
+        ("4:-2", "0:-2", r"line 2: a feature is given twice"),
+        ("4:-2", "4:nan", r"line 2: a finite number expected; got 'nan'"),
+        ("4:-2", "4-2", r"line 2: features as column:value expected; got '0:1.5 4-2'"),
+        ("4:-2", "4:1_0", r"line 2: a finite number expected; got '1_0'"),
+        ("4:-2", "4:²", r"line 2: only plain numbers expected"),
+        ("0,2 ", "0,3 ", r"line 2: labels from 0 to 2 expected; got 3"),
+        ("0,2 ", "0,0 ", r"line 2: a label is given twice"),
+        ("0,2 ", "0,x ", r"line 2: the number of a column expected; got 'x'"),
+    ],
+)
+def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, message):
+    assert old in TEXT
+    with pytest.raises(DataError, match=message):
+        nl.datasets.load(put(TEXT.replace(old, new, 1)))
+
+
+def test_a_name_with_a_line_end_is_refused_before_anything_is_written(tmp_path):
+    made = nl.datasets.make_local_labels(5, 2, 2, labels_per_sample=1)
+    names = np.array(["a\nb", "c"])
+    data = nl.datasets.Dataset(made.X, made.Y, np.array(["ok", "c"]), names)
+    with pytest.raises(ValueError, match=r"the name 'a\\nb' cannot be written"):
+        nl.datasets.save(data, tmp_path / "toy.txt")
+    assert list(tmp_path.iterdir()) == []

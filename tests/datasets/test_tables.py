@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel.datasets import DataError
+
+SONGS = """id,tempo,mode,live,tags
+one,120,major,yes,calm; sad
+two,90.5,minor,no,
+three,100,major,no,happy;calm
+"""
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(text, name="toy.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_table_with_tags(put):
+    data = nl.datasets.load(put(SONGS))
+    assert data.feature_names.tolist() == ["tempo", "mode=major", "mode=minor", "live"]
+    assert data.X.tolist() == [[120, 1, 0, 1], [90.5, 0, 1, 0], [100, 1, 0, 0]]
+    assert data.label_names.tolist() == ["calm", "happy", "sad"]
+    assert data.Y.toarray().tolist() == [[1, 0, 1], [0, 0, 0], [1, 1, 0]]
+    assert data.row_names.tolist() == ["one", "two", "three"]
+
+
+def test_a_table_with_a_column_a_label(put):
+    text = "x,calm,sad,split\n1,1,yes,train\n2,0,no,test\n"
+    data = nl.datasets.load(put(text), labels=["sad", "calm"])
+    assert data.label_names.tolist() == ["calm", "sad"]
+    assert data.Y.toarray().tolist() == [[1, 1], [0, 0]]
+    assert data.train.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator", "sets"),
+    [
+        (["a;b", "a|b"], None, [{"a", "b"}, {"a|b"}]),
+        (['"a|b,c"', "b"], None, [{"a", "b,c"}, {"b"}]),
+        (['"a,b"', "b"], None, [{"a", "b"}, {"b"}]),
+        (["a b", "c"], None, [{"a b"}, {"c"}]),
+        (["a;b/c", "c"], "/", [{"a;b", "c"}, {"c"}]),
+        (["a;;a; b ;", "c"], None, [{"a", "b"}, {"c"}]),
+    ],
+)
+def test_separators(put, cells, separator, sets):
+    text = "x,tags\n" + "".join(f"1,{cell}\n" for cell in cells)
+    data = nl.datasets.load(put(text), separator=separator)
+    found = [{data.label_names[label] for label in data.Y[[row]].indices} for row in range(2)]
+    assert found == sets
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "delimiter"),
+    [
+        ("x;tags\n1,5;a\n2.5;b\n", "toy.csv", None),
+        ("x|tags\n1.5|a\n2.5|b\n", "toy.csv", "|"),
+        ("x\ttags\n1.5\ta\n2.5\tb\n", "toy.tsv", None),
+        ("x\ttags\n1.5\ta\n2.5\tb\n", "toy.csv", None),
+        ('x;"a,b"' + ";tags\n1.5;0;a\n2.5;0;b\n", "toy.csv", None),
+    ],
+)
+def test_delimiters(put, text, name, delimiter):
+    assert nl.datasets.load(put(text, name), delimiter=delimiter).X[:, 0].tolist() == [1.5, 2.5]
+
+
+def test_quoted_cells_with_line_ends(put):
+    data = nl.datasets.load(put('x,tags\n1,"a\nb"\n2,"say ""c"""\n'))
+    assert data.label_names.tolist() == ["a\nb", 'say "c"']
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("90.5", "n/a", r"toy.csv, line 3: column 'tempo': a finite number expected; got 'n/a'"),
+        ("90.5", "", r"line 3: column 'tempo': a finite .* got '' \(the cell is empty\)"),
+        ("90.5", "inf", r"line 3: column 'tempo': a finite number expected; got 'inf'"),
+        (",major,yes", ",major", r"line 2: 5 cells expected; got 4"),
+        (",minor", ",", r"line 3: column 'mode': a text expected, as in the rows before; got ''"),
+        ("tempo", "id", r"line 1: the column 'id' is there twice"),
+        ("tags", "moods", r"line 1: which columns are labels\? There is no column 'tags'"),
+        ("calm; sad", '"calm', r"line 4: this is no row of a table: unexpected end of data"),
+    ],
+)
+def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, message):
+    assert old in SONGS
+    with pytest.raises(DataError, match=message):
+        nl.datasets.load(put(SONGS.replace(old, new, 1)))
+
+
+def test_errors_about_columns(put):
+    path = put(SONGS)
+    for options, message in (
+        (
+            {"tags": "moods"},
+            "tags or id: there is no column 'moods'; there are 'id', 'tempo', 'mode'",
+        ),
+        ({"labels": ["sad"]}, "labels: there is no column 'sad'"),
+        ({"ignore": ["x"]}, "ignore: there is no column 'x'"),
+        ({"labels": ["tempo"]}, "line 2: column 'tempo': 0 or 1 expected; got '120'"),
+        ({"ignore": ["tempo", "mode", "live"]}, "there is no column of features"),
+    ):
+        with pytest.raises(DataError, match=message):
+            nl.datasets.load(path, **options)
+    many = "x,title,tags\n" + "".join(f"1,song {row},a\n" for row in range(30))
+    with pytest.raises(DataError, match="'title' has 30 different texts in 30 rows: it is no feat"):
+        nl.datasets.load(put(many))
+    assert nl.datasets.load(put(many), id="title").row_names[29] == "song 29"
+    most = "x,title,tags\n" + "".join(f"1,song {row},a\n" for row in range(101))
+    with pytest.raises(DataError, match="'title' has more than 100 different texts: it is no feat"):
+        nl.datasets.load(put(most))
+    for text, message in (
+        ("", "line 1: a first row with the names of the columns expected"),
+        ("x,tags\n", "line 1: there is no row under the names of the columns"),
+        ("x,tags\n1,\n", "no row has a label"),
+        ("x,tags,split\n1,a,train\n2,b,dev\n", "line 3: split: train or test expected; got 'dev'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            nl.datasets.load(put(text))
+
+
+def test_the_features_of_a_model(put):
+    wanted = ["live", "mode=minor", "mode=major", "tempo"]
+    text = "title,live,mode,tempo\nA,no,minor,1\nB,yes,dorian,2\n"
+    data = nl.datasets.load(put(text), features=wanted, labels=())
+    assert data.X.tolist() == [[0, 1, 0, 1], [1, 0, 0, 2]]  # an unknown value is no value
+    assert data.Y.shape == (2, 0)
+    with pytest.raises(DataError, match="toy.csv: it has no feature 'loud', 'key'$"):
+        nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
+
+
+FLAT = """{"id": 7, "tempo": 120, "mode": "major", "tags": ["calm", "sad"]}
+{"tags": [], "mode": "minor", "tempo": 90.5, "id": "b"}
+"""
+NESTED = """{"features": [1, 2.5], "labels": ["x"], "id": "a", "split": "train"}
+
+{"features": [0, -1], "labels": ["y", "x"], "id": "b", "split": "test"}
+"""
+OBJECTS = (
+    '{"features": {"sun": 2}, "labels": ["x"]}\n{"features": {"sea": 1.5, "sun": 1}, "tags": "x"}\n'
+)
+
+
+def test_json_lines(put):
+    flat = nl.datasets.load(put(FLAT, "toy.jsonl"))
+    assert flat.X.tolist() == [[120, 1, 0], [90.5, 0, 1]]
+    assert flat.Y.toarray().tolist() == [[1, 1], [0, 0]]
+    assert flat.row_names.tolist() == ["7", "b"]
+    nested = nl.datasets.load(put(NESTED, "toy.jsonl"))
+    assert nested.X.tolist() == [[1, 2.5], [0, -1]]
+    assert nested.label_names.tolist() == ["x", "y"]
+    assert nested.train.tolist() == [True, False]
+    objects = nl.datasets.load(put(OBJECTS, "toy.jsonl"))
+    assert sparse.issparse(objects.X)
+    assert objects.X.toarray().tolist() == [[2, 0], [1, 1.5]]
+    assert objects.feature_names.tolist() == ["sun", "sea"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: an object {…} a line expected; the file is empty"),
+        ("[1]\n", r"line 1: a JSON object expected; got '\[1\]'"),
+        ("{\n", "line 1: a JSON object expected; got '{'"),
+        ("[" * 100_000, r"line 1: a JSON object expected; got '\[\["),
+        ('{"x": NaN, "tags": "a"}\n', "line 1: a JSON object expected"),
+        (
+            '{"x": 1, "tags": "a"}\n{"x": 1}\n',
+            "line 2: all rows must have the same keys; 'tags' is",
+        ),
+        ('{"x": null, "tags": "a"}\n', "line 1: column 'x': a text expected"),
+        ('{"x": 1, "tags": 5}\n', "line 1: labels as text expected; got '5'"),
+        ('{"x": 1, "tags": [5]}\n', "line 1: labels as a list of texts expected"),
+        ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: column 'x': a finite numb"),
+        ('{"features": [1, "2"]}\n', "line 1: features: finite numbers expected; got '2'"),
+        ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: 1 features expected; got 2"),
+        ('{"features": [1]}\n{"features": {"a": 1}}\n', "line 2: features: a list expected, as in"),
+        ('{"features": [1], "labels": []}\n{"features": [1]}\n', "not all rows have labels"),
+        ('{"features": {}}\n', "no row has a feature"),
+        ('{"nearlabel": 1, "features": -1}\n', "line 1: features: the number of features expected"),
+        (
+            '{"nearlabel": 1, "features": 2}\n{"features": {"7": 1}}\n',
+            "line 2: '7' is none of the f",
+        ),
+    ],
+)
+def test_json_lines_that_are_refused(put, text, message):
+    with pytest.raises(DataError, match=message):
+        nl.datasets.load(put(text, "toy.jsonl"))
+
+
+def test_names_that_mean_something_else_survive(tmp_path):
+    features = np.array(["id", "tags", "label:x", "feature:y", " z ", "split", "a,b", "Labels"])
+    data = nl.datasets.Dataset(
+        np.arange(16.0).reshape(2, 8),
+        sparse.csr_array([[1, 0], [1, 1]]),
+        np.array(["id", " tags;|, "]),
+        features,
+    )
+    for suffix in (".csv", ".tsv", ".jsonl", ".arff", ".txt"):
+        nl.datasets.save(data, tmp_path / f"toy{suffix}")
+        again = nl.datasets.load(tmp_path / f"toy{suffix}")
+        assert again.feature_names.tolist() == features.tolist()
+        assert again.label_names.tolist() == ["id", " tags;|, "]
+        assert (again.X != data.X).sum() == 0

@@ -1,0 +1,234 @@
+"""Model files: the same scores after a load, and a reason for every file that is refused."""
+
+from __future__ import annotations
+
+import mmap
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+
+import nearlabel as nl
+from nearlabel.persistence import FileError, read_tree, write_tree
+
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.fixture
+def made():
+    return nl.datasets.make_local_labels(80, 5, 7)
+
+
+def assert_same(model, again, X):
+    ours, theirs = model.label_scores(X), again.label_scores(X)
+    np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
+    np.testing.assert_array_equal(again.rank(X, 3).names, model.rank(X, 3).names)
+    left, right = model.predict(X), again.predict(X)
+    assert type(left) is type(right)
+    if sparse.issparse(left):
+        left, right = left.toarray(), right.toarray()
+    np.testing.assert_array_equal(left, right)
+    assert again.get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize("y", ["sparse", "dense", "words", "booleans"])
+@pytest.mark.parametrize("X", ["dense", "float32", "integers", "sparse"])
+def test_a_model_there_and_back(tmp_path, made, is_mapped, y, X):
+    vectors = {
+        "dense": made.X.astype(np.float64),
+        "float32": made.X,
+        "integers": (made.X * 10).astype(np.int16),
+        "sparse": sparse.csr_array(made.X * (made.X > 0)),
+    }[X]
+    one = made.Y.toarray()[:, 0]
+    labels = {
+        "sparse": made.Y,
+        "dense": made.Y.toarray(),
+        "words": np.array(["no", "yes"])[one],
+        "booleans": one == 1,
+    }[y]
+    names = made.label_names if y in ("sparse", "dense") else None
+    ids = [f"item {row}" for row in range(80)]
+    model = nl.MLkNN(n_neighbors=4, smoothing=0.5).fit(vectors, labels, label_names=names, ids=ids)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model", mmap=is_mapped)
+    assert_same(model, again, vectors)
+    assert str(again.explain(vectors[[3]])) == str(model.explain(vectors[[3]]))
+    assert again.retrieve(vectors[[3]], 1)[0][0].ids[0].startswith("item ")
+    np.testing.assert_array_equal(again.kneighbors()[1], model.kneighbors()[1])
+
+
+def test_a_mapped_model_is_not_copied(tmp_path, made):
+    nl.MLkNN().fit(made.X, made.Y).save(tmp_path / "model")
+    model = nl.load(tmp_path / "model", mmap=True)
+    for array in (model._store.vectors, model._labels.indices, model._labels.indptr):
+        base = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        assert isinstance(base, mmap.mmap)
+    assert model._index is None  # nothing is prepared before the first question
+
+
+def test_parameters_metrics_and_searches(tmp_path, made):
+    for parameters in (
+        {"metric": "cosine", "n_jobs": 2, "n_neighbors": np.int64(3)},
+        {"search": nl.ExactSearch(block_bytes=1000)},
+        {"metric": "precomputed"},
+    ):
+        X = made.X
+        if parameters.get("metric") == "precomputed":
+            X = nl.MLkNN(n_neighbors=79).fit(X, made.Y).kneighbors(X, 80)
+            X = np.take_along_axis(X[0], np.argsort(X[1], axis=1), axis=1)
+        model = nl.MLkNN(**parameters).fit(X, made.Y)
+        model.save(tmp_path / "model")
+        assert_same(model, nl.load(tmp_path / "model"), X)
+
+
+def test_a_model_of_a_graph_without_vectors(tmp_path, made):
+    graph = nl.neighbor_graph(made.X, 10)
+    model = nl.MLkNN().fit_graph(graph, made.Y)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model")
+    ours, theirs = model.scores_from_graph(graph), again.scores_from_graph(graph)
+    np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
+    with pytest.raises(ValueError, match="fitted from a graph without X and cannot search"):
+        again.predict(made.X)
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize(
+    "scaler",
+    [MinMaxScaler((0, 2)), StandardScaler(), StandardScaler(with_std=False), MaxAbsScaler()],
+)
+def test_a_pipeline_with_a_scaler(tmp_path, made, scaler, is_mapped):
+    import pandas as pd
+
+    frame = pd.DataFrame(made.X, columns=list("abcde"))
+    pipeline = make_pipeline(scaler, nl.MLkNN()).fit(frame, made.Y)
+    nl.save(pipeline, tmp_path / "model")
+    again = nl.load(tmp_path / "model", mmap=is_mapped)
+    np.testing.assert_array_equal(again.predict_proba(frame), pipeline.predict_proba(frame))
+    assert again.feature_names_in_.tolist() == list("abcde")
+    assert str(again) == str(pipeline)
+    np.testing.assert_array_equal(again[0].transform(frame), pipeline[0].transform(frame))
+    clone = again.fit(frame, made.Y)
+    np.testing.assert_array_equal(clone.predict_proba(frame), pipeline.predict_proba(frame))
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_graph(tmp_path, made, is_mapped):
+    graph = nl.neighbor_graph(made.X, 5)
+    graph.save(tmp_path / "graph")
+    again = nl.load(tmp_path / "graph", mmap=is_mapped)
+    np.testing.assert_array_equal(again.indices, graph.indices)
+    np.testing.assert_array_equal(again.distances, graph.distances)
+    assert repr(again) == repr(graph)
+
+
+def test_another_process_gives_the_same(tmp_path, made):
+    model = nl.MLkNN().fit(made.X, made.Y)
+    model.save(tmp_path / "model")
+    np.save(tmp_path / "X.npy", made.X)
+    code = (
+        "import sys, numpy as np, nearlabel as nl; folder = sys.argv[1];"
+        "model = nl.load(folder + '/model', mmap=True);"
+        "np.save(folder + '/scores.npy', model.predict_proba(np.load(folder + '/X.npy')))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.predict_proba(made.X))
+
+
+def test_a_file_of_the_first_format(f6):
+    """Made by the version that wrote format 1: it kept the ids of all rows."""
+    X, Y, query = f6
+    tree, version = read_tree(FILES / "format-1.nearlabel")
+    assert version == 1
+    assert tree["ids"].tolist() == [0, 1, 2, 3, 4, 5]
+    model = nl.MLkNN(n_neighbors=3).fit(X, Y, label_names=["east", "west", "never", "always"])
+    for is_mapped in (False, True):
+        again = nl.load(FILES / "format-1.nearlabel", mmap=is_mapped)
+        assert_same(model, again, query)
+        assert again.predict_proba(query).round(6).tolist() == [[0.8, 0.294118, 0.048544, 0.951456]]
+
+
+def test_what_cannot_be_saved(tmp_path, made):
+    def city_block(a, b):
+        return float(np.abs(a - b).sum())
+
+    with pytest.warns(UserWarning, match="slow"):
+        model = nl.MLkNN(metric=city_block).fit(made.X, made.Y)
+    normalized = make_pipeline(Normalizer(), nl.MLkNN()).fit(made.X, made.Y)
+    for wrong, message in (
+        (model, "metric=<function .* cannot be written to a file: only numbers, texts"),
+        (normalized, "a Normalizer cannot be written to a file"),
+        ("text", "a str cannot be written to a file; estimators of nearlabel can"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            nl.save(wrong, tmp_path / "model")
+    with pytest.raises(ValueError, match="not fitted"):
+        nl.MLkNN().save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def paths(tree, path=()):
+    """The places of all values in a tree."""
+    yield path
+    for key in (
+        tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+    ):
+        yield from paths(tree[key], (*path, key))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    made = nl.datasets.make_local_labels(12, 2, 4)
+    path = tmp_path_factory.mktemp("tree") / "model"
+    pipeline = make_pipeline(StandardScaler(), nl.MLkNN(n_neighbors=3))
+    nl.save(pipeline.fit(made.X, made.Y), path)
+    return read_tree(path)[0]
+
+
+WRONG = (
+    *(None, -1, 0, 1, 10**30, 0.5, "x", True, [], {}, [1, 2], [[1]], {"a": 1}),
+    *(np.zeros(0), np.zeros(3), np.full(12, -1), np.arange(100, dtype=np.int32), np.zeros((9, 9))),
+    np.full((12, 2), np.nan),
+)
+
+
+@settings(max_examples=400)
+@given(data=st.data())
+def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory, tree, data):
+    """Checksums stop accidents, not strangers: behind them everything is checked once more."""
+    path = tmp_path_factory.mktemp("wrong") / "model"
+    place = data.draw(st.sampled_from([place for place in paths(tree) if place]))
+    wrong = data.draw(st.sampled_from(range(len(WRONG) + 1)))
+
+    def changed(node, rest):
+        if not rest:
+            return WRONG[wrong]
+        if isinstance(node, dict):
+            left = {key: value for key, value in node.items() if key != rest[0]}
+            if len(rest) == 1 and wrong == len(WRONG):  # the value is missing
+                return left
+            return {**left, rest[0]: changed(node[rest[0]], rest[1:])}
+        return [
+            changed(value, rest[1:]) if key == rest[0] else value for key, value in enumerate(node)
+        ]
+
+    if wrong == len(WRONG) and isinstance(place[-1], int):
+        return
+    write_tree(path, changed(tree, place))
+    try:
+        model = nl.load(path)
+    except FileError:
+        return
+    probabilities = model.predict_proba(np.zeros((2, 2)))
+    assert np.all((probabilities > 0) & (probabilities < 1))
