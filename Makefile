@@ -5,19 +5,20 @@ BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
 
 .NOTPARALLEL:  # two targets may install into one environment
-.PHONY: help demo test test-all test-oldest bench lint figures clean
+.PHONY: help demo test test-all test-oldest bench lint docs clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core  ## Fit, evaluate, rank and explain on generated data
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/.cli  ## Describe, evaluate, fit, rank and explain on made-up songs
+	@$(BIN)/nearlabel demo
 
 test: lint  ## Linters, types, layers, then the tests
 	$(BIN)/pytest -n auto -m "not slow"
 
-test-all: lint  ## All tests, the slow ones too, hypothesis with new random examples
+test-all: lint $(VENV)/.fuzz  ## All tests, the slow ones too, with new random examples, and atheris
 	NEARLABEL_HYPOTHESIS=thorough $(BIN)/pytest -n auto
+	$(BIN)/python tests/fuzz_atheris.py
 
 test-oldest: $(VENV)-oldest/.ready  ## The tests with the oldest dependencies that are allowed
 	$(VENV)-oldest/bin/pytest -n auto -m "not slow"
@@ -31,8 +32,9 @@ lint: $(VENV)/.dev  ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-figures: $(VENV)/.dev  ## Make the pictures of the documents again
+docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
 	$(BIN)/python examples/why_these_labels.py docs/images/why_these_labels.png
+	$(BIN)/python examples/readme.py
 
 clean:  ## Remove the environments and caches
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers build .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -43,18 +45,22 @@ $(VENV)/bin/python:
 		{ echo "nearlabel needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=…"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/.cli: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[cli]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.cli
+
+$(VENV)/.fuzz: $(VENV)/.dev
+	-$(BIN)/pip install --quiet --disable-pip-version-check atheris  # has no wheel for every Python
+	@touch $@
 
 $(VENV)-oldest/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/constraints.txt
-	$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --editable '.[test]' \
+	$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --editable '.[cli,test]' \
 		--constraint $(VENV)-oldest/constraints.txt
 	@touch $@
 

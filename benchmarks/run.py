@@ -16,7 +16,7 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 README = HERE.parent / "README.md"
 BEGIN, END = "<!-- numbers: made by `make bench` -->", "<!-- end of numbers -->"
 WITH_PEERS = ("against_peers", "published")
-WITHOUT = ("many_labels",)
+WITHOUT = ("many_labels", "command_line", "reading")
 
 
 def measure(name: str, python: str) -> None:

@@ -7,5 +7,5 @@ from pathlib import Path
 
 if __name__ == "__main__":
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    for requirement in project["dependencies"]:
+    for requirement in [*project["dependencies"], *project["optional-dependencies"]["cli"]]:
         print(requirement.replace(">=", "=="))  # noqa: T201

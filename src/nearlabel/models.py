@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.base import NeighborModel
@@ -21,12 +19,9 @@ from nearlabel.validation import check_integer, check_real
 _OWN: dict[str, Any] = {"MLkNN": MLkNN, "NeighborGraph": NeighborGraph}
 # scikit-learn's scalers by their public attributes: arrays of one number a feature, or nothing.
 _SCALERS = {
-    "MaxAbsScaler": (MaxAbsScaler, ("scale_", "max_abs_")),
-    "MinMaxScaler": (
-        MinMaxScaler,
-        ("scale_", "min_", "data_min_", "data_max_", "data_range_"),
-    ),
-    "StandardScaler": (StandardScaler, ("scale_", "mean_", "var_")),
+    "MaxAbsScaler": ("scale_", "max_abs_"),
+    "MinMaxScaler": ("scale_", "min_", "data_min_", "data_max_", "data_range_"),
+    "StandardScaler": ("scale_", "mean_", "var_"),
 }
 
 
@@ -86,11 +81,11 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 def _tree(model: Any) -> dict[str, Any]:
     if isinstance(model, NeighborModel | NeighborGraph):
         return model._tree()
-    name = type(model).__name__
-    if type(model) is Pipeline:
+    name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
+    if is_sklearns and name == "Pipeline":
         steps = [[step, _tree(part)] for step, part in model.steps]
         return {"class": "Pipeline", "steps": steps}
-    if name in _SCALERS and type(model) is _SCALERS[name][0]:
+    if is_sklearns and name in _SCALERS:
         check_is_fitted(model)
         names = getattr(model, "feature_names_in_", np.array([])).tolist()
         return {
@@ -99,7 +94,7 @@ def _tree(model: Any) -> dict[str, Any]:
             "features": model.n_features_in_,
             "feature_names": names or None,
             "seen": np.asarray(model.n_samples_seen_, dtype=np.int64),
-            **{key: getattr(model, key, None) for key in _SCALERS[name][1]},
+            **{key: getattr(model, key, None) for key in _SCALERS[name]},
         }
     raise TypeError(
         f"a {name} cannot be written to a file; estimators of nearlabel can, graphs, and "
@@ -114,6 +109,8 @@ def _model(tree: Mapping[str, Any], version: int) -> Any:
     if name in _SCALERS:
         return _scaler(tree)
     if name == "Pipeline":
+        from sklearn.pipeline import Pipeline
+
         steps = [(str(step), _model(part, version)) for step, part in tree["steps"]]
         if not steps or not isinstance(steps[-1][1], NeighborModel):
             raise ValueError("its pipeline does not end in a model")
@@ -124,7 +121,8 @@ def _model(tree: Mapping[str, Any], version: int) -> Any:
 
 
 def _scaler(tree: Mapping[str, Any]) -> Any:
-    kind, attributes = _SCALERS[tree["class"]]
+    from sklearn import preprocessing
+
     parameters = dict(tree["parameters"])
     if "feature_range" in parameters:
         low, high = parameters["feature_range"] = tuple(parameters["feature_range"])
@@ -132,10 +130,10 @@ def _scaler(tree: Mapping[str, Any]) -> Any:
             raise ValueError("its feature_range is empty")
     if not all(isinstance(value, bool | tuple) for value in parameters.values()):
         raise TypeError("its scaler has parameters of another type")
-    scaler = kind(**parameters)
+    scaler = getattr(preprocessing, tree["class"])(**parameters)
     scaler.n_features_in_ = check_integer(tree["features"], "features", low=1)
     scaler.n_samples_seen_ = tree["seen"][()]
-    for key in attributes:
+    for key in _SCALERS[tree["class"]]:
         if tree[key] is None:
             setattr(scaler, key, None)
             continue

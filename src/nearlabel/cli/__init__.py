@@ -6,6 +6,7 @@ Nothing heavy is imported before a verb runs, so that help comes at once.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -13,13 +14,16 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 128 + signal.SIGINT, 141
+OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
     # Imports make objects that stay: to look for garbage among them takes a tenth of the start.
     gc.set_threshold(100_000)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± gets a ? for it
+            stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -51,12 +55,18 @@ def run(arguments: Sequence[str]) -> int:
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
-        except (ValueError, TypeError, OSError, MemoryError) as error:
-            if os.environ.get("NEARLABEL_TRACEBACK"):
-                raise
-            return _fail(_reason(error))
         except KeyboardInterrupt:
             return _fail("interrupted", INTERRUPTED)
+        except Exception as error:
+            if os.environ.get("NEARLABEL_TRACEBACK"):
+                raise
+            if isinstance(error, ValueError | TypeError | OSError | MemoryError):
+                return _fail(_reason(error))
+            return _fail(
+                f"an error of nearlabel itself, {type(error).__name__}: {error}; please report it "
+                "with what NEARLABEL_TRACEBACK=1 shows",
+                OUR_ERROR,
+            )
     return code if isinstance(code, int) else 0
 
 

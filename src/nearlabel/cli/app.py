@@ -33,6 +33,7 @@ app = App(
     "  nearlabel rank songs.model new.csv --top 3\n\n"
     "'nearlabel VERB --help' tells more, with examples.",
     default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,
 )
 _add(app, demo, "demo")
 _add(app, fit, "fit")
@@ -42,7 +43,7 @@ _add(app, evaluate, "evaluate")
 
 _datasets = App(
     name="datasets",
-    help="Data sets: what is there, what they hold, and their forms.",
+    help="List, describe, fetch and convert data sets.",
     help_epilogue="Examples:\n"
     "  nearlabel datasets list\n"
     "  nearlabel datasets describe yeast\n"
@@ -53,4 +54,4 @@ _add(_datasets, describe, "describe")
 _add(_datasets, fetch, "fetch")
 _add(_datasets, convert, "convert")
 app.command(_datasets)
-app.register_install_completion_command(help="Complete commands and options in this shell.")
+app.register_install_completion_command(help="Let this shell complete commands and options.")

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nearlabel.cli.options import Data, Json, Reading
+from nearlabel.cli.options import Data, Json, LabeledReading
 from nearlabel.cli.output import Steps, check_folder, say, say_json, say_table
 
-_READING = Reading()
+_READING = LabeledReading()
 
 
 def datasets_list(*, json: Json = False) -> None:
@@ -41,7 +41,7 @@ def datasets_list(*, json: Json = False) -> None:
     say_table(("name", "file", "MB"), rows)
 
 
-def describe(*data: Data, json: Json = False, reading: Reading = _READING) -> None:
+def describe(*data: Data, json: Json = False, reading: LabeledReading = _READING) -> None:
     """Tell the sizes of data sets.
 
     Parameters
@@ -111,7 +111,9 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
         say_json([{"name": one, "file": str(path)} for one, path in zip(name, paths, strict=True)])
 
 
-def convert(data: Data, target: str, *, json: Json = False, reading: Reading = _READING) -> None:
+def convert(
+    data: Data, target: str, *, json: Json = False, reading: LabeledReading = _READING
+) -> None:
     """Write a data set in another form.
 
     Parameters

@@ -25,7 +25,7 @@ COMMANDS = (
 
 
 def demo(*, folder: str | None = None) -> int:
-    """Show it: learn the moods of made-up songs, measure, and rank those of new ones.
+    """Show it all on made-up songs.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def _play(folder: Path) -> int:
     from nearlabel.cli import run
 
     with chdir(folder):
-        _write_songs()
+        write_songs()
         say("600 made-up songs with six measurements and their moods are in songs.csv;")
         say("three new ones, without moods, in new.csv.")
         say()
@@ -74,7 +74,7 @@ def _wrapped(command: str) -> str:
     return "\n".join([*lines, line.rstrip()])
 
 
-def _write_songs() -> None:
+def write_songs() -> None:
     """Songs whose moods depend on their measurements, as two tables."""
     import numpy as np
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Data, Distance, Json, Output, Reading, Scale, Several
+from nearlabel.cli.options import Data, Distance, Json, LabeledReading, Output, Scale, Several
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
+from nearlabel.cli.startup import SCALING, import_scikit_learn
 
-_READING = Reading()
+_READING = LabeledReading()
 
 
 def evaluate(
@@ -28,9 +29,9 @@ def evaluate(
     jobs: int = 1,
     output: Output = None,
     json: Json = False,
-    reading: Reading = _READING,
+    reading: LabeledReading = _READING,
 ) -> None:
-    """Learn from a part of a data set and measure on the rest.
+    """Learn from one part of a data set, measure on the other.
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ def evaluate(
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
 
+    import_scikit_learn(*SCALING if scale != "none" else ())
     import nearlabel as nl
     from nearlabel.experiments import evaluate_splits, splits
 

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Data, Distance, Json, Output, Part, Reading, Scale, part_of
+from nearlabel.cli.options import (
+    Data,
+    Distance,
+    Json,
+    LabeledReading,
+    Output,
+    Part,
+    Reading,
+    Scale,
+    Switch,
+    part_of,
+)
 from nearlabel.cli.output import (
     Steps,
     check_folder,
@@ -19,12 +30,13 @@ from nearlabel.cli.output import (
     say_table,
     write_results,
 )
+from nearlabel.cli.startup import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
 _ROWS_AT_ONCE = 1000
-_READING = Reading()
+_READING, _LABELED = Reading(), LabeledReading()
 
 
 def fit(
@@ -38,7 +50,7 @@ def fit(
     part: Part = "all",
     jobs: int = 1,
     json: Json = False,
-    reading: Reading = _READING,
+    reading: LabeledReading = _LABELED,
 ) -> None:
     """Learn from labelled items and write a model file.
 
@@ -75,6 +87,7 @@ def fit(
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels to learn from")
 
+    import_scikit_learn(*SCALING)
     from sklearn.pipeline import make_pipeline
 
     import nearlabel as nl
@@ -176,13 +189,13 @@ def rank(
     data: Data,
     *,
     top: int = 5,
-    why: bool = False,
+    why: Switch = False,
     part: Part = "all",
     output: Output = None,
     json: Json = False,
     reading: Reading = _READING,
 ) -> None:
-    """Rank the labels of items, best first, with their scores.
+    """Rank the labels of items, best first.
 
     Parameters
     ----------
@@ -266,10 +279,11 @@ class _Answers:
     def __init__(
         self, path: str, data: str, part: Part, reading: Reading, output: str | None
     ) -> None:
+        check_results(output)
+        import_scikit_learn(*SCALING)
         import nearlabel as nl
         from nearlabel.explaining import NeighborClassifier
 
-        check_results(output)
         self._loaded = nl.load(path)
         last = self._loaded.steps[-1][1] if hasattr(self._loaded, "steps") else self._loaded
         if not isinstance(last, NeighborClassifier):

@@ -19,33 +19,22 @@ Scale = Literal["none", "minmax", "standard"]
 Distance = Literal[
     "euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard"
 ]
-Json = Annotated[bool, Parameter(name="--json")]
+Switch = Annotated[bool, Parameter(show_default=False)]
+Json = Annotated[bool, Parameter(name="--json", show_default=False)]
 Output = Annotated[str | None, Parameter(alias="-o")]
 
 
 @Parameter(name="*", group="How DATA is read")
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read.
+    """How a file of items is read.
 
     Parameters
     ----------
     format
         Form of the file; by default as its suffix says.
-    tags
-        Column that has all labels of a row; by default tags or labels.
-    separator
-        Between two tags; by default the first of ; | , that occurs.
-    labels
-        Columns of 0 and 1 that are labels.
-    xml
-        Mulan's list of the labels of an ARFF file; by default the one beside it.
     id
         Column with the names of the rows; by default id.
-    ignore
-        Columns to leave out.
-    nominal
-        Nominal attributes of ARFF as one column a value, or as one number.
     delimiter
         Between two cells of a table; by default as its first line has it.
     encoding
@@ -53,13 +42,7 @@ class Reading:
     """
 
     format: Literal["npz", "arff", "csv", "tsv", "jsonl", "sparse"] | None = None
-    tags: str | None = None
-    separator: str | None = None
-    labels: Annotated[tuple[str, ...] | None, Several] = None
-    xml: str | None = None
     id: str | None = None
-    ignore: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
-    nominal: Literal["onehot", "code"] = "onehot"
     delimiter: str | None = None
     encoding: str = "utf-8"
 
@@ -69,7 +52,36 @@ class Reading:
 
         options = {key: getattr(self, key) for key in self.__dataclass_fields__}
         with Steps("reading") as progress:
-            return nl.datasets.load(source, progress=progress, **{**options, **more})
+            return nl.datasets.load(source, progress=progress, **options, **more)
+
+
+@Parameter(name="*", group="How DATA is read")
+@dataclass(frozen=True)
+class LabeledReading(Reading):
+    """How a file of labelled items is read.
+
+    Parameters
+    ----------
+    tags
+        Column that has all labels of a row; by default tags or labels.
+    separator
+        Between two tags; by default the first of ; | , that occurs.
+    labels
+        Columns of 0 and 1 that are labels.
+    xml
+        Mulan's list of the labels of an ARFF file; by default the one beside it.
+    ignore
+        Columns to leave out.
+    nominal
+        Nominal attributes of ARFF as one column a value, or as one number.
+    """
+
+    tags: str | None = None
+    separator: str | None = None
+    labels: Annotated[tuple[str, ...] | None, Several] = None
+    xml: str | None = None
+    ignore: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
+    nominal: Literal["onehot", "code"] = "onehot"
 
 
 def part_of(data: Dataset, part: Part) -> Dataset:

@@ -111,7 +111,8 @@ def load(
     encoding : str, default="utf-8"
         Of text files.
     progress : callable, optional
-        Called with the bytes read and the bytes in all, now and then.
+        Called now and then with the bytes read and the bytes in all; with the lines read and None
+        where the size is not known.
 
     Returns
     -------

@@ -6,6 +6,7 @@ import gzip
 import io
 import math
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,7 +19,8 @@ import numpy as np
 
 from nearlabel.arrays import Array
 
-Progress = Callable[[int, int | None], None]  # called with (bytes read, bytes in all if known)
+# Called with (bytes read, bytes in all), or (lines read, None) where the size is not known.
+Progress = Callable[[int, int | None], None]
 
 LONGEST_LINE = 2**26  # bytes: a line beyond is no row of a table but a damaged or hostile file
 _LINES_A_REPORT = 1000
@@ -91,7 +93,7 @@ class TextFile:
                     raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
                 yield self._text(content)
                 if self._progress is not None and self.line % _LINES_A_REPORT == 0:
-                    self._progress(raw.tell() if total is not None else self.line, total)
+                    self._progress(self.line if total is None else raw.tell(), total)
 
     def _open(self) -> AbstractContextManager[BinaryIO]:
         return nullcontext(sys.stdin.buffer) if str(self._path) == "-" else self._path.open("rb")
@@ -110,10 +112,12 @@ class TextFile:
 
 
 def _size(raw: BinaryIO) -> int | None:
+    """Bytes of a file; None for a pipe and the like."""
     try:
-        return os.fstat(raw.fileno()).st_size
+        found = os.fstat(raw.fileno())
     except (OSError, io.UnsupportedOperation):
         return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _decompressed(raw: BinaryIO) -> BinaryIO:

@@ -1,0 +1,64 @@
+"""Fill the README's excerpts of the command line with what the commands print.
+
+Run it by `make docs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import tempfile
+from pathlib import Path
+
+from nearlabel.cli import run
+from nearlabel.cli.demo import write_songs
+
+README = Path(__file__).parents[1] / "README.md"
+END = "```\n\n"
+EXCERPTS = {
+    "two commands": (
+        "head -n 3 songs.csv",
+        "nearlabel fit songs.csv -o songs.model --scale standard",
+        "nearlabel rank songs.model new.csv --top 3",
+    ),
+    "more commands": (
+        "nearlabel rank songs.model new.csv --top 2 --why",
+        "nearlabel evaluate songs.csv --k 5 10 20 --scale standard "
+        "--metric hamming_loss ranking_loss average_precision",
+    ),
+}
+
+
+def with_excerpts(readme: str) -> str:
+    """The README with what its commands print, between the marks of each excerpt."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        write_songs()
+        for name, commands in EXCERPTS.items():
+            mark = f"<!-- {name}: made by `make docs` -->\n"
+            text = "\n".join(f"$ {wrapped(command)}\n{printed(command)}" for command in commands)
+            before, after = readme.split(mark)
+            readme = f"{before}{mark}```\n{text}{after[after.index(END) :]}"
+    return readme
+
+
+def printed(command: str) -> str:
+    """What a command prints."""
+    program, *arguments = shlex.split(command)
+    if program == "head":
+        lines = Path(arguments[-1]).read_text(encoding="utf-8").splitlines(keepends=True)
+        return "".join(lines[: int(arguments[1])])
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        assert run(arguments) == os.EX_OK
+    return output.getvalue()
+
+
+def wrapped(command: str) -> str:
+    """A long command on two lines, as a shell takes it."""
+    return command if len(command) < 78 else command.replace(" --metric", " \\\n    --metric")
+
+
+if __name__ == "__main__":
+    README.write_text(with_excerpts(README.read_text(encoding="utf-8")), encoding="utf-8")
+    print("wrote the excerpts of README.md")

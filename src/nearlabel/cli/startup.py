@@ -1,0 +1,39 @@
+"""A quick start: scikit-learn without what it imports for other uses than ours."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+SCALING = ("preprocessing", "pipeline")  # the parts of scikit-learn that scaling takes
+
+
+class _PutOff(ModuleType):
+    """Stands for a module until one of its names is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+def import_scikit_learn(*parts: str) -> None:
+    """Import scikit-learn's base and other parts, and leave SciPy's statistics until they are needed.
+
+    They and pandas take more than half of the time of ``import sklearn``, which is a second. pandas
+    is optional for scikit-learn and not found meanwhile. Afterwards every import is as usual.
+    """
+    if "sklearn" in sys.modules:
+        return
+    possible: dict[str, Any] = {"scipy.stats": _PutOff("scipy.stats"), "pandas": None}
+    stand_ins = {name: one for name, one in possible.items() if name not in sys.modules}
+    sys.modules.update(stand_ins)
+    try:
+        for part in ("base", *parts):
+            import_module(f"sklearn.{part}")
+    finally:
+        for name, one in stand_ins.items():
+            if sys.modules.get(name, stand_ins) is one:
+                del sys.modules[name]

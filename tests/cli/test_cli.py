@@ -1,0 +1,480 @@
+"""The command line as people and programs see it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+from nearlabel.cli import run
+from nearlabel.cli.demo import COMMANDS
+
+VERBS = ["demo", "fit", "predict", "rank", "evaluate"]
+VERBS += [f"datasets {verb}" for verb in ("list", "describe", "fetch", "convert")]
+
+
+@pytest.fixture(scope="module")
+def songs(tmp_path_factory):
+    """The folder of the demonstration's files."""
+    folder = tmp_path_factory.mktemp("songs")
+    assert run(["demo", "--folder", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(songs, monkeypatch):
+    monkeypatch.chdir(songs)
+    return songs
+
+
+@pytest.fixture
+def ask(capsys):
+    """Run a command that must succeed; what it prints."""
+
+    def command(*arguments):
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        assert (code, printed.err) == (0, "")
+        return printed.out
+
+    return command
+
+
+@pytest.fixture
+def fail(capsys):
+    """Run a command that must fail as a user's error does; its line on standard error."""
+
+    def command(*arguments):
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        assert (code, printed.out) == (2, "")
+        assert printed.err.startswith("nearlabel: ")
+        assert printed.err.count("\n") == 1
+        return printed.err
+
+    return command
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples_in_80_columns(ask, verb):
+    printed = ask(*verb.split(), "--help")
+    assert printed.startswith(f"Usage: nearlabel {verb}")
+    assert max(map(len, printed.splitlines())) <= 80
+    examples = printed.partition("Examples:\n")[2].strip().splitlines()
+    assert examples
+    assert all(f"nearlabel {verb}" in line for line in examples)
+
+
+def test_help_and_version(ask):
+    printed = ask("--help")
+    assert all(verb.split()[0] in printed for verb in VERBS)
+    assert ask("--version") == f"{nl.__version__}\n"
+    assert ask() == printed
+
+
+def test_the_examples_of_the_help_are_accepted(ask, songs, monkeypatch, tmp_path):
+    """Each example on the songs parses and runs; those on public sets need the data folder."""
+    shutil.copytree(songs, tmp_path / "songs")
+    monkeypatch.chdir(tmp_path / "songs")
+    for verb in VERBS:
+        examples = ask(*verb.split(), "--help").partition("Examples:\n")[2].strip().splitlines()
+        for line in examples:
+            words = line.split("nearlabel ")[-1].split()
+            if "songs.csv" not in words and "new.csv" not in words:
+                continue
+            known = [word for word in words if word not in ("--tags", "moods", "--id", "title")]
+            assert ask(*known) != "", line
+
+
+def test_demo(songs, tmp_path):
+    """It reads well in a terminal and in a log file: plain text, 80 columns, no blank at an end."""
+    environment = {**os.environ, "PYTHONUTF8": "1", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "nearlabel", "demo"]
+    done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=True)
+    assert done.stderr == b""
+    lines = done.stdout.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(line == line.rstrip() and line.isprintable() for line in lines)
+    assert sum(line.startswith("$ nearlabel ") for line in lines) == len(COMMANDS)
+    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in songs.iterdir()} >= {"songs.csv", "new.csv", "songs.model"}
+
+
+def test_from_a_table_to_ranked_tags_in_two_commands(ask, here, tmp_path):
+    model = tmp_path / "m.model"
+    printed = ask("fit", "songs.csv", "-o", model)
+    assert "600 items, 6 features, 12 labels" in printed
+    lines = ask("rank", model, "new.csv", "--top", 2).splitlines()
+    assert lines[0].split() == ["item", "labels", "with", "their", "scores"]
+    assert [line[:8] for line in lines[2:]] == ["song 601", "song 602", "song 603"]
+
+
+def test_the_model_answers_as_the_library_does(ask, here):
+    """Names, scores and decisions are those of the estimator on the same numbers."""
+    songs, new = nl.datasets.load("songs.csv"), nl.datasets.load("new.csv", labels=())
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(songs.X)
+    model = nl.MLkNN().fit(scaler.transform(songs.X), songs.Y, label_names=songs.label_names)
+    best = model.rank(scaler.transform(new.X), top=3)
+    ranked = json.loads(ask("rank", "songs.model", "new.csv", "--top", 3, "--json"))
+    assert [[one["label"] for one in item["labels"]] for item in ranked] == best.names.tolist()
+    assert [[one["score"] for one in item["labels"]] for item in ranked] == best.scores.tolist()
+    assert [item["id"] for item in ranked] == ["song 601", "song 602", "song 603"]
+    decided = model.predict(scaler.transform(new.X))
+    predicted = json.loads(ask("predict", "songs.model", "new.csv", "--json"))
+    assert [item["labels"] for item in predicted] == [
+        songs.label_names[decided[[row]].indices].tolist() for row in range(3)
+    ]
+    table = ask("predict", "songs.model", "new.csv")
+    assert ", ".join(predicted[0]["labels"]) in table
+
+
+def test_why(ask, here):
+    item = json.loads(ask("rank", "songs.model", "new.csv", "--top", 2, "--why", "--json"))[0]
+    model = nl.load("songs.model")
+    with pytest.warns(UserWarning, match="feature names"):
+        x = model[0].transform(nl.datasets.load("new.csv", labels=()).X[:1])
+    explained = model[-1].explain(x, 2)
+    assert [voter["id"] for voter in item["labels"][0]["neighbors"]] == [
+        voter.id for voter in explained[0].neighbors
+    ]
+    assert item["labels"][0]["neighbors"][0]["id"].startswith("song ")
+    assert "of 10 neighbors: song " in ask("rank", "songs.model", "new.csv", "--why")
+
+
+def test_columns_are_found_by_name(ask, fail, here, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(Path("new.csv").read_text())))
+    order = ["acoustic", "title", "speech", "id", "tempo", "energy", "loudness", "brightness"]
+    with (tmp_path / "mixed.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, order)
+        writer.writeheader()
+        writer.writerows({**row, "title": "any text"} for row in rows)
+    mixed = ask("rank", "songs.model", tmp_path / "mixed.csv", "--json")
+    assert mixed == ask("rank", "songs.model", "new.csv", "--json")
+    text = Path("new.csv").read_text().replace("tempo", "speed")
+    (tmp_path / "less.csv").write_text(text)
+    message = fail("rank", "songs.model", tmp_path / "less.csv")
+    assert message.endswith("less.csv: it has no feature 'tempo'\n")
+
+
+def rows_of(path, delimiter=","):
+    return list(csv.DictReader(io.StringIO(path.read_text()), delimiter=delimiter))
+
+
+def test_result_files(ask, fail, here, tmp_path):
+    assert ask("rank", "songs.model", "new.csv", "-o", tmp_path / "r.csv").startswith("wrote ")
+    rows = rows_of(tmp_path / "r.csv")
+    assert list(rows[0]) == ["id", "rank", "label", "score"]
+    assert len(rows) == 15
+    ranked = json.loads(ask("rank", "songs.model", "new.csv", "--json"))
+    assert [row["label"] for row in rows[:5]] == [one["label"] for one in ranked[0]["labels"]]
+    assert [float(row["score"]) for row in rows[:5]] == [o["score"] for o in ranked[0]["labels"]]
+    ask("rank", "songs.model", "new.csv", "-o", tmp_path / "r.jsonl")
+    lines = (tmp_path / "r.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == ranked
+    ask("predict", "songs.model", "new.csv", "-o", tmp_path / "p.tsv")
+    predicted = json.loads(ask("predict", "songs.model", "new.csv", "--json"))
+    rows = rows_of(tmp_path / "p.tsv", "\t")
+    assert [row["labels"].split(";") for row in rows] == [item["labels"] for item in predicted]
+    told = json.loads(ask("predict", "songs.model", "new.csv", "-o", tmp_path / "p.csv", "--json"))
+    assert told == {"output": str(tmp_path / "p.csv"), "rows": 3}
+    assert "must end in .csv, .tsv or .jsonl" in fail(
+        "rank", "songs.model", "new.csv", "-o", "r.xls"
+    )
+    missing = tmp_path / "none" / "r.csv"
+    assert "there is no folder" in fail("rank", "songs.model", "new.csv", "-o", missing)
+
+
+def test_standard_input(ask, here, monkeypatch):
+    expected = ask("rank", "songs.model", "new.csv", "--json")
+    content = Path("new.csv").read_bytes()
+    stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert ask("rank", "songs.model", "-", "--json") == expected
+
+
+def test_evaluate(ask, fail, here, tmp_path):
+    told = json.loads(ask("evaluate", "songs.csv", "--k", 5, 10, "--scale", "standard", "--json"))
+    assert (told["split"], told["items"], told["convention"]) == ("cv10", 600, "paper")
+    assert [result["k"] for result in told["results"]] == [5, 10]
+    assert set(told["results"][0]["metrics"]) == set(nl.metrics.METRICS)
+    assert 0 < told["results"][0]["std"]["ranking_loss"] < 0.1
+    again = json.loads(ask("evaluate", "songs.csv", "--k", 10, "--scale", "standard", "--json"))
+    assert again["results"][0] == told["results"][1]  # one search for all gives the same
+    other = json.loads(ask("evaluate", "songs.csv", "--seed", 1, "--scale", "standard", "--json"))
+    assert other["results"][0] != told["results"][1]
+    half = ["evaluate", "songs.csv", "--split", "holdout", "--test-size", 0.5]
+    table = ask(*half, "--metric", "ranking_loss", "coverage")
+    assert "300 items to learn from, 300 to be tried on" in table
+    assert [line.split()[0] for line in table.splitlines()[-2:]] == ["ranking_loss", "coverage"]
+    ask(*half, "-o", tmp_path / "e.csv")
+    rows = rows_of(tmp_path / "e.csv")
+    assert len(rows) == 1
+    assert f"{float(rows[0]['coverage']):.4f}" in table
+    assert "--metric must be one of 'hamming_loss'" in fail(*half, "--metric", "accuracy")
+    assert "no split of its own" in fail("evaluate", "songs.csv", "--split", "official")
+    no_coverage = fail(*half, "--metric", "one_error", "--convention", "sklearn")
+    assert "convention 'sklearn' has no one_error" in no_coverage
+
+
+def test_evaluate_is_what_the_library_computes(ask, tmp_path):
+    data = nl.datasets.make_local_labels(200, 4, 6)
+    nl.datasets.save(data, tmp_path / "made.npz")
+    told = json.loads(ask("evaluate", tmp_path / "made.npz", "--k", 7, "--json"))
+    train, test = data.rows(data.train), data.rows(data.test)
+    model = nl.MLkNN(n_neighbors=7).fit(train.X, train.Y)
+    expected = nl.metrics.evaluate(test.Y, model.label_scores(test.X), model.predict(test.X))
+    assert told["split"] == "official"
+    assert told["results"][0]["metrics"] == expected
+    assert told["results"][0]["std"] is None
+
+
+def test_published_digits(ask, load):
+    """The 2017 paper's emotions row: min-max scaling, k = 8, Mulan's convention."""
+    load("emotions")
+    options = ["--k", 8, "--scale", "minmax", "--convention", "mulan", "--json"]
+    told = json.loads(ask("evaluate", "emotions", *options))
+    metrics = told["results"][0]["metrics"]
+    assert round(metrics["one_error"], 3) == 0.252
+    assert round(metrics["coverage"], 3) == 1.787
+    assert round(metrics["ranking_loss"], 3) == 0.145
+    assert round(metrics["average_precision"], 3) == 0.818
+
+
+def test_datasets(ask, fail, here, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    assert ask("datasets", "list").startswith(f"no data set in {tmp_path}")
+    for name in ("one.npz", "three.jsonl", "two.csv"):
+        assert ask("datasets", "convert", "songs.csv", tmp_path / name).startswith("wrote ")
+    listed = json.loads(ask("datasets", "list", "--json"))
+    assert [item["name"] for item in listed] == ["one", "three", "two"]
+    assert "3 data sets in" in ask("datasets", "list")
+    told = json.loads(ask("datasets", "describe", "one", "two", "three", "songs.csv", "--json"))
+    for item in told:
+        del item["dataset"]
+        assert item == told[0]
+    assert (told[0]["instances"], told[0]["features"], told[0]["labels"]) == (600, 6, 12)
+    assert "cardinality" in ask("datasets", "describe", "one")
+    assert "which data set?" in fail("datasets", "describe")
+    assert "which data set?" in fail("datasets", "fetch")
+    assert "name must be one of" in fail("datasets", "fetch", "nothing")
+    assert "path must end in one of" in fail("datasets", "convert", "songs.csv", tmp_path / "x.xls")
+
+
+def test_what_a_form_has_no_place_for_is_a_note(here, tmp_path, capsys):
+    assert run(["datasets", "convert", "songs.csv", str(tmp_path / "two.arff")]) == 0
+    note = "nearlabel: note: the form 'arff' has no place for the names of rows\n"
+    assert capsys.readouterr().err == note
+
+
+def test_fit_on_a_part_and_with_few_rows(ask, fail, here, tmp_path, capsys):
+    data = nl.datasets.make_local_labels(60, 3, 4)
+    nl.datasets.save(data, tmp_path / "made.npz")
+    model = tmp_path / "m"
+    told = json.loads(ask("fit", tmp_path / "made.npz", "-o", model, "--part", "train", "--json"))
+    assert told["items"] == int(data.train.sum())
+    ranked = json.loads(ask("rank", model, tmp_path / "made.npz", "--part", "test", "--json"))
+    assert len(ranked) == int((~data.train).sum())
+    assert [item["id"] for item in ranked][:2] == [1, 2]
+    assert "this data set has no split" in fail("fit", "songs.csv", "-o", model, "--part", "train")
+    assert run(["fit", "songs.csv", "-o", str(model), "--k", "5000"]) == 0
+    assert "note: n_neighbors=5000 is more than the 599 other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit"], 'Command "fit" parameter --data requires an argument.'),
+        (["fly"], 'Unknown command "fly"'),
+        (["fit", "songs.csv"], 'Command "fit" parameter --output requires an argument.'),
+        (
+            ["fit", "songs.csv", "-o", "m", "--k", "x"],
+            'Invalid value for --k: unable to convert "x"',
+        ),
+        (["fit", "songs.csv", "-o", "m", "--k", "0"], "k must be an integer from 1 to 599; got 0"),
+        (["fit", "songs.csv", "-o", "m", "--fast"], "Unknown option: --fast"),
+        (["fit", "none.csv", "-o", "m"], "no data set 'none.csv': there is no such file"),
+        (["fit", "new.csv", "-o", "m"], "new.csv, line 1: which columns are labels?"),
+        (["fit", "songs.csv", "-o", "m", "--xml", "x"], "xml= says nothing for a file of the form"),
+        (["rank", "songs.csv", "new.csv"], "songs.csv is not a nearlabel file"),
+        (["rank", "none", "new.csv"], "none: No such file or directory"),
+        (
+            ["rank", "songs.model", "new.csv", "--top", "0"],
+            "top must be an integer from 1 up; got 0",
+        ),
+        (
+            ["rank", "songs.model", "new.csv", "--why", "-o", "w.csv"],
+            "--why has no place in a table",
+        ),
+    ],
+)
+def test_users_errors_are_one_line_with_code_2(fail, here, arguments, message):
+    assert message in fail(*arguments)
+    assert not Path("m").exists()
+
+
+def test_a_graph_is_no_model(fail, here, tmp_path):
+    nl.neighbor_graph(np.eye(4), 2).save(tmp_path / "graph")
+    assert "holds a NeighborGraph and no model" in fail("rank", tmp_path / "graph", "new.csv")
+
+
+def test_an_error_of_ours_is_one_line_too(monkeypatch, capsys):
+    def broken(*_, **__):
+        raise KeyError("oops")
+
+    monkeypatch.setattr("nearlabel.datasets.load", broken)
+    assert run(["evaluate", "songs.csv"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("nearlabel: an error of nearlabel itself, KeyError: 'oops'; please rep")
+    assert error.count("\n") == 1
+    monkeypatch.setenv("NEARLABEL_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        run(["evaluate", "songs.csv"])
+
+
+def nearlabel(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "nearlabel", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_an_interrupt_ends_cleanly(tmp_path):
+    """Ctrl-C while a file is read: one line, code 130, and no half-written model."""
+    with nearlabel("fit", "-", "-o", tmp_path / "m", stdin=subprocess.PIPE) as process:
+        process.stdin.write(b"x,tags\n" + b"1,a\n" * 100_000)
+        process.stdin.flush()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"nearlabel: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
+def test_a_reader_that_has_seen_enough(here):
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    command = ("rank", "songs.model", "songs.csv", "--top", 12, "--json")
+    with nearlabel(*command, env=buffered) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_without_the_extra_the_command_names_it():
+    code = (
+        "import sys; sys.modules['cyclopts'] = None\nfrom nearlabel.cli import main; main(['demo'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"nearlabel: the command line needs the extra 'cli': pip install 'nearlabel[cli]'\n"
+    )
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from nearlabel.cli import run; run(['--help']); run(['fit', '--help'])\n"
+        "print({'numpy', 'scipy', 'sklearn', 'nearlabel.datasets'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.endswith("set()\n")
+
+
+def test_what_only_reads_data_does_not_load_scikit_learn(here):
+    code = (
+        "import sys; from nearlabel.cli import run; run(['datasets', 'describe', 'songs.csv'])\n"
+        "print('sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.endswith("False\n")
+
+
+def test_scikit_learn_is_whole_after_a_quick_start(here):
+    """What was put off at the start is there when something asks for it."""
+    code = (
+        "import sys; from nearlabel.cli import run; run(['rank', 'songs.model', 'new.csv'])\n"
+        "from nearlabel.cli.startup import import_scikit_learn; import_scikit_learn()\n"
+        "import scipy, pandas, sklearn.utils.fixes as fixes\n"
+        "from sklearn.preprocessing import QuantileTransformer\n"
+        "import numpy as np; X = np.arange(8.0).reshape(4, 2)\n"
+        "QuantileTransformer(n_quantiles=4, output_distribution='normal').fit_transform(X)\n"
+        "print(scipy.stats.norm.cdf(0), fixes._mode(np.array([1, 1, 2]))[0], pandas.DataFrame)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines()[-1].split()[:2] == ["0.5", "[1]"]
+
+
+def test_a_quick_start_puts_off_what_is_not_needed(here):
+    code = (
+        "import sys; from nearlabel.cli import run\n"
+        "run(['evaluate', 'songs.csv', '--scale', 'minmax'])\n"
+        "print({'scipy.stats', 'pandas'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.endswith("set()\n")
+
+
+def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
+    (tmp_path / "sklearn").mkdir()
+    for part in ("__init__", "base"):
+        (tmp_path / "sklearn" / f"{part}.py").write_text("from scipy.stats import norm\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from nearlabel.cli.startup import import_scikit_learn; import_scikit_learn()\n"
+        "import sklearn.base, scipy.stats, pandas; print(sklearn.base.norm.cdf(0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout == "0.5\n"
+
+
+def test_completion_in_a_shell(tmp_path):
+    from nearlabel.cli.app import app
+
+    script = tmp_path / "complete.bash"
+    script.write_text(app.generate_completion(shell="bash"))
+    code = (
+        f"source {script}; COMP_WORDS=(nearlabel ev); COMP_CWORD=1; "
+        "$(complete -p nearlabel | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["evaluate"]
+
+
+def test_progress_is_for_terminals(monkeypatch):
+    from nearlabel.cli import output
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(output, "_PATIENCE", 0.0)
+    for stream, shows in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with output.Steps("searching") as progress:
+            for done in range(5):
+                progress(done, 5)
+        assert ("searching" in stream.getvalue()) is shows
+    monkeypatch.setattr(output, "_PATIENCE", 60.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with output.Steps("searching") as progress:
+        progress(1, 5)
+    assert sys.stderr.getvalue() == ""
