@@ -20,7 +20,7 @@ class _PutOff(ModuleType):
 
 
 def import_scikit_learn(*parts: str) -> None:
-    """Import scikit-learn's base and other parts, and leave SciPy's statistics until they are needed.
+    """Import parts of scikit-learn, and leave SciPy's statistics until they are needed.
 
     They and pandas take more than half of the time of ``import sklearn``, which is a second. pandas
     is optional for scikit-learn and not found meanwhile. Afterwards every import is as usual.

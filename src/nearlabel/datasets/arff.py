@@ -293,7 +293,7 @@ class _DenseRows:
         self._cells.extend(row)
 
     def matrix(self) -> Array:
-        return np.array(self._cells).reshape(-1, len(self._columns))
+        return np.frombuffer(self._cells).reshape(-1, len(self._columns))
 
 
 class _SparseRows:
@@ -301,11 +301,31 @@ class _SparseRows:
 
     def __init__(self, file: TextFile, columns: list[Column]) -> None:
         self._file, self._columns = file, columns
+        self._fast = [column.reader(strict=False) for column in columns]
         self._rows = SparseRows()
 
     def add(self, text: str) -> None:
         if not (text.startswith("{") and text.endswith("}")):
             raise self._file.error(f"a row {{column value, …}} expected; got {shown(text)}")
+        row = self._plain(text)
+        if row is None:
+            row = self._strict(text)
+        self._rows.add(row.keys(), row.values())
+
+    def _plain(self, text: str) -> dict[int, float] | None:
+        """A row of plain pairs; None where it must be read more carefully."""
+        if "_" in text or "'" in text or '"' in text or not text.isascii():
+            return None
+        try:
+            pairs = [pair.split() for pair in text[1:-1].split(",")]
+            row = {int(place): self._fast[int(place)](value) for place, value in pairs}
+        except (ValueError, KeyError, IndexError):
+            return None
+        is_sound = len(row) == len(pairs) and min(row) >= 0 and sum(row.values()) * 0 == 0
+        return row if is_sound else None
+
+    def _strict(self, text: str) -> dict[int, float]:
+        """A row of pairs, or an error about the first one that is none."""
         row: dict[int, float] = {}
         place, end = 1, len(text) - 1
         if not text[place:end].strip():
@@ -322,7 +342,7 @@ class _SparseRows:
                 raise self._file.error(f"column {column} is given twice")
             row[column] = _cell(self._file, self._columns[column], _unquoted(pair[2]))
             place = pair.end()
-        self._rows.add(row.keys(), row.values())
+        return row
 
     def matrix(self) -> Any:
         return self._rows.matrix(len(self._columns))

@@ -32,7 +32,8 @@ class SparseRows:
 
     def matrix(self, width: int) -> Csr:
         """All rows, columns in order, without stored zeros."""
-        data, indices, ends = (np.array(part) for part in (self._data, self._indices, self._ends))
+        parts = (self._data, self._indices, self._ends)
+        data, indices, ends = (np.frombuffer(part, part.typecode) for part in parts)  # no copy
         matrix = sparse.csr_array((data, indices, ends), shape=(len(self), width))
         matrix.sort_indices()
         matrix.eliminate_zeros()

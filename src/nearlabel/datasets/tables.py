@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -252,6 +252,7 @@ class _Table:
         if not self._places:
             raise file.error("there is no column of features", 1)
         self._codes: list[dict[str, int] | None] = []
+        self._fast: list[Callable[[Any], float]] = []
         self._cells = array("d")
         self._rows = _RowParts(file, roles.separator)
 
@@ -292,17 +293,37 @@ class _Table:
             raise self._file.error(f"{len(self.columns)} cells expected; got {len(row)}")
         cells = [row[place] for place in self._places]
         if not self._rows.count:
-            self._codes = [
-                self._first_codes(name, cell) for name, cell in zip(self._names, cells, strict=True)
-            ]
-        self._cells.extend(
-            [
+            self._begin(cells)
+        numbers = self._plain(cells)
+        if numbers is None:
+            numbers = [
                 self._number(name, cell) if codes is None else self._code(name, codes, cell)
                 for name, codes, cell in zip(self._names, self._codes, cells, strict=True)
             ]
-        )
+        self._cells.extend(numbers)
         special = (self._tags, self._id, self._split)
         self._rows.add(*(None if place is None else row[place] for place in special))
+
+    def _begin(self, cells: list[Any]) -> None:
+        """Say by the first row how each column is read."""
+        self._codes = [
+            self._first_codes(name, cell) for name, cell in zip(self._names, cells, strict=True)
+        ]
+        said = {"0": 0.0, "1": 1.0}.__getitem__
+        self._fast = [
+            said if name in self._labels else float if codes is None else codes.__getitem__
+            for name, codes in zip(self._names, self._codes, strict=True)
+        ]
+
+    def _plain(self, cells: list[Any]) -> list[float] | None:
+        """A row of plain numbers and known values; None where it must be read more carefully."""
+        try:
+            numbers = [read(cell) for read, cell in zip(self._fast, cells, strict=True)]
+            text = "".join(cells)
+        except (ValueError, KeyError, TypeError, OverflowError):
+            return None
+        is_sound = sum(numbers) * 0 == 0 and "_" not in text and text.isascii()
+        return numbers if is_sound else None
 
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
@@ -365,7 +386,7 @@ class _Table:
         n = self._rows.count
         if not n:
             raise self._file.error("there is no row under the names of the columns")
-        cells = np.array(self._cells).reshape(n, len(self._places))
+        cells = np.frombuffer(self._cells).reshape(n, len(self._places))
         columns = []
         for place, (name, codes) in enumerate(zip(self._names, self._codes, strict=True)):
             if codes is None or self._roles.features is not None:
