@@ -296,3 +296,30 @@ def test_answers_do_not_depend_on_the_blocks(data, model, monkeypatch):
     np.testing.assert_array_equal(model.rank(data.X).labels, expected[2].labels)
     for old, new in zip(retrieved, model.retrieve(data.X[:9], top=2), strict=True):
         assert [g.ids.tolist() for g in old] == [g.ids.tolist() for g in new]
+
+
+def test_rows_with_names(f6):
+    X, Y, query = f6
+    names = ["north", "n2", "n3", "south", "s2", "s3"]
+    model = nl.MLkNN(n_neighbors=3).fit(X, Y, ids=names)
+    voters = [voter.id for voter in model.explain(query, labels=[3])[0].neighbors]
+    assert voters == [names[row] for row in model.kneighbors(query)[1][0]]
+    graph = nl.neighbor_graph(X, 3)
+    other = nl.MLkNN(n_neighbors=3).fit_graph(graph, Y, X, ids=names)
+    assert str(other.explain(query)) == str(model.explain(query))
+    with pytest.raises(ValueError, match="ids must be unique; 'n2' is given twice"):
+        model.fit(X[:, :1], Y, ids=["n2", *names[1:]])
+    assert [voter.id for voter in model.explain(query, labels=[3])[0].neighbors] == voters
+
+
+@pytest.mark.parametrize("form", ["sparse", "dense", "classes"])
+def test_decisions_from_a_graph(f6, form):
+    X, Y, query = f6
+    y = {"sparse": sparse.csr_array(Y), "dense": Y, "classes": np.array(["no", "yes"])[Y[:, 0]]}
+    model = nl.MLkNN(n_neighbors=3).fit(X, y[form])
+    expected = model.predict(query)
+    found = model.predict_from_graph(nl.neighbor_graph(X, 5, query))
+    assert type(found) is type(expected)
+    if form == "sparse":
+        found, expected = found.toarray(), expected.toarray()
+    np.testing.assert_array_equal(found, expected)

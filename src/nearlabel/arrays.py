@@ -27,6 +27,29 @@ def canonical_csr(matrix: Any) -> Csr:
     return csr
 
 
+def csr_of_parts(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Csr:
+    """A CSR matrix of arrays from outside, or a ValueError where they make none.
+
+    All is looked at before SciPy sees it: a wrong index would crash the interpreter.
+    """
+    rows, columns = shape
+    if not (0 <= rows < 2**48 and 0 <= columns < 2**31):
+        raise ValueError(f"a sparse matrix cannot have the shape {shape}")
+    for name, part in (("indices", indices), ("indptr", indptr)):
+        if part.ndim != 1 or part.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be a list of integers; got {part.dtype}")
+    if data.ndim != 1 or data.dtype.kind not in "biuf" or data.dtype.itemsize not in (1, 2, 4, 8):
+        raise ValueError(f"data must be a list of numbers; got {data.dtype}")
+    if data.dtype == np.float16 or not all(p.dtype.isnative for p in (data, indices, indptr)):
+        raise ValueError("SciPy has no sparse matrices of these types")
+    ends = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+    if not ends or np.any(indptr[1:] < indptr[:-1]):
+        raise ValueError("indptr must lead from 0 to the number of entries, and never back")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < columns:
+        raise ValueError(f"indices must be from 0 to {columns - 1}")
+    return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
 def with_data(pattern: Csr, data: Array) -> Csr:
     """A matrix that stores `data` where `pattern` stores its entries.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from nearlabel.validation import (
     check_same_length,
 )
 
+_FEATURES = ("n_features_in_", "feature_names_in_")  # set by scikit-learn's validation
 # The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
 _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 
@@ -93,13 +95,13 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         self._check_parameters()
         labels = check_labels(y, label_names)
-        X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
+        X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         store = VectorStore(X, ids)
         k = self._usable_neighbors(X.shape[0])
         index = build_index(X, self.metric, self.search)
         graph = index.graph(k, n_jobs=check_n_jobs(self.n_jobs))
-        return self._adopt(graph, labels, store, index)
+        return self._adopt(graph, labels, store, index, features)
 
     def fit_graph(
         self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None, ids: Any = None
@@ -127,13 +129,21 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         check_same_length(graph=len(graph), y=labels.matrix.shape[0])
         graph = _head(graph, self._usable_neighbors(len(graph)))
         if X is None:
-            for stale in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
-                delattr(self, stale)
-            return self._adopt(graph, labels, None, None)
-        X = canonical_vectors(validate_data(self, X, accept_sparse="csr"))
+            return self._adopt(graph, labels, None, None, {})
+        X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        store = VectorStore(X, ids)
         index = build_index(X, self.metric, self.search)
-        return self._adopt(graph, labels, VectorStore(X, ids), index)
+        return self._adopt(graph, labels, store, index, features)
+
+    def _check_training(self, X: Any) -> tuple[Any, dict[str, Any]]:
+        """Training vectors, checked, and what scikit-learn keeps of their features.
+
+        It is noted on a copy: a fit that is refused later leaves this model as it was.
+        """
+        noted = copy(self)
+        X = canonical_vectors(validate_data(noted, X, accept_sparse="csr"))
+        return X, {name: vars(noted)[name] for name in _FEATURES if name in vars(noted)}
 
     def _usable_neighbors(self, n: int) -> int:
         """Neighbors of each of n training rows: `n_neighbors`, or all others if they are fewer."""
@@ -149,9 +159,17 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return min(int(self.n_neighbors), n - 1)
 
     def _adopt(
-        self, graph: NeighborGraph, labels: Labels, store: VectorStore | None, index: Index | None
+        self,
+        graph: NeighborGraph,
+        labels: Labels,
+        store: VectorStore | None,
+        index: Index | None,
+        features: dict[str, Any],
     ) -> Self:
         """Keep the training items and learn, after all has been checked and searched."""
+        for name in _FEATURES:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(features)
         self.n_neighbors_ = graph.k
         self.classes_ = labels.classes
         self.label_names_ = labels.names

@@ -73,7 +73,10 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
         return _model(tree, version)
     except FileError as error:
         raise FileError(f"{path} {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError),
+        RecursionError,
+    ) as error:
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise FileError(f"{path} is damaged: {reason}") from None
 
@@ -142,7 +145,9 @@ def _scaler(tree: Mapping[str, Any]) -> Any:
             raise ValueError(f"its {key} are not {scaler.n_features_in_} finite numbers")
         setattr(scaler, key, values)
     one = np.zeros((1, scaler.n_features_in_))
-    if not np.isfinite(scaler.transform(one)).all():
+    with np.errstate(all="ignore"):
+        scaled = scaler.transform(one)
+    if not np.isfinite(scaled).all():
         raise ValueError("the parts of its scaler do not fit together")
     names = stored_names(tree["feature_names"], scaler.n_features_in_)
     if names is not None:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from scipy import sparse
 
-from nearlabel.arrays import Array, Csr
+from nearlabel.arrays import Array, Csr, csr_of_parts
+from nearlabel.texts import one_line
 
 FORMAT = 2
 
@@ -39,6 +39,9 @@ _DTYPES = {
 
 class FileError(ValueError):
     """A file that is not a whole, unaltered nearlabel file; says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 @contextmanager
@@ -104,6 +107,8 @@ def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict
             tree = _with_arrays(header["tree"], arrays)
         except FileError as error:
             raise FileError(f"{path} {error}") from None
+        except (ValueError, RecursionError):
+            raise FileError(f"{path} is damaged: its header makes no sense") from None
     if not isinstance(tree, dict):
         raise FileError(f"{path} is not a nearlabel file: its content is no tree")
     return tree, version
@@ -201,8 +206,10 @@ def _nbytes(entry: Any) -> int:
     count = _DTYPES[entry["dtype"]].itemsize
     if not isinstance(entry["sha256"], str):
         raise TypeError
+    if len(entry["shape"]) > 8:
+        raise ValueError
     for size in entry["shape"]:
-        if type(size) is not int or not 0 <= size < 2**63:
+        if type(size) is not int or not 0 <= size < 2**48:
             raise ValueError
         count *= size
     return count
@@ -251,16 +258,12 @@ def csr_from(tree: Any, what: str) -> Csr:
     """A matrix of `csr_tree`, checked to the last index: a wrong one would crash later."""
     try:
         rows, columns = tree["shape"]
-        indices, indptr, data = tree["indices"], tree["indptr"], tree["data"]
+        indices, data = tree["indices"], tree["data"]
         if data is None:
             data = np.ones(len(indices), np.int8)
-        integer = all(part.dtype.kind == "i" and part.ndim == 1 for part in (indices, indptr))
-        if not integer or data.ndim != 1 or data.dtype.kind not in "iuf":
-            raise TypeError
-        matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns))
-        matrix.check_format(full_check=True)
-        if matrix.shape != (rows, columns) or not matrix.has_canonical_format:
-            raise ValueError
+        matrix = csr_of_parts(data, indices, tree["indptr"], (rows, columns))
+        if not matrix.has_canonical_format:
+            raise ValueError("its columns are not in order")
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
         raise FileError(f"is damaged: its {what} are no sparse matrix") from None
     return matrix

@@ -27,8 +27,12 @@ from nearlabel.search import (
     check_search,
     is_precomputed,
 )
+from nearlabel.texts import text_array
 from nearlabel.validation import LabelClasses, check_integer
 from nearlabel.versions import package_versions
+
+_CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+_CLASS_TYPES += ["float16", "float32", "float64"]
 
 
 class StoredModel:
@@ -98,8 +102,11 @@ class StoredModel:
         model._check_parameters()  # type: ignore[attr-defined]
         model._labels = csr_from(tree["labels"], "labels")
         n, q = model._labels.shape
-        if model._labels.dtype != np.int8 or not (n > 1 and q > 0):
+        if tree["labels"]["data"] is not None or not (n > 1 and q > 0):
             raise ValueError("its labels are no 0/1 matrix")
+        learned = tree["learned"].values()
+        if q > max((part.size for part in learned if isinstance(part, np.ndarray)), default=0):
+            raise ValueError("it has learned nothing of most of its labels")
         model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=n - 1)
         model._metric = check_metric(_object(tree["metric"]))
         model._search = _object(tree["search"])
@@ -154,7 +161,7 @@ def _plain(name: str, value: Any) -> Any:
 def _object(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return ExactSearch(**value["ExactSearch"])
+    return ExactSearch(check_integer(value["ExactSearch"]["block_bytes"], "block_bytes", low=1))
 
 
 def _vector_tree(vectors: Any) -> dict[str, Any]:
@@ -190,23 +197,28 @@ def _class_tree(classes: LabelClasses | Array) -> Any:
         return None
     if classes.dtype.kind not in "biufU":
         raise TypeError(f"classes of type {classes.dtype} cannot be written to a file")
-    return [classes.dtype.str, classes.tolist()]
+    return ["U" if classes.dtype.kind == "U" else classes.dtype.name, classes.tolist()]
 
 
 def _classes(stored: Any, q: int) -> LabelClasses | Array:
     if stored is None:
         return LabelClasses([np.array([0, 1])] * q)
-    kind, values = stored
-    classes = np.array(values)
-    if classes.shape != (2,) or q != 1 or np.dtype(kind).kind not in "biufU":
-        raise ValueError("its classes are not two")
-    return classes.astype(np.dtype(kind), copy=False)
+    name, values = stored
+    types = {"U": str, "bool": bool}
+    wanted = types.get(name, float if name.startswith("float") else int)
+    if not all(type(value) is wanted for value in values) or name not in (*types, *_CLASS_TYPES):
+        raise ValueError("its classes are of another type")
+    with np.errstate(all="ignore"):
+        classes = np.array(values, dtype=name)
+    if classes.shape != (2,) or q != 1 or classes.tolist() != values or not values[0] < values[1]:
+        raise ValueError("its classes are not two, in order")
+    return classes
 
 
 def stored_names(stored: Any, count: int) -> Array | None:
     """Names of a tree, or None where it has none."""
     if stored is None:
         return None
-    if len(stored) != count or not all(isinstance(name, str) for name in stored):
+    if not isinstance(stored, list) or len(stored) != count:
         raise ValueError(f"its names are not {count} texts")
-    return np.array(stored, dtype=np.str_)
+    return text_array(stored)

@@ -91,10 +91,10 @@ def test_a_failed_save_leaves_what_was_there(tmp_path, made):
     nl.datasets.save(made, path)
     before = path.read_bytes()
     broken = Dataset(made.X, made.Y, made.label_names[:-1])
-    with pytest.raises(ValueError, match="label_names must have the length 5; got shape"):
+    with pytest.raises(ValueError, match="'label_names' must have the length 5; got "):
         nl.datasets.save(broken, path)
     surrogate = Dataset(made.X, made.Y, np.array(["\ud800", *"abcd"]))
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(ValueError, match="is no text: it has a zero or half a character"):
         nl.datasets.save(surrogate, path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["one.jsonl"]

@@ -21,19 +21,15 @@ from scipy import sparse
 from nearlabel.arrays import Array
 from nearlabel.datasets.columns import Column, SparseRows, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text import (
-    DataError,
-    TextFile,
-    column_names,
-    names_or_numbers,
-    shown,
-)
+from nearlabel.datasets.text import DataError, TextFile, column_names, names_or_numbers
 from nearlabel.persistence import replacing
+from nearlabel.texts import shown
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
-_VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)", re.DOTALL)
-_PAIR = re.compile(rf"\s*([0-9]+)\s+({_QUOTED}|[^,'\"]*?)\s*(?:,|$)", re.DOTALL)
+# Nothing is tried twice (++ and *+ give nothing back), so that no line takes long to refuse.
+_VALUE = re.compile(rf"(?:\s*+({_QUOTED})\s*+|([^,'\"]*+))(,|$)", re.DOTALL)
+_PAIR = re.compile(rf"\s*+([0-9]++)\s++(?:({_QUOTED})\s*+|([^,'\"]*+))(?:,|$)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
@@ -114,7 +110,7 @@ def read_labels(file: TextFile) -> list[str]:
     every reference to another file, is refused.
     """
     names: list[str] = []
-    parser = expat.ParserCreate(namespace_separator=" ")
+    parser = expat.ParserCreate("utf-8", " ")  # what the file was decoded from is known here
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         tag = tag.rpartition(" ")[2]
@@ -222,9 +218,9 @@ def _values(text: str) -> list[str] | None:
         found = _VALUE.match(text, place)
         if found is None:
             return None
-        values.append(_unquoted(found[1]))
+        values.append(found[2].strip() if found[1] is None else _unquoted(found[1]))
         place = found.end()
-        if not found[0].endswith(","):
+        if not found[3]:
             break
     return values
 
@@ -273,6 +269,9 @@ class _DenseRows:
         self._cells = array("d")
 
     def add(self, text: str) -> None:
+        if text.count(",") < len(self._columns) - 1:  # not all are there, quoted or not
+            found = text.count(",") + 1
+            raise self._file.error(f"a row of {len(self._columns)} values expected; got {found}")
         values = _values(text)
         if values is None:
             raise self._file.error("a quoted value does not end, or something follows it")
@@ -340,7 +339,8 @@ class _SparseRows:
                 )
             if column in row:
                 raise self._file.error(f"column {column} is given twice")
-            row[column] = _cell(self._file, self._columns[column], _unquoted(pair[2]))
+            value = pair[3].strip() if pair[2] is None else _unquoted(pair[2])
+            row[column] = _cell(self._file, self._columns[column], value)
             place = pair.end()
         return row
 
@@ -413,6 +413,9 @@ def _quoted(name: str) -> str:
 def _xml(labels: list[str]) -> str:
     from xml.sax.saxutils import quoteattr
 
+    for name in labels:
+        if any((mark < " " and mark not in "\t\n\r") or mark in "\ufffe\uffff" for mark in name):
+            raise ValueError(f"the label {shown(name)} cannot be written: XML has no place for it")
     lines = [f"<label name={quoteattr(name)}></label>" for name in labels]
     start = '<?xml version="1.0" encoding="utf-8"?>'
     return "\n".join([start, '<labels xmlns="http://mulan.sourceforge.net/labels">', *lines]) + (

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr
 from nearlabel.datasets.dataset import Dataset, unlabeled
-from nearlabel.datasets.text import DataError, number, shown, truth
+from nearlabel.datasets.text import DataError, number, truth
+from nearlabel.texts import shown
 
 
 class SparseRows:

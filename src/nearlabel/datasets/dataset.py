@@ -11,7 +11,16 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.texts import shown, text_array
 from nearlabel.validation import check_same_length
+
+# Types that not every file and not every sparse matrix can hold, and what holds their values.
+_OTHER_TYPES: dict[np.dtype[Any], Any] = {
+    np.dtype(np.longdouble): np.float64,
+    np.dtype(np.float64): np.float64,  # where the one before is no other
+    np.dtype(np.float16): np.float32,
+    np.dtype(bool): np.uint8,
+}
 
 
 @dataclass(frozen=True)
@@ -84,16 +93,19 @@ def checked(data: Dataset) -> Dataset:
     }
     for key, (values, length) in lengths.items():
         if values is not None and values.shape[:1] != (length,):
-            raise ValueError(f"{key} must have the length {length}; got shape {values.shape}")
+            raise ValueError(f"{shown(key)} must have the length {length}; got {values.shape}")
     for key in ("label_names", "feature_names", "row_names"):
         names = getattr(data, key)
-        if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
-            raise ValueError(f"{key} must be a list of texts; got {names.dtype}")
+        if names is not None:
+            if names.ndim != 1 or names.dtype.kind != "U":
+                raise ValueError(f"{key} must be a list of texts; got {names.dtype}")
+            text_array(names.tolist())
     for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
         if names is not None and len(set(names.tolist())) < len(names):
             values, counts = np.unique(names, return_counts=True)
-            raise ValueError(f"{key} must differ; {values[counts > 1][0].item()!r} is there twice")
-    if data.train is not None and data.train.dtype != bool:
+            twice = shown(values[counts > 1][0].item())
+            raise ValueError(f"{key} must differ; {twice} is there twice")
+    if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
         raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
     return Dataset(
         X, Y, data.label_names, data.feature_names, data.train, data.row_names, data.extra
@@ -102,10 +114,11 @@ def checked(data: Dataset) -> Dataset:
 
 def _finite(X: Any) -> Any:
     """Vectors as `check_vectors` gives them, without loading scikit-learn, which takes a second."""
-    values = X.data if sparse.issparse(X) else X
-    if X.ndim != 2 or 0 in X.shape or values.dtype.kind not in "biuf":
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "biuf":
         raise ValueError(f"X must be a matrix of numbers; got {X.dtype} of shape {X.shape}")
-    if not np.isfinite(values).all():
+    dtype = _OTHER_TYPES.get(X.dtype.newbyteorder("="), X.dtype.newbyteorder("="))
+    X = X if X.dtype == dtype else X.astype(dtype)
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
         raise ValueError("X must hold finite numbers; one is infinite or missing")
     return canonical_csr(X) if sparse.issparse(X) else X
 

@@ -24,7 +24,8 @@ from nearlabel.datasets.sparse_text import (
     write_sparse_text,
 )
 from nearlabel.datasets.tables import Roles, read_csv, read_json_lines, write_csv, write_json_lines
-from nearlabel.datasets.text import DataError, Progress, TextFile, shown
+from nearlabel.datasets.text import DataError, Progress, TextFile
+from nearlabel.texts import shown
 from nearlabel.validation import check_choice
 
 FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "sparse")
@@ -154,7 +155,11 @@ def load(
         if found.format == "arff":
             wanted = labels
             if labels is None:
-                listed = _label_file(found.place, name, encoding) if xml is None else TextFile(xml)
+                listed = (
+                    _label_file(found.place, name, encoding)
+                    if xml is None
+                    else TextFile(xml, encoding)
+                )
                 wanted = None if listed is None else read_labels(listed)
             return read_arff(file, labels=wanted, ignore=ignore, nominal=nominal, features=features)
         if found.format == "jsonl":
@@ -164,7 +169,12 @@ def load(
         mark = "\t" if found.format == "tsv" and delimiter is None else delimiter
         return read_csv(file, roles, mark)
 
-    data = _joined([read(name) for name in found.names], found)
+    try:
+        data = _joined([read(name) for name in found.names], found)
+    except DataError:
+        raise
+    except ValueError as error:  # a name that is no text, say
+        raise DataError(found.title, None, str(error)) from None
     if labels is not None and not len(labels):
         data = _unlabeled(data)
     if features is not None:

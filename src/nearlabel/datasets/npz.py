@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import warnings
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr
+from nearlabel.arrays import Array, Csr, csr_of_parts
 from nearlabel.datasets.dataset import Dataset, unlabeled
 from nearlabel.datasets.text import DataError
 from nearlabel.persistence import replacing
+from nearlabel.texts import shown
 from nearlabel.validation import physical_memory
 
-# What reading a file that is no archive of arrays, or a damaged one, can end in.
-_BROKEN = (
-    KeyError,
-    ValueError,
-    IndexError,
-    TypeError,
-    OSError,
-    EOFError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 _OWN = {"X", "label_names", "feature_names", "train", "row_names"}
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def read_npz(path: Path) -> Dataset:
@@ -38,24 +29,46 @@ def read_npz(path: Path) -> Dataset:
     """
     with path.open("rb") as file:
         try:
-            _check_size(path)
-            with np.load(file, allow_pickle=False) as parts:
-                return _dataset({key: parts[key] for key in parts})
-        except _BROKEN as error:
-            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-            raise DataError(str(path), None, f"this is not a data set: {reason}") from None
+            with zipfile.ZipFile(file) as archive:
+                _check_size(archive)
+                return _dataset(
+                    {_name(member): _array(archive, member) for member in archive.infolist()}
+                )
+        except KeyError as error:
+            reason = f"{error.args[0]!r} is missing"
+        except (Exception, MemoryError) as error:  # zipfile and numpy stumble in many ways
+            reason = f"{error}" or type(error).__name__
+    raise DataError(str(path), None, f"this is not a data set: {reason}")
 
 
-def _check_size(path: Path) -> None:
+def _check_size(archive: zipfile.ZipFile) -> None:
     """Refuse an archive of a few bytes that would unfold to more than the memory."""
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
+    size = sum(member.file_size for member in archive.infolist())
     memory = physical_memory()
     if memory is not None and size > memory:
         raise ValueError(
             f"its arrays would take {size / 2**30:,.1f} GiB, more than the "
             f"{memory / 2**30:,.1f} GiB of this machine"
         )
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    """An array of the archive, read after its header has said that all of it is there."""
+    with archive.open(member) as file, warnings.catch_warnings(action="ignore"):
+        shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
+        if dtype.hasobject:
+            raise ValueError("Object arrays cannot be loaded: they would be unpickled")
+        size = math.prod(shape) * dtype.itemsize
+        if size != member.file_size - file.tell() or dtype.kind not in "biufU":
+            raise ValueError(f"{shown(_name(member))} is no array of numbers or texts")
+        values = np.frombuffer(file.read(size), dtype)
+    if dtype.kind == "U" and size and values.view(f"{dtype.byteorder}u4").max() > sys.maxunicode:
+        raise ValueError(f"{shown(_name(member))} holds what is no text")
+    return values.reshape(shape, order="F" if is_fortran else "C")
 
 
 def _dataset(parts: dict[str, Array]) -> Dataset:
@@ -73,15 +86,14 @@ def _dataset(parts: dict[str, Array]) -> Dataset:
 
 
 def _csr(parts: dict[str, Array], name: str, data: Array) -> Csr:
-    """A CSR matrix of the file, checked to the last index: a wrong one would crash later."""
     indices, indptr, shape = (parts[f"{name}_{key}"] for key in ("indices", "indptr", "shape"))
-    for key, part in (("indices", indices), ("indptr", indptr), ("shape", shape)):
-        if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise ValueError(f"{name}_{key} must be a list of integers; got {part.dtype}")
-    rows, columns = (int(size) for size in shape)
-    matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns))
-    matrix.check_format(full_check=True)
-    return matrix
+    if shape.dtype.kind not in "iu":
+        raise ValueError(f"{name}_shape must be two integers; got {shape.dtype}")
+    rows, columns = shape.tolist()
+    try:
+        return csr_of_parts(data, indices, indptr, (rows, columns))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def write_npz(data: Dataset, path: Path) -> None:

@@ -19,8 +19,9 @@ from scipy import sparse
 from nearlabel.arrays import Array
 from nearlabel.datasets.columns import SparseRows
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text import DataError, TextFile, number, shown
+from nearlabel.datasets.text import DataError, TextFile, number
 from nearlabel.persistence import replacing
+from nearlabel.texts import shown
 
 _LARGEST = 2**31 - 1  # columns
 
@@ -61,10 +62,11 @@ def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: in
     if ":" in head:  # a row without labels, and without the blank before its features
         head, rest = "", text
     carried = [_column(label) for label in head.split(",")] if head else []
-    tokens = rest.replace(":", " ").split()
-    if rest.count(":") * 2 != len(tokens):
+    pairs = [token.partition(":") for token in rest.split()]
+    if not all(mark for _, mark, _ in pairs):
         raise ValueError(f"features as column:value expected; got {shown(rest)}")
-    columns, values = [_column(token) for token in tokens[::2]], [number(t) for t in tokens[1::2]]
+    columns = [_column(column) for column, _, _ in pairs]
+    values = [number(value) for _, _, value in pairs]
     for what, places, width in (("label", carried, q), ("feature", columns, d)):
         if places and not 0 <= min(places) <= max(places) < width:
             wrong = next(place for place in places if not 0 <= place < width)

@@ -30,10 +30,10 @@ from nearlabel.datasets.text import (
     column_names,
     names_or_numbers,
     number,
-    shown,
     truth,
 )
 from nearlabel.persistence import replacing
+from nearlabel.texts import shown, text_array
 
 _LABEL, _FEATURE = "label:", "feature:"
 _SEPARATORS = (";", "|", ",")
@@ -175,7 +175,7 @@ class _RowParts:
                 raise self._file.error(f"split: train or test expected; got {shown(str(split))}")
             self._train.append(split == "train")
 
-    def finish(self, data: Dataset, label_names: Sequence[str] | None) -> Dataset:
+    def finish(self, data: Dataset, label_names: Sequence[str] | _Numbers | None) -> Dataset:
         """The data set with what the rows had; with labels of its own where they had none."""
         for what, count in (
             ("labels", len(self._set_of)),
@@ -193,30 +193,35 @@ class _RowParts:
             names,
             data.feature_names,
             np.array(self._train, dtype=bool) if self._train else None,
-            np.array(self._names, dtype=np.str_) if self._names else None,
+            text_array(self._names) if self._names else None,
         )
 
-    def _labels(self, label_names: Sequence[str] | None) -> tuple[Csr, Array | None]:
+    def _labels(self, label_names: Sequence[str] | _Numbers | None) -> tuple[Csr, Array | None]:
         texts = [cell for cell in self._sets if isinstance(cell, str)]
         separator = self._separator or next(
             (mark for mark in _SEPARATORS if any(mark in text for text in texts)), None
         )
         sets = [_tags(cell, separator) for cell in self._sets]
         known = sorted({tag for tags in sets for tag in tags})
-        names = known if label_names is None else list(label_names)
-        place = {name: column for column, name in enumerate(names)}
-        unknown = next((tag for tag in known if tag not in place), None)
+        names = known if label_names is None else label_names
+        place: _Numbers | dict[str, int]
+        if isinstance(names, _Numbers):
+            place = names
+        else:
+            place = {name: column for column, name in enumerate(names)}
+        unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
             raise DataError(self._file.name, None, f"{shown(unknown)} is none of its labels")
-        if not names:
+        if not len(names):
             raise DataError(self._file.name, None, "no row has a label")
-        columns = [np.array(sorted(place[tag] for tag in tags), np.int32) for tags in sets]
+        columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
         sizes = np.array([len(part) for part in columns])
         of = np.array(self._set_of)
         indices = np.concatenate([columns[number] for number in of.tolist()])
         indptr = np.concatenate([[0], np.cumsum(sizes[of])])
         ones = np.ones(len(indices), np.int8)
-        return sparse.csr_array((ones, indices, indptr), (len(of), len(names))), column_names(names)
+        Y = sparse.csr_array((ones, indices, indptr), (len(of), len(names)))
+        return Y, None if isinstance(names, _Numbers) else column_names(list(names))
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:
@@ -410,6 +415,21 @@ def _texts(names: Array | None) -> list[str]:
     return [] if names is None else [str(name) for name in names.tolist()]
 
 
+class _Numbers:
+    """The names 0, 1, 2 … of labels without names, however many they are."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, name: str) -> int | None:
+        """The label of a name."""
+        is_number = len(name) < 11 and name.isascii() and name.isdigit()
+        return int(name) if is_number and int(name) < self._count else None
+
+
 class _Vectors:
     """Rows with their features as one list or object."""
 
@@ -418,8 +438,7 @@ class _Vectors:
         self._width = _size(file, header, "features")
         self._feature_names = _listed(file, header, "feature_names")
         self._label_names = _listed(file, header, "label_names")
-        if self._label_names is None and "labels" in header:
-            self._label_names = [str(label) for label in range(_size(file, header, "labels") or 0)]
+        self._label_count = _size(file, header, "labels")
         self._wants_labels = roles.labels is None
         self._place = {name: column for column, name in enumerate(self._feature_names or ())}
         self._grows = self._width is None
@@ -477,6 +496,8 @@ class _Vectors:
         X = X.reshape(n, -1) if X.ndim == 1 else X
         feature_names = None if names is None else column_names(names)
         parts = Dataset(X, unlabeled(n), None, feature_names)
+        if self._label_names is None and self._label_count is not None:
+            return self._rows.finish(parts, _Numbers(self._label_count))
         return self._rows.finish(parts, self._label_names)
 
 
@@ -514,7 +535,9 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
             first += [] if data.train is None else ["train" if data.train[row] else "test"]
             yield [*first, *_dense_row(data.X, row), *_dense_row(data.Y, row)]
 
-    write_rows(path, rows(), delimiter)
+    # A mark that is none here would be taken for the delimiter where it stands in a name.
+    odd = any(mark in name for name in header for mark in ",;\t\r")
+    write_rows(path, rows(), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL)
 
 
 def _needs_mark(name: str) -> bool:
@@ -523,11 +546,17 @@ def _needs_mark(name: str) -> bool:
     return special or name.startswith((_LABEL, _FEATURE)) or name != name.strip()
 
 
-def write_rows(path: Path | str, rows: Iterable[Sequence[Any]], delimiter: str = ",") -> None:
+def write_rows(
+    path: Path | str,
+    rows: Iterable[Sequence[Any]],
+    delimiter: str = ",",
+    quoting: Any = csv.QUOTE_MINIMAL,
+) -> None:
     """Write a table to a file."""
     with replacing(path) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="")
-        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+        writer.writerows(rows)
         text.detach()
 
 

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 from zipfile import BadZipFile
 
-import numpy as np
-
 from nearlabel.arrays import Array
+from nearlabel.texts import one_line, shown, text_array
 
 # Called with (bytes read, bytes in all), or (lines read, None) where the size is not known.
 Progress = Callable[[int, int | None], None]
 
-LONGEST_LINE = 2**26  # bytes: a line beyond is no row of a table but a damaged or hostile file
+LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
 _LINES_A_REPORT = 1000
 
 
@@ -39,7 +38,7 @@ class DataError(ValueError):
 
     def __init__(self, file: str, line: int | None, message: str) -> None:
         where = file if line is None else f"{file}, line {line}"
-        super().__init__(f"{where}: {message}")
+        super().__init__(one_line(f"{where}: {message}", 600))
         self.file, self.line, self.message = file, line, message
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, int | None, str]]:
@@ -143,16 +142,11 @@ def truth(text: str) -> bool | None:
     return True if word in _YES else False if word in _NO else None
 
 
-def shown(text: str, width: int = 40) -> str:
-    """A piece of a file for a message: quoted, without control characters, not too long."""
-    return repr(text if len(text) <= width else text[:width] + "…")
-
-
 def column_names(names: list[str]) -> Array | None:
     """Names as an array; None where they are nothing but the columns' numbers."""
     if all(name == str(place) for place, name in enumerate(names)):
         return None
-    return np.array(names, dtype=np.str_)
+    return text_array(names)
 
 
 def names_or_numbers(names: Array | None, count: int) -> list[str]:

@@ -50,9 +50,7 @@ def splits(
     else:
         tests = np.array_split(shuffled, _FOLDS)
     if any(not 0 < len(test) < n - 1 for test in tests):
-        raise ValueError(
-            f"split={kind!r} leaves too few of {n} rows to learn from or to be tried on"
-        )
+        raise ValueError(f"split={kind!r} leaves too few of {n} rows on one side")
     return [(np.setdiff1d(shuffled, test), np.sort(test)) for test in tests]
 
 
