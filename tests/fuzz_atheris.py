@@ -34,9 +34,9 @@ def fuzz(name: str, runs: int, folder: Path) -> None:
 
     warnings.simplefilter("error")
     with atheris.instrument_imports(include=["nearlabel"]):
-        import fuzzing
-    fuzzing.PLACE = folder  # libFuzzer ends the process before it could clear up
-    target = fuzzing.targets()[name]
+        from fuzzing import targets
+    targets.PLACE = folder  # libFuzzer ends the process before it could clear up
+    target = targets.targets()[name]
     corpus = folder / "corpus"
     corpus.mkdir()
     for number, seed in enumerate(target.seeds):

@@ -16,7 +16,9 @@ import zipfile
 
 import numpy as np
 import pytest
-from fuzzing import assert_survives, packed_model, targets, unpacked_model
+from fuzzing.answers import assert_survives
+from fuzzing.mutations import packed_model, unpacked_model
+from fuzzing.targets import targets
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse

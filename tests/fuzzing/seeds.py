@@ -1,0 +1,139 @@
+"""Small valid files of every form, from which mutations start."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+import nearlabel as nl
+from nearlabel.datasets import Dataset, save
+
+_ARFF = """% a comment
+@relation 'some: -C {c}'
+
+@attribute width numeric
+@ATTRIBUTE 'the "height" of' REAL
+@attribute color {{red, 'light blue', "grün"}}
+@attribute odd {{no,yes}}
+@attribute k {{1,2,3}}
+@attribute one {{0,1}}
+@attribute 'l two' {{0,1}}
+{split}@data
+{rows}"""
+_DENSE = "1.5,-2e3, red ,yes,1,0,1\n% between\n.5,0,'light blue',no,3,1,0\n-0,1e-5,grün,no,2,0,0\n"
+_SPARSE = "{0 1.5, 1 -2,2 'light blue',6 1}\n{}\n{ 3 yes ,5 1}\n{4 3}\n"
+_XML = """<?xml version="1.0" encoding="utf-8"?>
+<labels xmlns="http://mulan.sourceforge.net/labels">
+<label name="one"></label>
+<!-- other -->
+<label name='l &amp; two &#xe9;'><label name="grün"/>
+</label>
+</labels>
+"""
+_CSV = [
+    'id,width,color,tags\na,1.5,red,"x;y"\nb,-2e3,blue,\n"c ""d""",.5,red,"y; z"\n',
+    "width;height;label:one;label:l two;split\n1;2;0;1;train\n3;-4;yes;No;test\n",
+    'Tags\t"the width"\tfeature:id\nx|y\t1\t2\ny\t3\t1e300\n',
+    'labels,"a\nb",c\ngrün,0,"1"\n"p,q",1,0\n',
+]
+_JSONL = [
+    '{"id": "a", "width": 1.5, "color": "red", "tags": "x;y"}\n'
+    '{"tags": "y", "width": -2, "color": "blue", "id": "b"}\n',
+    '{"features": [1, 2.5], "labels": ["x", "gr\\u00fcn"]}\n\n'
+    '{"features": [0, -1e5], "labels": []}\n',
+    '{"features": {"a": 1, "b": 2.5}, "tags": "x"}\n{"features": {}, "tags": "y"}\n',
+    '{"nearlabel": 1, "features": 3, "labels": 2, "label_names": ["x", "y"]}\n'
+    '{"features": {"0": 1, "2": 3}, "labels": ["y"], "split": "train", "id": 1}\n'
+    '{"features": {}, "labels": [], "split": "test", "id": "b"}\n',
+    '{"nearlabel": 1, "features": 2, "feature_names": ["a", "b"]}\n{"features": [1, 2]}\n',
+    '{"width": 1, "label:one": 0, "label:two": true}\n'
+    '{"width": 2, "label:one": 1, "label:two": 0}\n',
+]
+_SPARSE_TEXT = [
+    "3 5 4\n0,2 0:1 3:2.5\n 1:-1e3\n3 4:0.5 2:7\n",
+    "2 3 2\n0:1\n1 \n",
+    "1 1 0\n 0:1\n\n",
+]
+_X = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
+_Y = np.array([[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
+
+
+def _variants(text: str) -> list[bytes]:
+    plain = text.encode()
+    marked = b"\xef\xbb\xbf" + plain
+    return [plain, marked, plain.replace(b"\n", b"\r\n"), plain[:-1], gzip.compress(plain, mtime=0)]
+
+
+@cache
+def _written_seeds() -> dict[str, list[bytes]]:
+    """Seeds that only the package itself can write."""
+    split, names = np.array([True] * 4 + [False] * 2), np.array(["a", "b c"])
+    data = Dataset(_X, sparse.csr_array(_Y.astype(np.int8)), names, None, split, None)
+    sets = [
+        data,
+        replace(data, X=sparse.csr_array(_X), row_names=np.array(list("uvwxyz"))),
+        replace(
+            data, X=_X.astype(np.float32), feature_names=names, extra={"part": split.astype(int)}
+        ),
+    ]
+    graph = nl.neighbor_graph(_X, 3)
+    models = [
+        nl.MLkNN(n_neighbors=3).fit(_X, _Y, label_names=["x", "y"]),
+        nl.MLkNN(n_neighbors=2, smoothing=0, search=nl.ExactSearch()).fit(sparse.csr_array(_X), _Y),
+        nl.MLkNN(n_neighbors=2, metric="cosine").fit(_X, np.where(_Y[:, 0], "yes", "no")),
+        nl.MLkNN(n_neighbors=2, metric="precomputed").fit(abs(_X[:, :1] - _X[:, 0]), _Y),
+        nl.MLkNN(n_neighbors=2).fit_graph(graph, _Y),
+        make_pipeline(MinMaxScaler(), StandardScaler(), nl.MLkNN(n_neighbors=3)).fit(_X, _Y),
+        MaxAbsScaler().fit(_X),
+        graph,
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "seed.npz"
+
+        def content(write: Callable[[Path], None]) -> bytes:
+            write(path)
+            return path.read_bytes()
+
+        return {
+            "npz": [content(lambda path, one=one: save(one, path)) for one in sets],  # type: ignore[misc]
+            "model": [content(lambda path, one=one: nl.save(one, path)) for one in models],  # type: ignore[misc]
+        }
+
+
+@cache
+def seeds() -> dict[str, tuple[bytes, ...]]:
+    """All seeds, by the name of their target."""
+    heads = [
+        _ARFF.format(c=c, split=split, rows=rows)
+        for c, split, rows in (
+            ("-2", "", _DENSE),
+            ("", "% split: train 2, test 1\n", _DENSE),
+            ("-2", "", _SPARSE),
+            ("", "", _SPARSE),
+        )
+    ]
+    arff_texts = [head.replace("-C '", "'") for head in heads]
+    meka = "@relation 'x: -C 2 -split-number 1'\n@attribute a {0,1}\n@attribute b {0,1}\n" + (
+        "@attribute 'c d' numeric\n@data\n0,1,2\n1,0,-3.5\n"
+    )
+    texts = {
+        "arff": [*arff_texts, meka],
+        "csv": _CSV,
+        "jsonl": _JSONL,
+        "sparse": _SPARSE_TEXT,
+        "xml": [_XML],
+    }
+    found = {
+        name: tuple(variant for text in some for variant in _variants(text))
+        for name, some in texts.items()
+    }
+    return found | {name: tuple(some) for name, some in _written_seeds().items()}

@@ -1,0 +1,156 @@
+"""Fuzzing of everything that reads a file: seeds, mutations, and what must hold of every input.
+
+A target takes bytes and says whether they were read (True) or refused (False). Anything but a right
+answer or a clean error (of the two documented kinds, one printable line that begins with the file's
+name) is raised: another exception, a warning, two seconds of computing, a blow-up of memory, an
+answer that breaks its own contract, that does not survive being written and read again, or that an
+independent reader of the same text does not share.
+
+Mutations take their choices from a `random.Random`, so that hypothesis can drive and shrink them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gzip
+import shutil
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import nearlabel as nl
+from fuzzing.answers import assert_clean, assert_predicts, assert_survives, assert_whole
+from fuzzing.limits import SECONDS, limits
+from fuzzing.mutations import mutated_model, mutated_npz, mutated_text
+from fuzzing.oracles import oracle_arff, oracle_csv, oracle_jsonl, oracle_sparse, oracle_xml
+from fuzzing.seeds import seeds
+from nearlabel.datasets import DataError, Dataset, load
+from nearlabel.datasets.arff import read_labels
+from nearlabel.datasets.text import TextFile
+from nearlabel.persistence import FileError
+
+LABELS = ("one", "l two")
+
+
+PLACE = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # of the files to be read
+
+
+@cache
+def _folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="nearlabel-fuzzing-", dir=PLACE)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that reads files.
+
+    Attributes
+    ----------
+    name : str
+    seeds : tuple of bytes
+    read : callable
+        Reads a file that has the given content.
+    verify : callable
+        Raises where what `read` gave is not right; takes the content, too.
+    mutated : callable
+    """
+
+    name: str
+    seeds: tuple[bytes, ...]
+    suffix: str
+    read: Callable[[Path, bytes], Any]
+    verify: Callable[[Any, bytes], None]
+    mutated: Callable[[bytes, bytes, Random], bytes] = mutated_text
+
+    def run(self, content: bytes, seconds: float = SECONDS) -> bool:
+        """Whether the content was read; raises where neither that nor a clean error came of it."""
+        path = _folder() / f"{self.name}{self.suffix}"
+        path.write_bytes(content)
+        found = None
+        measured = len(content) < 4096 and zlib.crc32(content) % 64 == 0
+        with limits(measured, seconds):
+            try:
+                found = self.read(path, content)
+            except (DataError, FileError) as error:
+                assert_clean(error, path)
+        if found is not None:
+            self.verify(found, content)
+        return found is not None
+
+    def mutation(self, random: Random) -> bytes:
+        """A mutated seed."""
+        return self.mutated(random.choice(self.seeds), random.choice(self.seeds), random)
+
+    def campaign(self, runs: int, seed: int = 0) -> Counter[bool]:
+        """Run mutated seeds; the numbers of those that were read and refused."""
+        random, counts = Random(seed), Counter[bool]()
+        for _ in range(runs):
+            content = self.mutation(random)
+            try:
+                counts[self.run(content)] += 1
+            except BaseException as error:
+                error.add_note(f"{self.name}: {content!r}")
+                raise
+        return counts
+
+
+def _verifier(oracle: Callable[[Dataset, bytes], None] | None) -> Callable[[Dataset, bytes], None]:
+    def verify(data: Dataset, content: bytes) -> None:
+        assert_whole(data)
+        if oracle is not None:
+            oracle(data, content)
+        choice = zlib.crc32(content)
+        if choice % 8 == 0:
+            assert_survives(data, _folder(), choice // 8)
+
+    return verify
+
+
+def _read_arff(path: Path, content: bytes) -> Dataset:
+    with suppress(EOFError, OSError, zlib.error):
+        content = gzip.decompress(content)
+    return load(path, labels=LABELS if b"l two" in content else None)
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """All targets by name."""
+    several = {
+        "arff": (".arff", _read_arff, oracle_arff),
+        "csv": (".csv", lambda path, _: load(path), oracle_csv),
+        "jsonl": (".jsonl", lambda path, _: load(path), oracle_jsonl),
+        "sparse": (".txt", lambda path, _: load(path), oracle_sparse),
+    }
+    found = {
+        name: Target(name, seeds()[name], suffix, read, _verifier(oracle))
+        for name, (suffix, read, oracle) in several.items()
+    }
+    found["xml"] = Target(
+        "xml", seeds()["xml"], ".xml", lambda p, _: read_labels(TextFile(p)), oracle_xml
+    )
+    found["npz"] = Target(
+        "npz",
+        seeds()["npz"],
+        ".npz",
+        lambda path, _: load(path),
+        _verifier(None),
+        mutated_npz,
+    )
+    found["model"] = Target(
+        "model",
+        seeds()["model"],
+        ".nearlabel",
+        lambda path, _: nl.load(path),
+        lambda model, _: assert_predicts(model),
+        mutated_model,
+    )
+    return found
