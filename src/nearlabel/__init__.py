@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nearlabel.graph import NeighborGraph
     from nearlabel.methods import MLkNN
     from nearlabel.models import load, save
+    from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
     from nearlabel.search import ExactSearch, neighbor_graph
     from nearlabel.versions import show_versions
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ExactSearch": "nearlabel.search",
+    "FileError": "nearlabel.persistence",
     "LabelScores": "nearlabel.scores",
     "MLkNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
@@ -34,6 +36,7 @@ _MODULES = ("datasets", "metrics")
 
 __all__ = [
     "ExactSearch",
+    "FileError",
     "LabelScores",
     "MLkNN",
     "NeighborGraph",

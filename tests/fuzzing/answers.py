@@ -57,8 +57,8 @@ def assert_survives(data: Dataset, folder: Path, choice: int) -> None:
     try:
         save(data, path)
     except ValueError as error:  # a name that the form cannot hold, said before anything is written
-        assert re.search("cannot be written|is no text", str(error)), repr(error)
-        return  # noqa: PT017
+        assert re.search("cannot be written|is no text", str(error)), repr(error)  # noqa: PT017
+        return
     unlabeled = {} if data.Y.shape[1] or suffix in (".npz", ".txt") else {"labels": ()}
     again = load(path, **unlabeled)  # type: ignore[arg-type]
     assert np.array_equal(dense(again.X), dense(data.X))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def evaluate_splits(
     convention, at
         See `nearlabel.metrics.evaluate`.
     progress : callable, optional
-        Called with (splits done, splits in all).
+        Called with (rows searched, rows in all), over all splits.
 
     Returns
     -------
@@ -85,10 +86,16 @@ def evaluate_splits(
         For each model the metrics of each split.
     """
     results: list[list[dict[str, float]]] = [[] for _ in models]
-    for done, (train, test) in enumerate(parts):
+    done, total = 0, sum(len(train) + len(test) for train, test in parts)
+
+    def tell(rows: int, of: int) -> None:
+        nonlocal done
         if progress is not None:
-            progress(done, len(parts))
-        for place, metrics in _one_split(data, models, train, test, scale, convention, at):
+            progress(done + rows, total)
+        done += rows if rows == of else 0
+
+    for train, test in parts:
+        for place, metrics in _one_split(data, models, train, test, scale, convention, at, tell):
             results[place].append(metrics)
     return results
 
@@ -101,6 +108,7 @@ def _one_split(
     scale: str,
     convention: str,
     at: int,
+    progress: Callable[[int, int], None],
 ) -> Iterator[tuple[int, dict[str, float]]]:
     X, new = data.X[train], data.X[test]
     transformer = scaler(scale, X)
@@ -108,7 +116,8 @@ def _one_split(
         X, new = transformer.fit_transform(X), transformer.transform(new)
     k = min(max(model.n_neighbors for model in models), len(train) - 1)
     first = models[0]
-    search = {"metric": first.metric, "search": first.search, "n_jobs": first.n_jobs}
+    search: dict[str, Any] = {"metric": first.metric, "search": first.search}
+    search.update(n_jobs=first.n_jobs, progress=progress)
     graph = neighbor_graph(X, k, **search)
     queries = neighbor_graph(X, k, new, **search)
     for place, model in enumerate(models):
