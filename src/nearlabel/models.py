@@ -62,10 +62,14 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
     Examples
     --------
+    >>> import tempfile
     >>> import nearlabel as nl
-    >>> X, y = [[0.0], [1.0], [2.0], [7.0]], [[1, 0], [1, 0], [1, 1], [0, 1]]
-    >>> nl.MLkNN(n_neighbors=2).fit(X, y).save("/tmp/few.nearlabel")
-    >>> nl.load("/tmp/few.nearlabel").predict([[0.5]])
+    >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
+    >>> y = [[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 1]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nl.MLkNN(n_neighbors=3).fit(X, y).save(f"{folder}/few.model")
+    ...     model = nl.load(f"{folder}/few.model")
+    >>> model.predict([[2.2, 0.4]])
     array([[1, 0]])
     """
     tree, version = read_tree(path, mmap=mmap)

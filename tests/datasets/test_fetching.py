@@ -16,8 +16,9 @@ import pytest
 from sklearn.datasets import _openml
 
 import nearlabel as nl
-from nearlabel.datasets import fetching
-from nearlabel.datasets.fetching import ChecksumError, FetchError, fetch
+from nearlabel.datasets import downloading
+from nearlabel.datasets.downloading import FetchError
+from nearlabel.datasets.fetching import ChecksumError, fetch
 from nearlabel.datasets.homes import ELSEWHERE, HOMES, Files, OpenML, PublicSet
 
 LABELS = ["sea", "sky"]
@@ -146,7 +147,7 @@ def surroundings(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(fetching, "_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(downloading, "_PAUSES", (0.0, 0.0, 0.0))
     homes = (Files(dict.fromkeys(TOY, "https://nowhere.invalid/toy")),)
     monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
 
@@ -289,7 +290,7 @@ def test_a_break_is_resumed_by_the_next_call(server, folder):
 
 
 def test_an_interrupt_leaves_what_came(server, folder, monkeypatch):
-    monkeypatch.setattr(fetching, "_BLOCK", 50)
+    monkeypatch.setattr(downloading, "_BLOCK", 50)
 
     def interrupt(done, total):
         if done == 100:
@@ -365,7 +366,7 @@ def test_a_server_that_does_not_resume_well_is_asked_anew(server, folder, answer
 
 @pytest.mark.parametrize("plan", [silent, hanging_up, chunked(TRAIN[:50], end=b"")])
 def test_a_connection_that_ends_is_tried_again(server, folder, monkeypatch, plan):
-    monkeypatch.setattr(fetching, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(downloading, "_TIMEOUT", 0.5)
     server.plans["/toy/toy-train.arff"] = [plan]
     check_toy(fetch("toy", mirror=server.address), folder)
     assert server.names()[:2] == ["toy-train.arff"] * 2
@@ -417,7 +418,7 @@ def test_answers_that_are_refused(server, folder, plan, match):
 
 
 def test_an_endless_file_is_refused(server, folder, monkeypatch):
-    monkeypatch.setattr(fetching, "_LARGEST", 10**5)
+    monkeypatch.setattr(downloading, "_LARGEST", 10**5)
     server.plans["/toy/toy-train.arff"] = [endless]
     check_refusal(server, folder, "more than the 100,000 bytes allowed came$")
 
@@ -432,7 +433,7 @@ def test_a_redirection_is_followed_but_not_for_ever(server, folder):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_no_redirection_from_https_to_http(scheme):
-    request, follow = Request(f"{scheme}://host/a"), fetching._WebOnly().redirect_request
+    request, follow = Request(f"{scheme}://host/a"), downloading._WebOnly().redirect_request
     assert follow(request, None, 302, "Found", {}, "https://host/b").full_url == "https://host/b"
     if scheme == "http":
         assert follow(request, None, 302, "Found", {}, "http://host/b").full_url == "http://host/b"

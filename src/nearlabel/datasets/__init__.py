@@ -3,13 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.datasets.dataset import Dataset, Description, describe
+from nearlabel.datasets.finding import available
 from nearlabel.datasets.folder import data_folders
 from nearlabel.datasets.generators import make_local_labels
-from nearlabel.datasets.loading import available, load, save
+from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.text import DataError
 
 if TYPE_CHECKING:
-    from nearlabel.datasets.fetching import ChecksumError, FetchError, fetch
+    from nearlabel.datasets.downloading import FetchError
+    from nearlabel.datasets.fetching import ChecksumError, fetch
 
 __all__ = [
     "ChecksumError",

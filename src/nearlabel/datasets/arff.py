@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +20,7 @@ from scipy import sparse
 from nearlabel.arrays import Array
 from nearlabel.datasets.columns import Column, SparseRows, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.mulan_xml import labels_xml
 from nearlabel.datasets.text import DataError, TextFile, column_names, names_or_numbers
 from nearlabel.persistence import replacing
 from nearlabel.texts import shown
@@ -103,49 +103,9 @@ def read_arff(
     return Dataset(data.X, data.Y, column_names(label_names), feature_names, train)
 
 
-def read_labels(file: TextFile) -> list[str]:
-    """Names of the labels in a Mulan XML file, of all levels where they form a hierarchy.
-
-    Nothing but elements and attributes is understood: a document type, and with it every entity and
-    every reference to another file, is refused.
-    """
-    names: list[str] = []
-    parser = expat.ParserCreate("utf-8", " ")  # what the file was decoded from is known here
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        tag = tag.rpartition(" ")[2]
-        if tag == "label":
-            if "name" not in attributes:
-                raise file.error("a <label> without a name", parser.CurrentLineNumber)
-            names.append(attributes["name"])
-        elif tag != "labels":
-            raise file.error(f"<labels> or <label> expected; got <{tag[:40]}>")
-
-    def refuse(*_: Any) -> None:
-        raise file.error("a document type is not allowed in a file of labels")
-
-    parser.StartElementHandler = start
-    parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
-    try:
-        for line in file.lines():
-            parser.Parse(line.encode())
-        parser.Parse(b"", True)
-    except expat.ExpatError as error:
-        raise file.error(
-            f"this is not the XML of a list of labels: {expat.ErrorString(error.code)}",
-            error.lineno,
-        ) from None
-    if not names:
-        raise file.error("no <label name=…> is in it")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(file.name, None, f"the label {shown(twice)} is listed twice")
-    return names
-
-
 def _check_known(file: TextFile, what: str, wanted: Sequence[str], names: list[str]) -> None:
-    unknown = [name for name in wanted if name not in set(names)]
+    known = set(names)
+    unknown = [name for name in wanted if name not in known]
     if unknown:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         listed = ", ".join(map(shown, unknown[:3]))
@@ -363,7 +323,7 @@ def write_arff(data: Dataset, path: Path) -> None:
     if set(labels) & set(features) or all(name.startswith(_LABEL) for name in labels):
         labels = [_LABEL + name for name in labels]
     with replacing(path.with_suffix(".xml")) as file:
-        file.write(_xml(labels).encode())
+        file.write(labels_xml(labels).encode())
     with replacing(path) as file:
         head = [f"@relation {_quoted(path.stem)}"]
         if data.train is not None:
@@ -408,16 +368,3 @@ def _quoted(name: str) -> str:
     for mark, letter in (("\\", "\\"), ("'", "'"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
         name = name.replace(mark, "\\" + letter)
     return f"'{name}'"
-
-
-def _xml(labels: list[str]) -> str:
-    from xml.sax.saxutils import quoteattr
-
-    for name in labels:
-        if any((mark < " " and mark not in "\t\n\r") or mark in "\ufffe\uffff" for mark in name):
-            raise ValueError(f"the label {shown(name)} cannot be written: XML has no place for it")
-    lines = [f"<label name={quoteattr(name)}></label>" for name in labels]
-    start = '<?xml version="1.0" encoding="utf-8"?>'
-    return "\n".join([start, '<labels xmlns="http://mulan.sourceforge.net/labels">', *lines]) + (
-        "\n</labels>\n"
-    )

@@ -180,7 +180,7 @@ def describe(data: Dataset) -> Description:
     >>> from nearlabel.datasets import make_local_labels
     >>> told = describe(make_local_labels(100, 5, 12))
     >>> told.instances, told.labels, told.cardinality, told.distinct_label_sets
-    (100, 12, 2.92, 47)
+    (100, 12, 2.92, 43)
     """
     (n, d), q = data.X.shape, data.Y.shape[1]
     ends = data.Y.indptr

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.datasets.arff import read_arff, read_labels, write_arff
+from nearlabel.datasets.arff import read_arff, write_arff
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
-from nearlabel.datasets.folder import Archive, Folder, data_folders
+from nearlabel.datasets.finding import SUFFIXES, Found, find
+from nearlabel.datasets.folder import Archive, Folder
+from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
+from nearlabel.datasets.mulan_xml import read_labels
 from nearlabel.datasets.npz import read_npz, write_npz
+from nearlabel.datasets.rows import Roles
 from nearlabel.datasets.sparse_text import (
     read_names,
     read_sparse_text,
     read_split,
     write_sparse_text,
 )
-from nearlabel.datasets.tables import Roles, read_csv, read_json_lines, write_csv, write_json_lines
+from nearlabel.datasets.tables import read_csv, write_csv
 from nearlabel.datasets.text import DataError, Progress, TextFile
 from nearlabel.texts import shown
 from nearlabel.validation import check_choice
 
 FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "sparse")
-_SUFFIXES = {
-    ".npz": "npz",
-    ".arff": "arff",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".txt": "sparse",
-}
 # The options that say something for each form.
 _OPTIONS = {
     "npz": set(),
@@ -47,18 +41,6 @@ _OPTIONS = {
     "sparse": {"encoding"},
 }
 _OPTIONS["tsv"] = _OPTIONS["csv"]
-
-
-class _Found(NamedTuple):
-    place: Folder | Archive
-    names: tuple[str, ...]  # one file, or that of the training part and that of the test part
-    format: str
-
-    @property
-    def title(self) -> str:
-        """For messages."""
-        first = self.names[0]
-        return "standard input" if first == "-" else str(self.place.path / first)
 
 
 def load(
@@ -131,7 +113,7 @@ def load(
     for key, names in (("labels", labels), ("ignore", ignore), ("features", features)):
         if isinstance(names, str):
             raise TypeError(f"{key} must be a list of names; got the text {names!r}")
-    found = _find(source, format)
+    found = find(source, format)
     given = {
         "labels": labels is not None and len(labels) > 0,
         "tags": tags,
@@ -185,21 +167,6 @@ def load(
         raise DataError(found.title, None, f"this is not a data set: {error}") from None
 
 
-def available() -> dict[str, Path]:
-    """The data sets of the data folders: their names and files.
-
-    Where several folders have a name, the first counts.
-    """
-    found: dict[str, Path] = {}
-    for folder in data_folders():
-        place = Folder(folder)
-        for stem in _stems(place):
-            here = _files_of(place, stem)
-            if here is not None:
-                found.setdefault(stem, folder / here.names[0])
-    return dict(sorted(found.items()))
-
-
 def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a data set to a file, in a form from which `load` gives the same values again.
 
@@ -219,11 +186,11 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     """
     path = Path(path)
     if format is None:
-        if path.suffix not in _SUFFIXES:
+        if path.suffix not in SUFFIXES:
             raise ValueError(
-                f"path must end in one of {', '.join(_SUFFIXES)}, or give format=; got {path}"
+                f"path must end in one of {', '.join(SUFFIXES)}, or give format=; got {path}"
             )
-        format = _SUFFIXES[path.suffix]
+        format = SUFFIXES[path.suffix]
     check_choice(format, "format", FORMATS)
     data = checked(data)
     if format in ("arff", "sparse") and data.row_names is not None:
@@ -240,82 +207,6 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
         "sparse": write_sparse_text,
     }
     writers[format](data, path)
-
-
-def _find(source: str | os.PathLike[str], format: str | None) -> _Found:
-    """The files that a name or a path means."""
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a name or a path; got {source!r}")
-    if source == "-":
-        return _Found(Folder(Path()), ("-",), format or _format_of_input())
-    path = Path(source)
-    if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
-        for folder in data_folders():
-            found = _files_of(Folder(folder), source)
-            if found is not None:
-                return found
-    if path.is_file() and path.suffix == ".zip":
-        return _only_set(Archive(path), format)
-    if path.is_file():
-        return _Found(Folder(path.parent), (path.name,), format or _format_of(path.name, path))
-    found = _files_of(Folder(path.parent), path.name)
-    if found is not None:
-        return found
-    looked = ", ".join(map(str, data_folders()))
-    raise FileNotFoundError(
-        f"no data set {str(source)!r}: there is no such file, and none of that name in {looked}"
-    )
-
-
-def _format_of(name: str, path: Path) -> str:
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise ValueError(
-            f"{path}: format must be given, as the suffix is none of {', '.join(_SUFFIXES)}"
-        )
-    return _SUFFIXES[suffix]
-
-
-def _format_of_input() -> str:
-    """The form of standard input, by its first character."""
-    first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
-    return {b"{": "jsonl", b"@": "arff", b"%": "arff"}.get(first, "csv")
-
-
-def _stems(place: Iterable[str]) -> list[str]:
-    """What the data sets of a place may be called."""
-    stems = []
-    for name in place:
-        plain = Path(name.removesuffix(".gz"))
-        if plain.suffix in _SUFFIXES:
-            stems.append(re.sub(r"[-_](train|test)$", "", plain.stem))
-    return sorted(set(stems))
-
-
-def _files_of(place: Folder | Archive, stem: str) -> _Found | None:
-    """The files of a data set in a place: both parts of a split rather than one file without."""
-    if f"{stem}.npz" in place and isinstance(place, Folder):
-        return _Found(place, (f"{stem}.npz",), "npz")
-    suffixes = [suffix + gz for suffix in _SUFFIXES if suffix != ".npz" for gz in ("", ".gz")]
-    for suffix in suffixes:
-        for mark in "-_":
-            parts = (f"{stem}{mark}train{suffix}", f"{stem}{mark}test{suffix}")
-            if all(part in place for part in parts):
-                return _Found(place, parts, _SUFFIXES[suffix.removesuffix(".gz")])
-        if f"{stem}{suffix}" in place:
-            return _Found(place, (f"{stem}{suffix}",), _SUFFIXES[suffix.removesuffix(".gz")])
-    return None
-
-
-def _only_set(archive: Archive, format: str | None) -> _Found:
-    found = [found for stem in _stems(archive) if (found := _files_of(archive, stem)) is not None]
-    found = [one for one in found if format is None or one.format == format]
-    if len(found) != 1:
-        names = ", ".join(shown(name) for one in found for name in one.names) or "none"
-        raise DataError(
-            str(archive.path), None, f"one data set expected in the archive; there are: {names}"
-        )
-    return found[0]
 
 
 def _label_file(place: Folder | Archive, name: str, encoding: str) -> TextFile | None:
@@ -352,7 +243,7 @@ def _with_files_beside(data: Dataset, place: Folder | Archive, name: str, encodi
     )
 
 
-def _joined(parts: list[Dataset], found: _Found) -> Dataset:
+def _joined(parts: list[Dataset], found: Found) -> Dataset:
     """The training part and the test part as one data set."""
     if len(parts) == 1:
         return parts[0]

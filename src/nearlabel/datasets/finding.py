@@ -1,0 +1,129 @@
+"""The files that a name or a path means."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from nearlabel.datasets.folder import Archive, Folder, data_folders
+from nearlabel.datasets.text import DataError
+from nearlabel.texts import shown
+
+SUFFIXES = {
+    ".npz": "npz",
+    ".arff": "arff",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "sparse",
+}
+
+
+class Found(NamedTuple):
+    """The files of a data set: where, their names, and their form."""
+
+    place: Folder | Archive
+    names: tuple[str, ...]  # one file, or that of the training part and that of the test part
+    format: str
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        first = self.names[0]
+        return "standard input" if first == "-" else str(self.place.path / first)
+
+
+def find(source: str | os.PathLike[str], format: str | None) -> Found:
+    """The files that a name or a path means."""
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be a name or a path; got {source!r}")
+    if source == "-":
+        return Found(Folder(Path()), ("-",), format or _format_of_input())
+    path = Path(source)
+    if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
+        for folder in data_folders():
+            found = _files_of(Folder(folder), source)
+            if found is not None:
+                return found
+    if path.is_file() and path.suffix == ".zip":
+        return _only_set(Archive(path), format)
+    if path.is_file():
+        return Found(Folder(path.parent), (path.name,), format or _format_of(path.name, path))
+    found = _files_of(Folder(path.parent), path.name)
+    if found is not None:
+        return found
+    looked = ", ".join(map(str, data_folders()))
+    raise FileNotFoundError(
+        f"no data set {str(source)!r}: there is no such file, and none of that name in {looked}"
+    )
+
+
+def _format_of(name: str, path: Path) -> str:
+    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(
+            f"{path}: format must be given, as the suffix is none of {', '.join(SUFFIXES)}"
+        )
+    return SUFFIXES[suffix]
+
+
+def _format_of_input() -> str:
+    """The form of standard input, by its first character."""
+    first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
+    return {b"{": "jsonl", b"@": "arff", b"%": "arff"}.get(first, "csv")
+
+
+def _stems(place: Iterable[str]) -> list[str]:
+    """What the data sets of a place may be called."""
+    stems = []
+    for name in place:
+        plain = Path(name.removesuffix(".gz"))
+        if plain.suffix in SUFFIXES:
+            stems.append(re.sub(r"[-_](train|test)$", "", plain.stem))
+    return sorted(set(stems))
+
+
+def _files_of(place: Folder | Archive, stem: str) -> Found | None:
+    """The files of a data set in a place: both parts of a split rather than one file without."""
+    if f"{stem}.npz" in place and isinstance(place, Folder):
+        return Found(place, (f"{stem}.npz",), "npz")
+    suffixes = [suffix + gz for suffix in SUFFIXES if suffix != ".npz" for gz in ("", ".gz")]
+    for suffix in suffixes:
+        for mark in "-_":
+            parts = (f"{stem}{mark}train{suffix}", f"{stem}{mark}test{suffix}")
+            if all(part in place for part in parts):
+                return Found(place, parts, SUFFIXES[suffix.removesuffix(".gz")])
+        if f"{stem}{suffix}" in place:
+            return Found(place, (f"{stem}{suffix}",), SUFFIXES[suffix.removesuffix(".gz")])
+    return None
+
+
+def _only_set(archive: Archive, format: str | None) -> Found:
+    found = [found for stem in _stems(archive) if (found := _files_of(archive, stem)) is not None]
+    found = [one for one in found if format is None or one.format == format]
+    if len(found) != 1:
+        names = ", ".join(shown(name) for one in found for name in one.names) or "none"
+        raise DataError(
+            str(archive.path), None, f"one data set expected in the archive; there are: {names}"
+        )
+    return found[0]
+
+
+def available() -> dict[str, Path]:
+    """The data sets of the data folders: their names and files.
+
+    Where several folders have a name, the first counts.
+    """
+    found: dict[str, Path] = {}
+    for folder in data_folders():
+        place = Folder(folder)
+        for stem in _stems(place):
+            here = _files_of(place, stem)
+            if here is not None:
+                found.setdefault(stem, folder / here.names[0])
+    return dict(sorted(found.items()))

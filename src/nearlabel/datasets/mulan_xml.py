@@ -1,0 +1,64 @@
+"""The XML file in which Mulan lists the labels of an ARFF file."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.parsers import expat
+
+from nearlabel.datasets.text import DataError, TextFile
+from nearlabel.texts import shown
+
+
+def read_labels(file: TextFile) -> list[str]:
+    """Names of the labels in a Mulan XML file, of all levels where they form a hierarchy.
+
+    Nothing but elements and attributes is understood: a document type, and with it every entity and
+    every reference to another file, is refused.
+    """
+    names: list[str] = []
+    parser = expat.ParserCreate("utf-8", " ")  # what the file was decoded from is known here
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(" ")[2]
+        if tag == "label":
+            if "name" not in attributes:
+                raise file.error("a <label> without a name", parser.CurrentLineNumber)
+            names.append(attributes["name"])
+        elif tag != "labels":
+            raise file.error(f"<labels> or <label> expected; got <{tag[:40]}>")
+
+    def refuse(*_: Any) -> None:
+        raise file.error("a document type is not allowed in a file of labels")
+
+    parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    try:
+        for line in file.lines():
+            parser.Parse(line.encode())
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise file.error(
+            f"this is not the XML of a list of labels: {expat.ErrorString(error.code)}",
+            error.lineno,
+        ) from None
+    if not names:
+        raise file.error("no <label name=…> is in it")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(file.name, None, f"the label {shown(twice)} is listed twice")
+    return names
+
+
+def labels_xml(labels: list[str]) -> str:
+    """The file that lists labels."""
+    from xml.sax.saxutils import quoteattr
+
+    for name in labels:
+        if any((mark < " " and mark not in "\t\n\r") or mark in "\ufffe\uffff" for mark in name):
+            raise ValueError(f"the label {shown(name)} cannot be written: XML has no place for it")
+    lines = [f"<label name={quoteattr(name)}></label>" for name in labels]
+    start = '<?xml version="1.0" encoding="utf-8"?>'
+    return "\n".join([start, '<labels xmlns="http://mulan.sourceforge.net/labels">', *lines]) + (
+        "\n</labels>\n"
+    )
