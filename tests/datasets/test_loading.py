@@ -167,6 +167,10 @@ def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
     ):
         nl.datasets.load(path)
     assert nl.datasets.load(path, format="csv").X.tolist() == [[1]]
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("second.csv", "x,tags\n1,a\n")
+    with pytest.raises(DataError, match=r"second.csv: it is neither stored nor deflated"):
+        nl.datasets.load(tmp_path / "odd.zip")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataError, match=r"toy.zip: this is no zip archive"):
         nl.datasets.load(path)

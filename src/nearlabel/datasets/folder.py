@@ -52,8 +52,8 @@ class Archive:
             self._archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
             raise DataError(str(path), None, f"this is no zip archive: {error}") from None
-        members = [name for name in self._archive.namelist() if not name.endswith("/")]
-        self._members = {PurePosixPath(name).name: name for name in members}
+        members = [member for member in self._archive.infolist() if not member.is_dir()]
+        self._members = {PurePosixPath(member.filename).name: member for member in members}
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
@@ -63,7 +63,15 @@ class Archive:
 
     def text(self, name: str, encoding: str, progress: Progress | None) -> TextFile:
         """One of its files, to be read."""
-        member = self._members[name]
-        return TextFile(
-            f"{self.path}/{member}", encoding, progress, opener=lambda: self._archive.open(member)
-        )
+        member, title = self._members[name], f"{self.path}/{self._members[name].filename}"
+        try:
+            check_compression(member)
+        except ValueError as error:
+            raise DataError(title, None, str(error)) from None
+        return TextFile(title, encoding, progress, opener=lambda: self._archive.open(member))
+
+
+def check_compression(member: zipfile.ZipInfo) -> None:
+    """Refuse methods that data sets do not use: LZMA takes the memory that a file tells it to."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("it is neither stored nor deflated in its archive")

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, csr_of_parts
 from nearlabel.datasets.dataset import Dataset, unlabeled
+from nearlabel.datasets.folder import check_compression
 from nearlabel.datasets.text import DataError
 from nearlabel.persistence import replacing
 from nearlabel.texts import shown
@@ -58,6 +59,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
     """An array of the archive, read after its header has said that all of it is there."""
+    check_compression(member)
     with archive.open(member) as file, warnings.catch_warnings(action="ignore"):
         shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
         if dtype.hasobject:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -189,7 +189,8 @@ def run_blocks(
             tell(block)
         return
 
-    with _one_blas_thread, ThreadPoolExecutor(n_jobs) as pool:
+    blas = _hold_blas_of_this_thread
+    with _one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
         running = {pool.submit(work, block): block for block in blocks}
         try:
             for finished in as_completed(running):
@@ -203,28 +204,51 @@ def run_blocks(
 class _OneBlasThread:
     """Holds BLAS to one thread while at least one search runs threads of its own.
 
-    The setting belongs to the process: of several searches at once, the first makes it and the last
-    takes it back.
+    The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
+    back while that thread lives. Of several searches at once, the first need not be the last to
+    end; so a thread of its own makes the setting, waits for all, takes it back and is gone.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._searches = 0
-        self._limits: Any = None
+        self._all_done = Event()
+        self._holder = Thread()
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             if not self._searches:
-                self._limits = threadpool_limits(1, user_api="blas")
+                is_set = Event()
+                self._all_done = Event()
+                self._holder = Thread(target=self._hold, args=(is_set, self._all_done), daemon=True)
+                self._holder.start()
+                is_set.wait()
             self._searches += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._searches -= 1
             if not self._searches:
-                self._limits.restore_original_limits()
+                self._all_done.set()
+                self._holder.join()
+
+    @staticmethod
+    def _hold(is_set: Event, all_done: Event) -> None:
+        from threadpoolctl import threadpool_limits
+
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                is_set.set()
+                all_done.wait()
+        finally:
+            is_set.set()
+
+
+def _hold_blas_of_this_thread() -> None:
+    """For the BLAS libraries whose number of threads belongs to the thread that calls them."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, user_api="blas")
 
 
 _one_blas_thread = _OneBlasThread()
