@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -248,3 +249,20 @@ def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content)
             DataError, match="line 1: the line is longer|the compressed file is dam"
         ):
             nl.datasets.load(path, labels=["x"] if suffix in (".arff", ".csv") else None)
+
+
+@pytest.mark.parametrize("suffix", [".arff", ".csv", ".jsonl", ".txt"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_reading_takes_memory_like_the_result(tmp_path, suffix, is_sparse):
+    """Whatever a line weighs as Python objects, only few are there at a time."""
+    X = np.random.default_rng(0).random((3000, 40)).round(4)
+    X = sparse.csr_array(X * (X > 0.8)) if is_sparse else X
+    Y = sparse.csr_array(np.arange(3000)[:, None] % 7 == np.arange(7))
+    nl.datasets.save(Dataset(X, Y), tmp_path / f"toy{suffix}")
+    tracemalloc.start()
+    data = nl.datasets.load(tmp_path / f"toy{suffix}")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    parts = [data.Y.data, data.Y.indices, data.Y.indptr]
+    parts += [data.X.data, data.X.indices, data.X.indptr] if sparse.issparse(data.X) else [data.X]
+    assert peak < 5 * sum(part.nbytes for part in parts) + 2**19

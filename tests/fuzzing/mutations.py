@@ -79,7 +79,7 @@ def mutated_array(array: Any, random: Random) -> Any:
     kind = random.randrange(5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with suppress(ValueError, TypeError, OverflowError):  # there may be no such array
+        with suppress(ValueError, TypeError, OverflowError, RuntimeError):  # there may be none
             if kind < 2 and array.size:
                 array = array.copy()
                 array.reshape(-1)[random.randrange(array.size)] = random.choice(_VALUES)
