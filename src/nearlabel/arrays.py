@@ -33,7 +33,8 @@ def csr_of_parts(data: Array, indices: Array, indptr: Array, shape: tuple[int, i
     All is looked at before SciPy sees it: a wrong index would crash the interpreter.
     """
     rows, columns = shape
-    if not (0 <= rows < 2**48 and 0 <= columns < 2**31):
+    are_sizes = isinstance(rows, int) and isinstance(columns, int)
+    if not (are_sizes and 0 <= rows < 2**48 and 0 <= columns < 2**31):
         raise ValueError(f"a sparse matrix cannot have the shape {shape}")
     for name, part in (("indices", indices), ("indptr", indptr)):
         if part.ndim != 1 or part.dtype.kind not in "iu":

@@ -198,6 +198,7 @@ def test_options_that_say_nothing_for_a_form(tmp_path, made):
     for path, options, message in (
         ("toy.npz", {"tags": "a"}, "tags= says nothing for a file of the form 'npz'"),
         ("toy.csv", {"nominal": "code"}, "nominal= says nothing for a file of the form 'csv'"),
+        ("toy.csv", {"tags": "x0", "labels": ["x1"]}, "tags= and labels= exclude each other"),
         ("toy.csv", {"xml": "a.xml"}, "xml= says nothing for a file of the form 'csv'"),
         ("toy.csv", {"format": "xls"}, "format must be one of 'npz', 'arff'"),
         ("toy.npz", {"nominal": "both"}, "nominal must be one of 'onehot', 'code'; got 'both'"),

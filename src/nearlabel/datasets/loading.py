@@ -113,6 +113,8 @@ def load(
     for key, names in (("labels", labels), ("ignore", ignore), ("features", features)):
         if isinstance(names, str):
             raise TypeError(f"{key} must be a list of names; got the text {names!r}")
+    if tags is not None and labels:
+        raise ValueError("tags= and labels= exclude each other: labels stand in one column or many")
     found = find(source, format)
     given = {
         "labels": labels is not None and len(labels) > 0,
