@@ -14,6 +14,7 @@ from nearlabel.datasets import DataError
 from nearlabel.datasets.mulan_xml import read_labels
 from nearlabel.datasets.text import TextFile
 
+FILE = "toy.arff"
 HEAD = """% a comment
 @RELATION toy
 
@@ -30,16 +31,6 @@ SPARSE = (
 )
 XML = """<?xml version="1.0" encoding="utf-8"?>
 <labels xmlns="http://mulan.sourceforge.net/labels"><label name="A"/><label name="B"/></labels>"""
-
-
-@pytest.fixture
-def put(tmp_path):
-    def write(text, name="toy.arff"):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
 
 
 def test_dense_rows(put):

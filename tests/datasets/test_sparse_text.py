@@ -7,17 +7,8 @@ from sklearn.datasets import load_svmlight_file
 import nearlabel as nl
 from nearlabel.datasets import DataError
 
+FILE = "toy.txt"
 TEXT = "4 5 3\n0,2 0:1.5 4:-2\n 1:3e-2\n1\n2 3:1 0:2\n"
-
-
-@pytest.fixture
-def put(tmp_path):
-    def write(text, name="toy.txt"):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
 
 
 def test_rows(put):

@@ -7,21 +7,12 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.datasets import DataError
 
+FILE = "toy.csv"
 SONGS = """id,tempo,mode,live,tags
 one,120,major,yes,calm; sad
 two,90.5,minor,no,
 three,100,major,no,happy;calm
 """
-
-
-@pytest.fixture
-def put(tmp_path):
-    def write(text, name="toy.csv"):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
 
 
 def test_a_table_with_tags(put):
