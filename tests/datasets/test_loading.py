@@ -149,6 +149,15 @@ def test_two_files_of_a_split(tmp_path, made):
         nl.datasets.load(tmp_path / "toy")
 
 
+def test_two_tables_of_a_split_with_other_tags(tmp_path):
+    (tmp_path / "toy_train.csv").write_text("x,tags\n1,b;c\n2,a\n")
+    (tmp_path / "toy_test.csv").write_text("x,tags\n3,d;a\n")
+    data = nl.datasets.load(tmp_path / "toy")
+    assert data.label_names.tolist() == ["a", "b", "c", "d"]
+    assert data.Y.toarray().tolist() == [[0, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 1]]
+    assert data.train.tolist() == [True, True, False]
+
+
 def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
     nl.datasets.save(made, tmp_path / "toy.arff")
     path = tmp_path / "toy.zip"

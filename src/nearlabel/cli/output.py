@@ -85,10 +85,8 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
     counted = _Counted(records)
     if suffix in (".jsonl", ".ndjson"):
         write_json_records(path, counted)
-    elif suffix in (".csv", ".tsv"):
-        write_rows(path, _rows(counted), "\t" if suffix == ".tsv" else ",")
     else:
-        raise ValueError(f"--output must end in .csv, .tsv or .jsonl; got {path}")
+        write_rows(path, _rows(counted), "\t" if suffix == ".tsv" else ",")
     return counted.count
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,9 @@ def _joined(parts: list[Dataset], found: Found) -> Dataset:
     if len(parts) == 1:
         return parts[0]
     train, test = parts
+    if found.format in ("csv", "tsv", "jsonl"):  # a part has the tags that occur in it
+        names = sorted({*_texts(train.label_names), *_texts(test.label_names)})
+        train, test = _with_labels(train, names), _with_labels(test, names)
     for what in ("label_names", "feature_names"):
         ours, theirs = getattr(train, what), getattr(test, what)
         if not np.array_equal([] if ours is None else ours, [] if theirs is None else theirs):
@@ -275,9 +279,19 @@ def _joined(parts: list[Dataset], found: Found) -> Dataset:
     )
 
 
+def _with_labels(data: Dataset, names: list[str]) -> Dataset:
+    """A data set with labels of these names, of which it has some."""
+    own = _texts(data.label_names)
+    if own == names or not own:
+        return data
+    place = {name: column for column, name in enumerate(names)}
+    columns = np.array([place[name] for name in own])[data.Y.indices]
+    Y = sparse.csr_array((data.Y.data, columns, data.Y.indptr), (len(data), len(names)))
+    return replace(data, Y=Y, label_names=np.array(names))
+
+
 def _unlabeled(data: Dataset) -> Dataset:
-    none = unlabeled(len(data))
-    return Dataset(data.X, none, None, data.feature_names, data.train, data.row_names, data.extra)
+    return replace(data, Y=unlabeled(len(data)), label_names=None)
 
 
 def _with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
@@ -293,7 +307,7 @@ def _with_features(data: Dataset, features: Sequence[str], source: str) -> Datas
         )
     X: Any = data.X[:, [place[name] for name in features]]
     names = np.array(list(features), dtype=np.str_)
-    return Dataset(X, data.Y, data.label_names, names, data.train, data.row_names, data.extra)
+    return replace(data, X=X, feature_names=names)
 
 
 def _texts(names: Any) -> list[str]:
