@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shlex
 import tempfile
 from pathlib import Path
 
 from nearlabel.cli import run
-from nearlabel.cli.demo import write_songs
+from nearlabel.cli.demo import wrapped, write_songs
 
 README = Path(__file__).parents[1] / "README.md"
 END = "```\n\n"
@@ -50,13 +49,8 @@ def printed(command: str) -> str:
         lines = Path(arguments[-1]).read_text(encoding="utf-8").splitlines(keepends=True)
         return "".join(lines[: int(arguments[1])])
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        assert run(arguments) == os.EX_OK
+        assert run(arguments) == 0
     return output.getvalue()
-
-
-def wrapped(command: str) -> str:
-    """A long command on two lines, as a shell takes it."""
-    return command if len(command) < 78 else command.replace(" --metric", " \\\n    --metric")
 
 
 if __name__ == "__main__":

@@ -175,6 +175,10 @@ def test_links_devices_and_modes(tmp_path):
     with replacing("/dev/null") as file:
         file.write(b"x")
     assert not Path("/dev/null").is_file()
+    target.chmod(0o600)
+    with replacing(target) as file:
+        file.write(b"y")
+    assert target.stat().st_mode & 0o777 == 0o600
     umask = os.umask(0o027)
     try:
         with replacing(tmp_path / "shared") as file:

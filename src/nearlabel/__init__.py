@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nearlabel import datasets, metrics
+    from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
     from nearlabel.methods import MLkNN
     from nearlabel.models import load, save
@@ -32,7 +32,7 @@ _HOMES = {
     "save": "nearlabel.models",
     "show_versions": "nearlabel.versions",
 }
-_MODULES = ("datasets", "metrics")
+_MODULES = ("datasets", "experiments", "metrics")
 
 __all__ = [
     "ExactSearch",
@@ -43,6 +43,7 @@ __all__ = [
     "RankedLabels",
     "__version__",
     "datasets",
+    "experiments",
     "load",
     "metrics",
     "neighbor_graph",

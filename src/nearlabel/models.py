@@ -35,7 +35,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : estimator of nearlabel, NeighborGraph, or Pipeline
         The other steps of a pipeline may be scikit-learn's `MinMaxScaler`, `StandardScaler` and
-        `MaxAbsScaler`.
+        `MaxAbsScaler`, which can be written alone, too.
     path : path of the file
     """
     write_tree(path, _tree(model))
@@ -90,14 +90,14 @@ def _tree(model: Any) -> dict[str, Any]:
         return model._tree()
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
     if is_sklearns and name == "Pipeline":
-        steps = [[step, _tree(part)] for step, part in model.steps]
-        return {"class": "Pipeline", "steps": steps}
+        _check_steps([part for _, part in model.steps])
+        return {"class": "Pipeline", "steps": [[step, _tree(part)] for step, part in model.steps]}
     if is_sklearns and name in _SCALERS:
         check_is_fitted(model)
         names = getattr(model, "feature_names_in_", np.array([])).tolist()
         return {
             "class": name,
-            "parameters": model.get_params(),
+            "parameters": _not_default(model),
             "features": model.n_features_in_,
             "feature_names": names or None,
             "seen": np.asarray(model.n_samples_seen_, dtype=np.int64),
@@ -119,12 +119,24 @@ def _model(tree: Mapping[str, Any], version: int) -> Any:
         from sklearn.pipeline import Pipeline
 
         steps = [(str(step), _model(part, version)) for step, part in tree["steps"]]
-        if not steps or not isinstance(steps[-1][1], NeighborModel):
-            raise ValueError("its pipeline does not end in a model")
-        if any(isinstance(part, NeighborModel | NeighborGraph) for _, part in steps[:-1]):
-            raise ValueError("its pipeline has a model before its end")
+        _check_steps([part for _, part in steps])
         return Pipeline(steps)
     raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
+
+
+def _check_steps(parts: list[Any]) -> None:
+    *first, last = parts or [None]
+    if not isinstance(last, NeighborModel) or not all(type(p).__name__ in _SCALERS for p in first):
+        raise TypeError(
+            f"a pipeline in a file has scalers ({', '.join(_SCALERS)}) and ends in an estimator of "
+            f"nearlabel; this one has {', '.join(type(part).__name__ for part in parts) or 'none'}"
+        )
+
+
+def _not_default(scaler: Any) -> dict[str, Any]:
+    """Parameters that are not the default ones: not every scikit-learn knows all of them."""
+    usual = type(scaler)().get_params()
+    return {key: value for key, value in scaler.get_params().items() if value != usual[key]}
 
 
 def _scaler(tree: Mapping[str, Any]) -> Any:
@@ -137,7 +149,11 @@ def _scaler(tree: Mapping[str, Any]) -> Any:
             raise ValueError("its feature_range is empty")
     if not all(isinstance(value, bool | tuple) for value in parameters.values()):
         raise TypeError("its scaler has parameters of another type")
-    scaler = getattr(preprocessing, tree["class"])(**parameters)
+    kind = getattr(preprocessing, tree["class"])
+    unknown = sorted(parameters.keys() - kind().get_params().keys())
+    if unknown:
+        raise FileError(f"needs another scikit-learn: this one's scaler has no {unknown[0]!r}")
+    scaler = kind(**parameters)
     scaler.n_features_in_ = check_integer(tree["features"], "features", low=1)
     scaler.n_samples_seen_ = tree["seen"][()]
     for key in _SCALERS[tree["class"]]:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:
+            if target.exists():
+                shutil.copymode(target, temporary)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -76,10 +79,12 @@ def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> None:
     lengths = _LENGTHS.pack(_MARK, FORMAT, len(text), places[-1])
     with replacing(path) as file:
         file.write(lengths + hashlib.sha256(lengths + text).digest() + text)
+        written = _PREAMBLE + len(text)
         for place, array in zip(places, arrays, strict=False):
-            file.write(bytes(place - file.tell()))
+            file.write(bytes(place - written))
             file.write(_bytes(array))
-        file.write(bytes(places[-1] - file.tell()))
+            written = place + array.nbytes
+        file.write(bytes(places[-1] - written))
 
 
 def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], int]:
@@ -117,7 +122,7 @@ def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict
 def _without_arrays(node: Any, arrays: list[Array]) -> Any:
     """The tree with the number of each array in its place; the arrays go to the list."""
     if isinstance(node, np.ndarray):
-        arrays.append(np.ascontiguousarray(node))
+        arrays.append(np.asarray(node, order="C"))
         return {"array": len(arrays) - 1}
     if isinstance(node, Mapping):
         return {str(key): _without_arrays(value, arrays) for key, value in node.items()}
@@ -218,7 +223,7 @@ def _nbytes(entry: Any) -> int:
 def _read_array(file: BinaryIO, place: int, entry: dict[str, Any], mmap: bool) -> Array:
     _check_gap(file, place)
     dtype, shape, left = _DTYPES[entry["dtype"]], tuple(entry["shape"]), _nbytes(entry)
-    content = bytearray() if mmap else np.empty(left, np.uint8)
+    content = np.empty(0 if mmap else left, np.uint8)
     digest, done = hashlib.sha256(), 0
     while done < left:
         part = file.read(min(_READ_AT_ONCE, left - done))

@@ -71,6 +71,11 @@ class StoredModel:
 
     def _tree(self) -> dict[str, Any]:
         check_is_fitted(self)
+        if not type(self).__module__.startswith("nearlabel."):
+            raise TypeError(
+                f"a {type(self).__name__}, a class of yours, cannot be written to a file: "
+                "nearlabel would not know it again (joblib or pickle keep any object)"
+            )
         store = self._store
         return {
             "class": type(self).__name__,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nearlabel.arrays import Array
+
+_MOST_BYTES = 2**28  # of an array of names
 
 
 def one_line(text: str, width: int = 400) -> str:
@@ -23,12 +26,32 @@ def shown(text: str, width: int = 40) -> str:
 
 def text_array(names: Any) -> Array:
     """Texts as an array, or a ValueError where it would not hold them as they are."""
+    longest = ""
     for name in names:
         if not isinstance(name, str):
             raise ValueError(f"a text expected; got {shown(repr(name))}")
         if not name.isprintable() and ("\0" in name or _has_half_a_character(name)):
             raise ValueError(f"{shown(name)} is no text: it has a zero or half a character")
+        longest = name if len(name) > len(longest) else longest
+    if 4 * len(longest) * len(names) > _MOST_BYTES and len(longest) > 200:  # all take its room
+        raise ValueError(f"{shown(longest)} has {len(longest)} characters; that is no name")
     return np.array(names, dtype=np.str_)
+
+
+def first_twice(names: Iterable[str]) -> str | None:
+    """The first name that was there before, if there is one."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def some(names: Sequence[str]) -> str:
+    """The first three names and how many more, for a message."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(shown, names[:3])) + more
 
 
 def _has_half_a_character(name: str) -> bool:

@@ -10,8 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ import pytest
 import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.demo import COMMANDS
+from nearlabel.cli.evaluate import evaluate
 
 VERBS = ["demo", "fit", "predict", "rank", "evaluate"]
 VERBS += [f"datasets {verb}" for verb in ("list", "describe", "fetch", "convert")]
@@ -327,6 +328,78 @@ def test_users_errors_are_one_line_with_code_2(fail, here, arguments, message):
     assert not Path("m").exists()
 
 
+def test_what_is_read_is_not_written_to(fail, here, tmp_path):
+    shutil.copy("songs.csv", tmp_path / "mine.csv")
+    before = (tmp_path / "mine.csv").read_bytes()
+    mine = tmp_path / "mine.csv"
+    for command in (
+        ["fit", mine, "-o", mine],
+        ["rank", "songs.model", mine, "-o", mine],
+        ["predict", "songs.model", mine, "-o", mine],
+        ["evaluate", mine, "-o", mine],
+        ["datasets", "convert", mine, mine],
+    ):
+        assert "this file is read; give another one" in fail(*command)
+    assert "this is a folder; give a file" in fail("fit", mine, "-o", tmp_path)
+    assert mine.read_bytes() == before
+
+
+def test_features_without_names(ask, tmp_path):
+    """A set without names goes through every form; a file with labels can be predicted, too."""
+    made = nl.datasets.make_local_labels(60, 3, 4)
+    data = nl.datasets.Dataset(made.X, made.Y)
+    answers = []
+    for suffix in (".npz", ".csv", ".arff", ".jsonl", ".txt"):
+        path = tmp_path / f"made{suffix}"
+        nl.datasets.save(data, path)
+        ask("fit", path, "-o", tmp_path / "m")
+        answers.append(ask("rank", tmp_path / "m", path, "--why", "--json"))
+    assert set(answers) == {answers[0]}
+    first = json.loads(answers[0])[0]
+    assert first["id"] == 1
+    assert all(one["neighbors"][0]["id"] == 1 for one in first["labels"] if one["neighbors"][0])
+
+
+def test_a_model_of_two_classes(ask, here, tmp_path):
+    songs = nl.datasets.load("songs.csv")
+    y = np.array(["other", "calm"])[songs.Y[:, [0]].toarray().ravel()]
+    y[y == "calm"], y[y == "other"] = "yes", "no"
+    nl.MLkNN().fit(songs.X, y).save(tmp_path / "m")
+    predicted = json.loads(ask("predict", tmp_path / "m", "new.csv", "--json"))
+    assert all(item["labels"] in ([], ["yes"]) for item in predicted)
+
+
+def test_labels_with_every_separator(ask, fail, tmp_path):
+    made = nl.datasets.make_local_labels(40, 2, 3, labels_per_sample=1)
+    names = np.array(["a;b", "c|d", "e,f"])
+    nl.datasets.save(nl.datasets.Dataset(made.X, made.Y, names), tmp_path / "made.npz")
+    ask("fit", tmp_path / "made.npz", "-o", tmp_path / "m")
+    ask("predict", tmp_path / "m", tmp_path / "made.npz", "-o", tmp_path / "p.jsonl")
+    message = fail("predict", tmp_path / "m", tmp_path / "made.npz", "-o", tmp_path / "p.csv")
+    assert "write a .jsonl file" in message
+
+
+def test_the_choices_of_options_are_those_of_the_library():
+    from typing import get_args
+
+    from nearlabel.cli import options
+    from nearlabel.datasets.loading import FORMATS
+    from nearlabel.experiments import SCALES, SPLITS
+    from nearlabel.metrics import CONVENTIONS
+    from nearlabel.search.distances import SPACES
+
+    def choices(annotation):
+        found = [part for part in get_args(annotation) if part is not type(None)]
+        return set(get_args(found[0]) if get_args(found[0]) else found)
+
+    assert choices(options.Scale) == set(SCALES)
+    assert choices(options.Distance) == set(SPACES)
+    assert choices(get_type_hints(options.Reading)["format"]) == set(FORMATS)
+    hints = get_type_hints(evaluate)
+    assert choices(hints["split"]) == set(SPLITS)
+    assert choices(hints["convention"]) == set(CONVENTIONS)
+
+
 def test_a_graph_is_no_model(fail, here, tmp_path):
     nl.neighbor_graph(np.eye(4), 2).save(tmp_path / "graph")
     assert "holds a NeighborGraph and no model" in fail("rank", tmp_path / "graph", "new.csv")
@@ -360,8 +433,7 @@ def test_an_interrupt_ends_cleanly(tmp_path):
     """Ctrl-C while a file is read: one line, code 130, and no half-written model."""
     with nearlabel("fit", "-", "-o", tmp_path / "m", stdin=subprocess.PIPE) as process:
         process.stdin.write(b"x,tags\n" + b"1,a\n" * 100_000)
-        process.stdin.flush()
-        time.sleep(0.5)
+        process.stdin.flush()  # more than a pipe holds: it is being read
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, b"", b"nearlabel: interrupted\n")

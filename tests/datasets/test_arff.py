@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import arff as liac
 import numpy as np
@@ -196,7 +197,6 @@ OUTSIDE = """<!DOCTYPE labels [<!ENTITY a SYSTEM "file:///etc/passwd">]>
         ("<labels><label nam='x'/></labels>", "line 1: a <label> without a name"),
         ("<labels><tag name='x'/></labels>", "line 1: <labels> or <label> expected; got <tag>"),
         ("<labels><label name='x'/>", "line 1: this is not the XML of a list of labels: no elem"),
-        ("<labels></labels>", "no <label name=…> is in it"),
         ("<labels><label name='x'/><label name='x'/></labels>", "the label 'x' is listed twice"),
         ("<labels>&nbsp;</labels>", "not the XML of a list of labels: undefined entity"),
         ("no xml", "line 1: this is not the XML of a list of labels"),
@@ -206,6 +206,44 @@ def test_xml_that_is_refused(put, xml, message):
     put(xml, "toy.xml")
     with pytest.raises(DataError, match=message):
         nl.datasets.load(put(DENSE))
+
+
+def test_two_words_for_yes_are_two_values(put):
+    text = "@relation r\n@attribute a {t,y}\n@attribute L {0,1}\n@data\nt,1\ny,0\n"
+    data = nl.datasets.load(put(text), labels=["L"])
+    assert data.feature_names.tolist() == ["a=t", "a=y"]
+    assert data.X.tolist() == [[1, 0], [0, 1]]
+
+
+def test_labels_that_are_not_wanted_are_no_features(put):
+    put(XML, "toy.xml")
+    data = nl.datasets.load(put(DENSE), labels=())
+    assert data.X.shape == (3, 5)
+    assert data.Y.shape == (3, 0)
+    bare = DENSE.replace("@attribute B {0,1}\n", "").replace(",1,0\n", ",0\n")
+    bare = bare.replace(",0,1\n", ",1\n").replace(",1,1\n", ",1\n")
+    np.testing.assert_array_equal(nl.datasets.load(put(bare), labels=()).X, data.X)
+
+
+def test_values_that_a_file_does_not_declare(put):
+    wanted = ["color=red", "color=pink", "size"]
+    data = nl.datasets.load(put(DENSE), labels=(), features=wanted)
+    assert data.X.tolist() == [[1, 0, 1.5], [0, 0, 0], [0, 0, 7]]
+
+
+@pytest.mark.parametrize("values", [4000])
+def test_many_nominal_values_in_sparse_rows_take_little_memory(put, values):
+    names = ",".join(f"v{value}" for value in range(values))
+    rows = "".join(f"{{0 v{row % values},1 1}}\n" for row in range(5000))
+    text = f"@relation r\n@attribute a {{{names}}}\n@attribute L {{0,1}}\n@data\n{rows}"
+    path = put(text)
+    tracemalloc.start()
+    data = nl.datasets.load(path, labels=["L"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert data.X.shape == (5000, values)
+    assert data.X.nnz == 5000
+    assert peak < 2**23
 
 
 def test_labels_of_a_hierarchy(put):

@@ -18,6 +18,18 @@ def test_describe():
     assert (told.sparse, told.dtype) == (False, "float64")
 
 
+def test_data_sets_as_users_make_them(tmp_path):
+    Y = sparse.csr_array(([1, 0, 1], [0, 1, 1], [0, 2, 3]), shape=(2, 2))  # a zero is stored
+    data = Dataset(np.eye(2), Y, ["a", "b"], row_names=["x", "y"])
+    nl.datasets.save(data, tmp_path / "toy.npz")
+    again = nl.datasets.load(tmp_path / "toy.npz")
+    assert again.Y.toarray().tolist() == [[1, 0], [0, 1]]
+    assert again.label_names.tolist() == ["a", "b"]
+    assert again.X.flags.writeable
+    assert data == data
+    assert repr(again.rows(np.arange(0))).startswith("Dataset(0 items, 2 features, 2 labels, 0.00")
+
+
 def test_parts_of_more_than_one_test():
     part = np.array([0, 0, 1, 2])
     data = Dataset(

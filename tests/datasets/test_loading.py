@@ -186,6 +186,100 @@ def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
         nl.datasets.load(path)
 
 
+def test_archives_as_they_are_distributed(tmp_path, made):
+    bare = Dataset(made.X, made.Y)
+    nl.datasets.save(bare, tmp_path / "Toy_data.txt")
+    nl.datasets.save(made, tmp_path / "own.txt")
+    with zipfile.ZipFile(tmp_path / "xc.zip", "w") as archive:
+        archive.write(tmp_path / "Toy_data.txt", "Toy/Toy_data.txt")
+        archive.writestr("Toy/toy_trSplit.txt", "1 2 3\n4 5 6\n")
+        archive.writestr("Toy/toy_tstSplit.txt", "2 3 4\n")
+        archive.writestr("Toy/README.txt", "hello\n")
+        archive.writestr("__MACOSX/Toy/._Toy_data.txt", "1 1 1\n")
+        archive.writestr("Toy/.hidden.csv", "x")
+    data = nl.datasets.load(tmp_path / "xc.zip")
+    assert np.flatnonzero(data.train).tolist() == [0, 3]
+    with zipfile.ZipFile(tmp_path / "own.zip", "w") as archive:
+        for path in tmp_path.glob("own*.txt"):
+            archive.write(path, path.name)
+    assert_same(nl.datasets.load(tmp_path / "own.zip"), made)
+    with zipfile.ZipFile(tmp_path / "twice.zip", "w") as archive:
+        archive.writestr("a/q.csv", "x,tags\n1,a\n")
+        archive.writestr("b/q.csv", "x,tags\n2,a\n")
+    with pytest.raises(DataError, match=r"twice.zip: it has two files 'q.csv'"):
+        nl.datasets.load(tmp_path / "twice.zip")
+
+
+def test_damaged_and_locked_archives(tmp_path):
+    path = tmp_path / "toy.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.csv", "x,tags\n" + "1,a\n" * 50)
+    whole = path.read_bytes()
+    flags = [place for place in range(len(whole)) if whole[place : place + 2] == b"PK"]
+    for damage, message in (
+        (whole.replace(b"PK\x03\x04", b"PK\x03\x05", 1), "damaged"),
+        (whole[:38] + bytes(20) + whole[58:], "damaged"),
+        (whole[: flags[0] + 6] + b"\x01" + whole[flags[0] + 7 :], "damaged|encrypted"),
+        (whole[: flags[1] + 8] + b"\x01" + whole[flags[1] + 9 :], "encrypted"),
+    ):
+        path.write_bytes(damage)
+        with pytest.raises(DataError, match=f"line [0-9]+: the compressed file is ({message})"):
+            nl.datasets.load(path)
+
+
+def test_encodings(tmp_path):
+    path = tmp_path / "toy.csv"
+    path.write_bytes("x,tags\n1,é\n".encode("latin-1"))
+    assert nl.datasets.load(path, encoding="latin-1").label_names.tolist() == ["é"]
+    for encoding in ("foo", "utf-16", "rot13", None):
+        with pytest.raises(ValueError, match="encoding must be one like 'utf-8' or 'latin-1'; got"):
+            nl.datasets.load(path, encoding=encoding)
+    path.write_bytes("x,tags\n1,é\n".encode("utf-16"))
+    with pytest.raises(DataError, match="line 1: this is UTF-16 text; save the file as UTF-8"):
+        nl.datasets.load(path)
+
+
+def test_a_form_is_looked_for(tmp_path, monkeypatch, made):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    nl.datasets.save(made, tmp_path / "toy.npz")
+    nl.datasets.save(made.rows(np.arange(7)), tmp_path / "toy.csv")
+    assert len(nl.datasets.load("toy")) == 30
+    assert len(nl.datasets.load("toy", format="csv")) == 7
+    assert len(nl.datasets.load(tmp_path / "toy", format="csv")) == 7
+    with pytest.raises(FileNotFoundError):
+        nl.datasets.load("toy", format="arff")
+
+
+def test_texts_beside_sparse_text_are_no_data_sets(tmp_path, monkeypatch, made):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    nl.datasets.save(made, tmp_path / "toy.txt")
+    (tmp_path / "README.txt").write_text("hello")
+    assert list(nl.datasets.available()) == ["toy"]
+
+
+def test_sparse_text_does_not_take_or_remove_what_is_not_its_own(tmp_path, made):
+    (tmp_path / "toy.features.txt").write_text("my notes\n")
+    bare = Dataset(made.X, made.Y)
+    with pytest.raises(ValueError, match="toy.features.txt is there and would be read as the feat"):
+        nl.datasets.save(bare, tmp_path / "toy.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.features.txt"]
+
+
+def test_a_refused_file_is_closed(tmp_path, monkeypatch):
+    (tmp_path / "toy.csv").write_text("x,tags\n1\n2,a\n")
+    opened = []
+    original = type(tmp_path).open
+
+    def noted(self, *arguments, **options):
+        opened.append(original(self, *arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(type(tmp_path), "open", noted)
+    with pytest.raises(DataError):
+        nl.datasets.load(tmp_path / "toy.csv")
+    assert [file.closed for file in opened] == [True]
+
+
 def test_standard_input(monkeypatch):
     def read(content, **options):
         stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))

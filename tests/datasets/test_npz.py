@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -113,6 +115,16 @@ def test_files_that_are_no_archive(folder):
         (folder / "toy.npz").write_bytes(content)
         with pytest.raises(DataError, match="toy.npz: this is not a data set: "):
             nl.datasets.load("toy")
+
+
+def test_an_archive_packed_by_another_method(folder):
+    with zipfile.ZipFile(folder / "toy.npz", "w", zipfile.ZIP_LZMA) as archive:
+        for name, values in GOOD.items():
+            content = io.BytesIO()
+            np.save(content, values)
+            archive.writestr(f"{name}.npy", content.getvalue())
+    with pytest.raises(DataError, match="it is neither stored nor deflated in its archive"):
+        nl.datasets.load("toy")
 
 
 def test_an_archive_that_unfolds_to_more_than_the_memory(folder, monkeypatch):

@@ -122,11 +122,39 @@ def test_errors_about_columns(put):
 def test_the_features_of_a_model(put):
     wanted = ["live", "mode=minor", "mode=major", "tempo"]
     text = "title,live,mode,tempo\nA,no,minor,1\nB,yes,dorian,2\n"
-    data = nl.datasets.load(put(text), features=wanted, labels=())
+    with pytest.warns(UserWarning, match="'mode': the model does not know 'dorian', and takes it"):
+        data = nl.datasets.load(put(text), features=wanted, labels=())
     assert data.X.tolist() == [[0, 1, 0, 1], [1, 0, 0, 2]]  # an unknown value is no value
     assert data.Y.shape == (2, 0)
     with pytest.raises(DataError, match="toy.csv: it has no feature 'loud', 'key'$"):
         nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
+
+
+def test_labels_that_are_not_wanted_are_no_features(put):
+    assert nl.datasets.load(put(SONGS), labels=()).feature_names.tolist() == [
+        *("tempo", "mode=major", "mode=minor", "live"),
+    ]
+    marked = nl.datasets.load(put("x,label:a\n1,maybe\n2,\n"), labels=())
+    assert marked.feature_names.tolist() == ["x"]
+    assert nl.datasets.load(put("x,y\n1,2\n"), labels=()).X.tolist() == [[1, 2]]
+
+
+def test_a_column_called_split_can_be_left_out(put):
+    text = "x,split,tags\n1,7,a\n2,8,b\n"
+    with pytest.raises(DataError, match="line 2: split: train or test expected; got '7'"):
+        nl.datasets.load(put(text))
+    assert nl.datasets.load(put(text), ignore=["split"]).feature_names.tolist() == ["x"]
+
+
+def test_a_wide_header_is_refused_at_once(put):
+    with pytest.raises(DataError, match="the column 'c39999' is there twice"):
+        nl.datasets.load(put(",".join(f"c{column}" for column in range(40_000)) + ",c39999\n"))
+
+
+def test_a_name_that_would_blow_up_all_others(put):
+    text = "id,x,tags\n" + "y" * 130_000 + ",1,a\n" + "".join(f"{row},1,a\n" for row in range(999))
+    with pytest.raises(DataError, match="has 130000 characters; that is no name"):
+        nl.datasets.load(put(text))
 
 
 FLAT = """{"id": 7, "tempo": 120, "mode": "major", "tags": ["calm", "sad"]}
@@ -154,6 +182,21 @@ def test_json_lines(put):
     assert sparse.issparse(objects.X)
     assert objects.X.toarray().tolist() == [[2, 0], [1, 1.5]]
     assert objects.feature_names.tolist() == ["sun", "sea"]
+
+
+def test_options_and_features_of_nested_json_lines(put):
+    text = '{"features": {"b": 2, "z": 9}, "moods": ["x"], "title": "T"}\n'
+    data = nl.datasets.load(put(text, "toy.jsonl"), tags="moods", id="title")
+    assert (data.label_names.tolist(), data.row_names.tolist()) == (["x"], ["T"])
+    known = nl.datasets.load(put(text, "toy.jsonl"), features=["a", "b"], labels=())
+    assert known.X.toarray().tolist() == [[0, 2]]  # what is not there is 0, what is unknown nothing
+    listed = put('{"features": [1, 2]}\n', "toy.jsonl")
+    assert nl.datasets.load(listed, features=["a", "b"], labels=()).X.tolist() == [[1, 2]]
+    for options in ({"ignore": ["b"]}, {"labels": ["b"]}):
+        with pytest.raises(
+            DataError, match="ignore= and labels= say nothing where features are on"
+        ):
+            nl.datasets.load(put(text, "toy.jsonl"), **options)
 
 
 @pytest.mark.parametrize(

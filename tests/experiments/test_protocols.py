@@ -64,6 +64,15 @@ def test_one_search_gives_what_separate_fits_give(made, scale):
             assert result == nl.metrics.evaluate(made.Y[test], scores, predicted)
 
 
+def test_models_that_need_searches_of_their_own(made):
+    for models in ([], [nl.MLkNN(), nl.MLkNN(metric="cosine")]):
+        with pytest.raises(ValueError, match="at least one, all with the same metric, search and"):
+            evaluate_splits(made, models, splits(made))
+    model = nl.MLkNN()
+    evaluate_splits(made, [model], splits(made))
+    assert not hasattr(model, "classes_")
+
+
 def test_scaling_of_sparse_features():
     X = sparse.csr_array([[0.0, 2, 0], [1, 0, 0], [4, 1, 0]])
     small = scaler("minmax", X).fit_transform(X)

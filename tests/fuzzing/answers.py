@@ -53,6 +53,8 @@ def assert_survives(data: Dataset, folder: Path, choice: int) -> None:
         data = replace(data, extra={})
     if suffix in (".arff", ".txt"):
         data = replace(data, row_names=None)
+    for old in folder.glob("again*"):  # what stands beside a file belongs to it
+        old.unlink()
     path = folder / f"again{suffix}"
     try:
         save(data, path)

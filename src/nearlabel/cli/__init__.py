@@ -24,7 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± gets a ? for it
             stream.reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    try:
+        code = run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # while Python was still importing
+        code = _fail("interrupted", INTERRUPTED)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

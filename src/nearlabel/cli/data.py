@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.cli.options import Data, Json, LabeledReading
-from nearlabel.cli.output import Steps, check_folder, say, say_json, say_table
+from nearlabel.cli.output import Steps, check_target, say, say_json, say_table
 
 _READING = LabeledReading()
 
@@ -133,7 +133,7 @@ def convert(
     """
     import nearlabel as nl
 
-    check_folder(target)
+    check_target("TARGET", target, data)
     items = reading.load(data)
     nl.datasets.save(items, target)
     size = Path(target).stat().st_size

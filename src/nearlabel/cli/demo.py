@@ -56,14 +56,14 @@ def _play(folder: Path) -> int:
             say(f"  {line}")
         for command in COMMANDS:
             say()
-            say("$ nearlabel " + _wrapped(command))
+            say("$ nearlabel " + wrapped(command))
             code = run(shlex.split(command))
             if code:
                 return code
     return 0
 
 
-def _wrapped(command: str) -> str:
+def wrapped(command: str) -> str:
     """A command on lines of at most 80 columns, as a shell takes them."""
     lines, line = [], ""
     for word in command.split():

@@ -74,7 +74,7 @@ def evaluate(
     from nearlabel.metrics import METRICS
     from nearlabel.validation import check_choice
 
-    check_results(output)
+    check_results(output, data)
     for name in metric:
         check_choice(name, "--metric", METRICS)
     items = reading.load(data)
@@ -83,14 +83,13 @@ def evaluate(
 
     import_scikit_learn(*SCALING if scale != "none" else ())
     import nearlabel as nl
-    from nearlabel.experiments import evaluate_splits, splits
+    from nearlabel.experiments import evaluate_splits, splits, usual_split
 
-    if split is None:
-        split = "cv10" if items.train is None else "official"
     models = [
         nl.MLkNN(n_neighbors=count, smoothing=smoothing, metric=distance, n_jobs=jobs)
         for count in k
     ]
+    split = split or usual_split(items)  # type: ignore[assignment]
     parts = splits(items, split, test_size=test_size, seed=seed)
     with Steps("evaluating") as progress:
         found = evaluate_splits(

@@ -23,8 +23,9 @@ from nearlabel.cli.options import (
 )
 from nearlabel.cli.output import (
     Steps,
-    check_folder,
     check_results,
+    check_target,
+    is_table,
     say,
     say_json,
     say_table,
@@ -82,7 +83,7 @@ def fit(
     nearlabel fit emotions.arff -o emotions.model --k 8
     nearlabel fit yeast -o yeast.model --part train
     """
-    check_folder(output)
+    check_target("--output", output, data)
     items = part_of(reading.load(data), part)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels to learn from")
@@ -105,10 +106,11 @@ def fit(
             n_jobs=jobs,
             progress=progress,
         )
-    ids = items.row_names
-    if ids is not None and len(set(ids.tolist())) < len(ids):
+    ids: Any = range(1, len(items) + 1)  # as items without names are counted
+    if items.row_names is not None and len(set(items.row_names.tolist())) == len(items):
+        ids = items.row_names
+    elif items.row_names is not None:
         warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
-        ids = None
     model.fit_graph(graph, items.Y, X, label_names=items.label_names, ids=ids)
     first = model if transformer is None else transformer
     if items.feature_names is not None:  # by these a later file's columns are found
@@ -170,13 +172,11 @@ def predict(
             yield {"id": name, "labels": labels}
 
     if output is not None:
-        separator = answers.separator()
-        is_table = not output.endswith("l") and not output.endswith("json")
-        joined = (
-            {**record, "labels": separator.join(record["labels"])} if is_table else record
-            for record in records()
-        )
-        say_written(write_results(output, joined), output, json)
+        told = records()
+        if is_table(output):
+            mark = answers.separator()
+            told = ({**one, "labels": mark.join(one["labels"])} for one in records())
+        say_written(write_results(output, told), output, json)
     elif json:
         say_json(list(records()))
     else:
@@ -226,9 +226,9 @@ def rank(
         for name, labels in answers.explained(top) if why else answers.ranked(top):
             yield {"id": name, "labels": labels}
 
-    if why and output is not None and output.endswith((".csv", ".tsv")):
+    if why and output is not None and is_table(output):
         raise ValueError("--why has no place in a table: write a .jsonl file")
-    if output is not None and output.endswith((".csv", ".tsv")):
+    if output is not None and is_table(output):
         rows = (
             {"id": record["id"], "rank": place, **scored}
             for record in records()
@@ -279,7 +279,7 @@ class _Answers:
     def __init__(
         self, path: str, data: str, part: Part, reading: Reading, output: str | None
     ) -> None:
-        check_results(output)
+        check_results(output, path, data)
         import_scikit_learn(*SCALING)
         import nearlabel as nl
         from nearlabel.explaining import NeighborClassifier
@@ -315,7 +315,10 @@ class _Answers:
         from scipy import sparse
 
         for names, X in self._blocks():
-            decided = sparse.csr_array(self._model.predict(X))
+            predicted = self._model.predict(X)
+            if predicted.ndim == 1:  # of two classes: the second is the label
+                predicted = (predicted == self._model.classes_[1])[:, None]
+            decided = sparse.csr_array(predicted)
             for place, name in enumerate(names):
                 inside = decided.indices[decided.indptr[place] : decided.indptr[place + 1]]
                 yield name, [self._label(label) for label in sorted(inside.tolist())]

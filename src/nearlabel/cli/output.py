@@ -90,20 +90,30 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
     return counted.count
 
 
-def check_results(path: str | None) -> None:
+def check_results(path: str | None, *sources: str) -> None:
     """Refuse a file of results that could not be written, before the work is done."""
     if path is None:
         return
-    if Path(path).suffix not in (".csv", ".tsv", ".jsonl", ".ndjson"):
+    if not is_table(path) and Path(path).suffix not in (".jsonl", ".ndjson"):
         raise ValueError(f"--output must end in .csv, .tsv or .jsonl; got {path}")
-    check_folder(path)
+    check_target("--output", path, *sources)
 
 
-def check_folder(path: str) -> None:
-    """Refuse a file whose folder is not there."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"--output {path}: there is no folder {folder}")
+def is_table(path: str) -> bool:
+    """Whether a file of results is a table of cells."""
+    return Path(path).suffix in (".csv", ".tsv")
+
+
+def check_target(what: str, path: str, *sources: str) -> None:
+    """Refuse a file whose folder is not there, a folder, and the very file that is read."""
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"{what} {path}: there is no folder {target.absolute().parent}")
+    if target.is_dir():
+        raise ValueError(f"{what} {path}: this is a folder; give a file")
+    for source in sources:
+        if target.exists() and Path(source).exists() and target.samefile(source):
+            raise ValueError(f"{what} {path}: this file is read; give another one")
 
 
 class _Counted:

@@ -21,9 +21,15 @@ from nearlabel.arrays import Array
 from nearlabel.datasets.columns import Column, SparseRows, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.mulan_xml import labels_xml
-from nearlabel.datasets.text import DataError, TextFile, column_names, names_or_numbers
+from nearlabel.datasets.text import (
+    DataError,
+    TextFile,
+    column_names,
+    column_texts,
+    names_or_numbers,
+)
 from nearlabel.persistence import replacing
-from nearlabel.texts import shown
+from nearlabel.texts import shown, some
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
@@ -53,6 +59,7 @@ def read_arff(
     ignore: Sequence[str] = (),
     nominal: str = "onehot",
     features: Sequence[str] | None = None,
+    labels_needed: bool = True,
 ) -> Dataset:
     """Read an ARFF file with dense or sparse rows.
 
@@ -67,26 +74,17 @@ def read_arff(
         Nominal features as one column a value, or as one column of numbers.
     features : sequence of str, optional
         The features that are wanted: other attributes are left out.
+    labels_needed : bool
+        Whether it is an error that labels are not there.
     """
     lines = file.lines()
     header = _read_header(file, lines)
     names = [column.name for column in header.columns]
     train_size = None
     if labels is None:
-        found = _MEKA_LABELS.search(header.relation)
-        if found is None:
-            raise DataError(
-                file.name,
-                None,
-                "which attributes are labels? There is no XML file beside it, and no '-C number' "
-                "in the name of its relation; give labels= or xml=",
-            )
-        count = int(found[1])
-        labels = names[:count] if count >= 0 else names[count:]
-        if abs(count) > len(names):
-            raise file.error(f"the relation says -C {count}; there are {len(names)} attributes", 1)
-        split = _MEKA_SPLIT.search(header.relation)
-        train_size = None if split is None else int(split[1])
+        labels, train_size = _mekas_labels(file, header.relation, names, labels_needed)
+    elif not labels_needed:
+        labels = [name for name in labels if name in set(names)]
     _check_known(file, "labels", labels, names)
     _check_known(file, "ignore", ignore, names)
     cells = _read_rows(file, lines, header.columns)
@@ -94,22 +92,53 @@ def read_arff(
     if features is not None:  # what a model calls them says how it had them
         coded, known = set(features), source_columns(features)
         ignore = [*ignore, *(name for name in names if name not in known)]
+        header.columns = [_with_known_values(column, features) for column in header.columns]
     data = assembled(file.name, header.columns, cells, labels, ignore, set(coded))
-    label_names = [str(name) for name in data.label_names.tolist()]  # type: ignore[union-attr]
+    label_names = column_texts(data.label_names)
     if label_names and all(name.startswith(_LABEL) for name in label_names):
         label_names = [name.removeprefix(_LABEL) for name in label_names]
     train = _train_mask(file, header.runs, train_size, len(data))
-    feature_names = column_names(data.feature_names.tolist())  # type: ignore[union-attr]
+    feature_names = column_names(column_texts(data.feature_names))
     return Dataset(data.X, data.Y, column_names(label_names), feature_names, train)
+
+
+def _mekas_labels(
+    file: TextFile, relation: str, names: list[str], needed: bool
+) -> tuple[list[str], int | None]:
+    """The labels by MEKA's header, and the size of the training part if it tells that."""
+    found = _MEKA_LABELS.search(relation)
+    if found is None:
+        if not needed:
+            return [], None
+        raise DataError(
+            file.name,
+            None,
+            "which attributes are labels? There is no XML file beside it, and no '-C number' "
+            "in the name of its relation; give labels= or xml=",
+        )
+    count = int(found[1])
+    if abs(count) > len(names):
+        raise file.error(f"the relation says -C {count}; there are {len(names)} attributes", 1)
+    split = _MEKA_SPLIT.search(relation)
+    labels = names[:count] if count >= 0 else names[count:]
+    return labels, None if split is None else int(split[1])
+
+
+def _with_known_values(column: Column, features: Sequence[str]) -> Column:
+    """A nominal column that has also the values which a model knows and the file does not."""
+    if column.codes is None:
+        return column
+    prefix = f"{column.name}="
+    known = [name.removeprefix(prefix) for name in features if name.startswith(prefix)]
+    values = dict.fromkeys([*column.codes, *known])
+    return Column(column.name, {value: code for code, value in enumerate(values)})
 
 
 def _check_known(file: TextFile, what: str, wanted: Sequence[str], names: list[str]) -> None:
     known = set(names)
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        listed = ", ".join(map(shown, unknown[:3]))
-        raise DataError(file.name, None, f"{what}: there is no attribute {listed}{more}")
+        raise DataError(file.name, None, f"{what}: there is no attribute {some(unknown)}")
 
 
 def _read_header(file: TextFile, lines: Iterator[str]) -> _Header:
@@ -322,7 +351,7 @@ def write_arff(data: Dataset, path: Path) -> None:
     labels = names_or_numbers(data.label_names, q)
     if set(labels) & set(features) or all(name.startswith(_LABEL) for name in labels):
         labels = [_LABEL + name for name in labels]
-    with replacing(path.with_suffix(".xml")) as file:
+    with replacing(path.with_name(path.name.removesuffix(".arff") + ".xml")) as file:
         file.write(labels_xml(labels).encode())
     with replacing(path) as file:
         head = [f"@relation {_quoted(path.stem)}"]

@@ -75,7 +75,8 @@ class Column:
     def truths(self) -> Array | None:
         """What each code says as 0 or 1; None where a value is no word for yes or no."""
         said = [truth(value) for value in self.codes or ()]
-        return None if None in said or len(said) > 2 else np.array(said, dtype=np.float64)
+        odd = None in said or len(set(said)) < len(said)
+        return None if odd else np.array(said, dtype=np.float64)
 
     def numbers(self, coded: bool) -> Array | None:
         """What each code is as a number; None where it takes a column a value."""
@@ -193,17 +194,26 @@ def _features(
         codes = _dense_column(by_column, place).astype(np.intp)
         if values is not None:
             block = values[codes][:, None]
+            block = sparse.csr_array(block) if sparse.issparse(cells) else block
             names.append(column.name)
         else:
-            block = (codes[:, None] == np.arange(len(column.codes))).astype(np.float64)
+            block = _indicators(codes, len(column.codes), bool(sparse.issparse(cells)))
             names += [f"{column.name}={value}" for value in column.codes]
-        blocks.append(sparse.csr_array(block) if sparse.issparse(cells) else block)
+        blocks.append(block)
     close()
     if len(blocks) == 1:
         return blocks[0], names
     if sparse.issparse(cells):
         return sparse.csr_array(sparse.hstack(blocks, format="csr")), names
     return np.hstack(blocks), names
+
+
+def _indicators(codes: Array, count: int, is_sparse: bool) -> Any:
+    """One column a code, with a one where it is that of the row; none for a code below 0."""
+    known = codes >= 0
+    ends = np.concatenate([[0], np.cumsum(known)])
+    ones = sparse.csr_array((np.ones(ends[-1]), codes[known], ends), (len(codes), count))
+    return ones if is_sparse else ones.toarray()
 
 
 def _dense_column(by_column: Any, place: int) -> Array:

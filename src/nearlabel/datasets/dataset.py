@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, canonical_csr, with_data
-from nearlabel.texts import shown, text_array
+from nearlabel.texts import first_twice, shown, text_array
 from nearlabel.validation import check_same_length
 
 # Types that not every file and not every sparse matrix can hold, and what holds their values.
@@ -23,7 +23,7 @@ _OTHER_TYPES: dict[np.dtype[Any], Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Items with vectors and labels.
 
@@ -50,7 +50,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         (n, d), q = self.X.shape, self.Y.shape[1]
-        return f"Dataset({n} items, {d} features, {q} labels, {self.Y.nnz / n:.2f} labels an item)"
+        mean = self.Y.nnz / max(n, 1)
+        return f"Dataset({n} items, {d} features, {q} labels, {mean:.2f} labels an item)"
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -82,6 +83,9 @@ class Dataset:
 
 def checked(data: Dataset) -> Dataset:
     """A data set with all its parts in the form that `Dataset` tells, or a ValueError."""
+    for key in ("label_names", "feature_names", "row_names", "train"):
+        if getattr(data, key) is not None:
+            data = replace(data, **{key: np.asarray(getattr(data, key))})  # type: ignore[arg-type]
     X, Y = _finite(data.X), _ones(data.Y)
     check_same_length(X=X.shape[0], Y=Y.shape[0])
     lengths = {
@@ -101,15 +105,12 @@ def checked(data: Dataset) -> Dataset:
                 raise ValueError(f"{key} must be a list of texts; got {names.dtype}")
             text_array(names.tolist())
     for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
-        if names is not None and len(set(names.tolist())) < len(names):
-            values, counts = np.unique(names, return_counts=True)
-            twice = shown(values[counts > 1][0].item())
-            raise ValueError(f"{key} must differ; {twice} is there twice")
+        twice = None if names is None else first_twice(names.tolist())
+        if twice is not None:
+            raise ValueError(f"{key} must differ; {shown(twice)} is there twice")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
         raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
-    return Dataset(
-        X, Y, data.label_names, data.feature_names, data.train, data.row_names, data.extra
-    )
+    return replace(data, X=X, Y=Y)
 
 
 def _finite(X: Any) -> Any:
@@ -125,6 +126,9 @@ def _finite(X: Any) -> Any:
 
 def _ones(Y: Any) -> Csr:
     csr = canonical_csr(Y)
+    if not np.all(csr.data):
+        csr = csr.copy()
+        csr.eliminate_zeros()
     if csr.nnz and not np.array_equal(np.unique(csr.data), [1]):
         raise ValueError("Y must hold 0 and 1 only")
     return with_data(csr, np.ones(csr.nnz, np.int8))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,14 +46,14 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
         for folder in data_folders():
-            found = _files_of(Folder(folder), source)
+            found = _files_of(Folder(folder), source, format)
             if found is not None:
                 return found
     if path.is_file() and path.suffix == ".zip":
         return _only_set(Archive(path), format)
     if path.is_file():
         return Found(Folder(path.parent), (path.name,), format or _format_of(path.name, path))
-    found = _files_of(Folder(path.parent), path.name)
+    found = _files_of(Folder(path.parent), path.name, format)
     if found is not None:
         return found
     looked = ", ".join(map(str, data_folders()))
@@ -78,22 +77,38 @@ def _format_of_input() -> str:
     return {b"{": "jsonl", b"@": "arff", b"%": "arff"}.get(first, "csv")
 
 
-def _stems(place: Iterable[str]) -> list[str]:
+def _stems(place: Folder | Archive) -> list[str]:
     """What the data sets of a place may be called."""
     stems = []
     for name in place:
         plain = Path(name.removesuffix(".gz"))
-        if plain.suffix in SUFFIXES:
+        form = SUFFIXES.get(plain.suffix)
+        if form is not None and (form != "sparse" or _is_sparse_text(place, name)):
             stems.append(re.sub(r"[-_](train|test)$", "", plain.stem))
     return sorted(set(stems))
 
 
-def _files_of(place: Folder | Archive, stem: str) -> Found | None:
+def _is_sparse_text(place: Folder | Archive, name: str) -> bool:
+    """Whether a text begins with three numbers: others hold names, splits or anything."""
+    file = place.text(name, "utf-8", None)
+    try:
+        sizes = next(file.lines(), "").split()
+    except ValueError:
+        return False
+    finally:
+        file.close()
+    beside = re.search(r"(?i)[._](labels|features|split|trsplit|tstsplit)\.txt", name)
+    return len(sizes) == 3 and all(map(str.isdigit, sizes)) and not beside
+
+
+def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> Found | None:
     """The files of a data set in a place: both parts of a split rather than one file without."""
-    if f"{stem}.npz" in place and isinstance(place, Folder):
+    if f"{stem}.npz" in place and isinstance(place, Folder) and format in ("npz", None):
         return Found(place, (f"{stem}.npz",), "npz")
     suffixes = [suffix + gz for suffix in SUFFIXES if suffix != ".npz" for gz in ("", ".gz")]
     for suffix in suffixes:
+        if format not in (SUFFIXES[suffix.removesuffix(".gz")], None):
+            continue
         for mark in "-_":
             parts = (f"{stem}{mark}train{suffix}", f"{stem}{mark}test{suffix}")
             if all(part in place for part in parts):
@@ -104,8 +119,8 @@ def _files_of(place: Folder | Archive, stem: str) -> Found | None:
 
 
 def _only_set(archive: Archive, format: str | None) -> Found:
-    found = [found for stem in _stems(archive) if (found := _files_of(archive, stem)) is not None]
-    found = [one for one in found if format is None or one.format == format]
+    possible = [_files_of(archive, stem, format) for stem in _stems(archive)]
+    found = [one for one in possible if one is not None]
     if len(found) != 1:
         names = ", ".join(shown(name) for one in found for name in one.names) or "none"
         raise DataError(

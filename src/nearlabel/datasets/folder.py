@@ -7,8 +7,10 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from nearlabel.datasets.text import DataError, Progress, TextFile
+from nearlabel.texts import shown
 
 
 def data_folders() -> list[Path]:
@@ -31,6 +33,12 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
     def __contains__(self, name: str) -> bool:
         return (self.path / name).is_file()
 
@@ -52,8 +60,21 @@ class Archive:
             self._archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
             raise DataError(str(path), None, f"this is no zip archive: {error}") from None
-        members = [member for member in self._archive.infolist() if not member.is_dir()]
-        self._members = {PurePosixPath(member.filename).name: member for member in members}
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        for member in self._archive.infolist():
+            place = PurePosixPath(member.filename)
+            if member.is_dir() or place.name.startswith(".") or place.parts[0] == "__MACOSX":
+                continue
+            if place.name in self._members:
+                self._archive.close()
+                raise DataError(str(path), None, f"it has two files {shown(place.name)}")
+            self._members[place.name] = member
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
 
     def __contains__(self, name: str) -> bool:
         return name in self._members

@@ -85,7 +85,11 @@ class _Vectors:
         self._feature_names = _listed(file, header, "feature_names")
         self._label_names = _listed(file, header, "label_names")
         self._label_count = _size(file, header, "labels")
-        self._wants_labels = roles.labels is None
+        if roles.ignore or roles.labels:
+            raise file.error("ignore= and labels= say nothing where features are one value")
+        self._roles = roles
+        if roles.features is not None and not header:
+            self._feature_names, self._width = list(roles.features), len(roles.features)
         self._place = {name: column for column, name in enumerate(self._feature_names or ())}
         self._grows = self._width is None
         self._sparse: bool | None = None
@@ -104,14 +108,23 @@ class _Vectors:
         values = list(features.values()) if isinstance(features, dict) else features
         numbers = [self._number(value) for value in values]
         if isinstance(features, dict):
-            self._objects.add([self._column(name) for name in features], numbers)
+            known = {
+                self._column(name): value for name, value in zip(features, numbers, strict=True)
+            }
+            known.pop(-1, None)
+            self._objects.add(known.keys(), known.values())
         else:
             self._width = len(values) if self._width is None else self._width
             if len(values) != self._width or not values:
                 raise self._file.error(f"{self._width} features expected; got {len(values)}")
             self._lists.extend(numbers)
-        labels = row.get("labels", row.get("tags")) if self._wants_labels else None
-        self._rows.add(labels, row.get("id"), row.get("split"))
+        labels = row.get("labels", row.get("tags"))
+        if self._roles.tags is not None:
+            labels = row.get(self._roles.tags)
+        wanted = self._roles.labels is None
+        self._rows.add(
+            labels if wanted else None, row.get(self._roles.id or "id"), row.get("split")
+        )
 
     def _number(self, value: Any) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -127,6 +140,8 @@ class _Vectors:
         is_number = len(name) < 10 and name.isascii() and name.isdigit()
         if self._feature_names is None and is_number and int(name) < (self._width or 0):
             return int(name)
+        if self._roles.features is not None:
+            return -1  # one that the model does not know
         raise self._file.error(f"{shown(name)} is none of the features")
 
     def dataset(self) -> Dataset:

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,15 @@ from nearlabel.datasets.sparse_text import (
     write_sparse_text,
 )
 from nearlabel.datasets.tables import read_csv, write_csv
-from nearlabel.datasets.text import DataError, Progress, TextFile
-from nearlabel.texts import shown
+from nearlabel.datasets.text import (
+    DataError,
+    Progress,
+    TextFile,
+    check_encoding,
+    column_names,
+    names_or_numbers,
+)
+from nearlabel.texts import some
 from nearlabel.validation import check_choice
 
 FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "sparse")
@@ -111,6 +119,7 @@ def load(
     if format is not None:
         check_choice(format, "format", FORMATS)
     check_choice(nominal, "nominal", ("onehot", "code"))
+    check_encoding(encoding)
     for key, names in (("labels", labels), ("ignore", ignore), ("features", features)):
         if isinstance(names, str):
             raise TypeError(f"{key} must be a list of names; got the text {names!r}")
@@ -136,26 +145,26 @@ def load(
     def read(name: str) -> Dataset:
         if found.format == "npz":
             return read_npz(found.place.path / name)
-        file = found.place.text(name, encoding, progress)
-        if found.format == "arff":
-            wanted = labels
-            if labels is None:
-                listed = (
-                    _label_file(found.place, name, encoding)
-                    if xml is None
-                    else TextFile(xml, encoding)
+        with closing(found.place.text(name, encoding, progress)) as file:
+            if found.format == "arff":
+                return read_arff(
+                    file,
+                    labels=labels or _listed_labels(found.place, name, xml, encoding),
+                    ignore=ignore,
+                    nominal=nominal,
+                    features=features,
+                    labels_needed=labels is None,
                 )
-                wanted = None if listed is None else read_labels(listed)
-            return read_arff(file, labels=wanted, ignore=ignore, nominal=nominal, features=features)
-        if found.format == "jsonl":
-            return read_json_lines(file, roles)
-        if found.format == "sparse":
-            return _with_files_beside(read_sparse_text(file), found.place, name, encoding)
-        mark = "\t" if found.format == "tsv" and delimiter is None else delimiter
-        return read_csv(file, roles, mark)
+            if found.format == "jsonl":
+                return read_json_lines(file, roles)
+            if found.format == "sparse":
+                return _with_files_beside(read_sparse_text(file), found.place, name, encoding)
+            mark = "\t" if found.format == "tsv" and delimiter is None else delimiter
+            return read_csv(file, roles, mark)
 
     try:
-        data = _joined([read(name) for name in found.names], found)
+        with found.place:
+            data = _joined([read(name) for name in found.names], found)
     except DataError:
         raise
     except ValueError as error:  # a name that is no text, say
@@ -173,6 +182,8 @@ def load(
 def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a data set to a file, in a form from which `load` gives the same values again.
 
+    A table without any labels is read again with ``labels=()``.
+
     Parameters
     ----------
     data : Dataset
@@ -189,11 +200,11 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     """
     path = Path(path)
     if format is None:
-        if path.suffix not in SUFFIXES:
+        if path.suffix.lower() not in SUFFIXES:
             raise ValueError(
                 f"path must end in one of {', '.join(SUFFIXES)}, or give format=; got {path}"
             )
-        format = SUFFIXES[path.suffix]
+        format = SUFFIXES[path.suffix.lower()]
     check_choice(format, "format", FORMATS)
     data = checked(data)
     if format in ("arff", "sparse") and data.row_names is not None:
@@ -212,14 +223,22 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     writers[format](data, path)
 
 
-def _label_file(place: Folder | Archive, name: str, encoding: str) -> TextFile | None:
-    """The XML file beside an ARFF file: of its name, or of that without "-train" or "-test"."""
+def _listed_labels(
+    place: Folder | Archive, name: str, xml: str | os.PathLike[str] | None, encoding: str
+) -> list[str] | None:
+    """The labels by an XML file: a given one, or the one beside an ARFF file, if there is one.
+
+    That has its name, or the name without "-train" or "-test".
+    """
     stem = name.removesuffix(".gz").removesuffix(".arff")
-    for candidate in (stem, re.sub(r"[-_](train|test)$", "", stem)):
-        for suffix in (".xml", ".xml.gz"):
-            if name != "-" and candidate + suffix in place:
-                return place.text(candidate + suffix, encoding, None)
-    return None
+    stems = (stem, re.sub(r"[-_](train|test)$", "", stem))
+    beside = (one + suffix for one in stems for suffix in (".xml", ".xml.gz"))
+    found = next((one for one in beside if name != "-" and one in place), None)
+    if xml is None and found is None:
+        return None
+    listed = TextFile(xml, encoding) if xml is not None else place.text(str(found), encoding, None)
+    with closing(listed):
+        return read_labels(listed)
 
 
 def _with_files_beside(data: Dataset, place: Folder | Archive, name: str, encoding: str) -> Dataset:
@@ -252,19 +271,20 @@ def _joined(parts: list[Dataset], found: Found) -> Dataset:
         return parts[0]
     train, test = parts
     if found.format in ("csv", "tsv", "jsonl"):  # a part has the tags that occur in it
-        names = sorted({*_texts(train.label_names), *_texts(test.label_names)})
+        names = list(dict.fromkeys([*_label_texts(train), *_label_texts(test)]))
         train, test = _with_labels(train, names), _with_labels(test, names)
     for what in ("label_names", "feature_names"):
         ours, theirs = getattr(train, what), getattr(test, what)
         if not np.array_equal([] if ours is None else ours, [] if theirs is None else theirs):
             raise DataError(
-                found.names[1],
+                str(found.place.path / found.names[1]),
                 None,
                 f"it has other {what} than {found.names[0]}, or in another order",
             )
     for what in ("X", "Y"):
         if getattr(train, what).shape[1] != getattr(test, what).shape[1]:
-            raise DataError(found.names[1], None, f"it has another width than {found.names[0]}")
+            second = str(found.place.path / found.names[1])
+            raise DataError(second, None, f"it has another width than {found.names[0]}")
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
     rows = None
     if train.row_names is not None and test.row_names is not None:
@@ -281,13 +301,15 @@ def _joined(parts: list[Dataset], found: Found) -> Dataset:
 
 def _with_labels(data: Dataset, names: list[str]) -> Dataset:
     """A data set with labels of these names, of which it has some."""
-    own = _texts(data.label_names)
-    if own == names or not own:
-        return data
     place = {name: column for column, name in enumerate(names)}
-    columns = np.array([place[name] for name in own])[data.Y.indices]
-    Y = sparse.csr_array((data.Y.data, columns, data.Y.indptr), (len(data), len(names)))
-    return replace(data, Y=Y, label_names=np.array(names))
+    own = np.array([place[name] for name in _label_texts(data)], dtype=np.int32)
+    Y = sparse.csr_array((data.Y.data, own[data.Y.indices], data.Y.indptr), (len(data), len(names)))
+    Y.sort_indices()
+    return replace(data, Y=Y, label_names=column_names(names))
+
+
+def _label_texts(data: Dataset) -> list[str]:
+    return names_or_numbers(data.label_names, data.Y.shape[1])
 
 
 def _unlabeled(data: Dataset) -> Dataset:
@@ -296,19 +318,10 @@ def _unlabeled(data: Dataset) -> Dataset:
 
 def _with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
     """A data set with just the given features, in their order."""
-    place = {name: column for column, name in enumerate(_texts(data.feature_names))}
-    if data.feature_names is None:
-        place = {str(column): column for column in range(data.X.shape[1])}
+    names = names_or_numbers(data.feature_names, data.X.shape[1])
+    place = {name: column for column, name in enumerate(names)}
     missing = [name for name in features if name not in place]
     if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise DataError(
-            source, None, f"it has no feature {', '.join(map(shown, missing[:3]))}{more}"
-        )
+        raise DataError(source, None, f"it has no feature {some(missing)}")
     X: Any = data.X[:, [place[name] for name in features]]
-    names = np.array(list(features), dtype=np.str_)
-    return replace(data, X=X, feature_names=names)
-
-
-def _texts(names: Any) -> list[str]:
-    return [] if names is None else [str(name) for name in names.tolist()]
+    return replace(data, X=X, feature_names=np.array(list(features), dtype=np.str_))

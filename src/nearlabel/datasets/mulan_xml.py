@@ -6,7 +6,7 @@ from typing import Any
 from xml.parsers import expat
 
 from nearlabel.datasets.text import DataError, TextFile
-from nearlabel.texts import shown
+from nearlabel.texts import first_twice, shown
 
 
 def read_labels(file: TextFile) -> list[str]:
@@ -32,7 +32,6 @@ def read_labels(file: TextFile) -> list[str]:
 
     parser.StartElementHandler = start
     parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
     try:
         for line in file.lines():
             parser.Parse(line.encode())
@@ -42,10 +41,8 @@ def read_labels(file: TextFile) -> list[str]:
             f"this is not the XML of a list of labels: {expat.ErrorString(error.code)}",
             error.lineno,
         ) from None
-    if not names:
-        raise file.error("no <label name=…> is in it")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_twice(names)
+    if twice is not None:
         raise DataError(file.name, None, f"the label {shown(twice)} is listed twice")
     return names
 

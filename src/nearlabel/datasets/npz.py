@@ -37,7 +37,7 @@ def read_npz(path: Path) -> Dataset:
                 )
         except KeyError as error:
             reason = f"{error.args[0]!r} is missing"
-        except (Exception, MemoryError) as error:  # zipfile and numpy stumble in many ways
+        except Exception as error:  # zipfile and numpy stumble in many ways
             reason = f"{error}" or type(error).__name__
     raise DataError(str(path), None, f"this is not a data set: {reason}")
 
@@ -67,7 +67,14 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
         size = math.prod(shape) * dtype.itemsize
         if size != member.file_size - file.tell() or dtype.kind not in "biufU":
             raise ValueError(f"{shown(_name(member))} is no array of numbers or texts")
-        values = np.frombuffer(file.read(size), dtype)
+        values = np.empty(math.prod(shape), dtype)
+        content = values.view(np.uint8) if size else np.empty(0, np.uint8)
+        done = 0
+        while done < size:
+            came = file.readinto(content[done:])  # type: ignore[attr-defined]
+            if not came:
+                raise EOFError(f"{shown(_name(member))} is cut off")
+            done += came
     if dtype.kind == "U" and size and values.view(f"{dtype.byteorder}u4").max() > sys.maxunicode:
         raise ValueError(f"{shown(_name(member))} holds what is no text")
     return values.reshape(shape, order="F" if is_fortran else "C")

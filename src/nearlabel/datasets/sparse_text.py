@@ -21,7 +21,7 @@ from nearlabel.datasets.columns import SparseRows
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.text import DataError, TextFile, number
 from nearlabel.persistence import replacing
-from nearlabel.texts import shown
+from nearlabel.texts import shown, text_array
 
 _LARGEST = 2**31 - 1  # columns
 
@@ -88,7 +88,7 @@ def read_names(file: TextFile, count: int) -> Array:
     names = [line.rstrip("\r\n") for line in file.lines()]
     if len(names) != count:
         raise DataError(file.name, None, f"{count} names expected, one a line; got {len(names)}")
-    return np.array(names, dtype=np.str_)
+    return text_array(names)
 
 
 def read_split(file: TextFile, n: int) -> Array:
@@ -109,17 +109,16 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
     X, Y = sparse.csr_array(data.X), data.Y
     split = None if data.train is None else np.where(data.train, "train", "test")
     beside = {"labels": data.label_names, "features": data.feature_names, "split": split}
-    for names in beside.values():
+    targets = {key: path.with_suffix(f".{key}.txt") for key in beside}
+    for key, names in beside.items():
         for name in () if names is None else names.tolist():
             if "\n" in name or "\r" in name:
                 raise ValueError(f"the name {name!r} cannot be written: names stand one a line")
-    for key, names in beside.items():
-        target = path.with_suffix(f".{key}.txt")
-        if names is None:
-            target.unlink(missing_ok=True)  # that of another data set would be taken for ours
-            continue
-        with replacing(target) as file:
-            file.write("".join(f"{name}\n" for name in names.tolist()).encode())
+        if names is None and targets[key].exists():
+            raise ValueError(
+                f"{targets[key]} is there and would be read as the {key} of this data set, which "
+                "has none; remove it, or write to another file"
+            )
     with replacing(path) as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for row in range(X.shape[0]):
@@ -130,3 +129,7 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
                 f" {column}:{value!r}" for column, value in zip(columns, values, strict=True)
             )
             file.write(f"{','.join(map(str, carried))}{pairs or ' '}\n".encode())
+    for key, names in beside.items():
+        if names is not None:
+            with replacing(targets[key]) as file:
+                file.write("".join(f"{name}\n" for name in names.tolist()).encode())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +20,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array
 from nearlabel.datasets.columns import Column, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.rows import Roles, RowParts
@@ -27,12 +27,13 @@ from nearlabel.datasets.text import (
     DataError,
     TextFile,
     column_names,
+    column_texts,
     names_or_numbers,
     number,
     truth,
 )
 from nearlabel.persistence import replacing
-from nearlabel.texts import shown
+from nearlabel.texts import first_twice, shown
 
 _LABEL, _FEATURE = "label:", "feature:"
 _MOST_VALUES = 100  # of a nominal column: one with more is a text or a name, no feature
@@ -81,21 +82,25 @@ class Table:
     ) -> None:
         self._file, self._roles, self._decimal_comma = file, roles, decimal_comma
         self.columns, self.names = columns, set(columns)
-        if len(self.names) < len(columns):
-            twice = next(name for name in columns if columns.count(name) > 1)
+        twice = first_twice(columns)
+        if twice is not None:
             raise file.error(f"the column {shown(twice)} is there twice")
-        self._labels, tags = self._find_labels()
+        self._ignored, self._features = frozenset(roles.ignore), frozenset(roles.features or ())
+        labels, tags = self._find_labels()
+        if roles.labels is not None and not roles.labels:  # they are found to be left out
+            self._ignored |= {*labels, *([tags] if tags else [])}
+            labels, tags = [], None
+        self._labels = frozenset(labels)
         self._tags = self._place(tags)
         self._id = self._place(roles.id or self._named("id"))
         self._split = self._place(self._named("split"))
         special = {self._tags, self._id, self._split}
-        ignored = set(roles.ignore)
         self._places: list[int] = []  # of features and labels
         self._names: list[str] = []
         known = None if roles.features is None else source_columns(roles.features)
         for place, name in enumerate(columns):
             wanted = known is None or name in self._labels or name.removeprefix(_FEATURE) in known
-            if place not in special and name not in ignored and wanted:
+            if place not in special and name not in self._ignored and wanted:
                 self._places.append(place)
                 self._names.append(name.removeprefix(_FEATURE))
         if not self._places:
@@ -103,6 +108,7 @@ class Table:
         self._codes: list[dict[str, int] | None] = []
         self._fast: list[Callable[[Any], float]] = []
         self._cells = array("d")
+        self._unknown: dict[str, str] = {}  # columns and their first value that is not known
         self._rows = RowParts(file, roles.separator)
 
     def _find_labels(self) -> tuple[list[str], str | None]:
@@ -112,18 +118,19 @@ class Table:
             unknown = next((name for name in wanted or () if name not in self.names), None)
             if unknown is not None:
                 raise self._no_column(what, unknown)
-        if roles.tags is not None or roles.labels is not None:
+        if roles.tags is not None or roles.labels:
             return list(roles.labels or ()), roles.tags
         marked = [name for name in self.columns if name.startswith(_LABEL)]
         tags = self._named("tags") or self._named("labels")
-        if not marked and tags is None:
+        if not marked and tags is None and roles.labels is None:
             raise self._file.error(
                 "which columns are labels? There is no column 'tags'; give tags= or labels=", 1
             )
         return marked, None if marked else tags
 
     def _named(self, word: str) -> str | None:
-        return next((name for name in self.columns if name.lower() == word), None)
+        named = (name for name in self.columns if name.lower() == word)
+        return next((name for name in named if name not in self._ignored), None)
 
     def _place(self, name: str | None) -> int | None:
         if name is None:
@@ -177,7 +184,7 @@ class Table:
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
         features = self._roles.features
-        if name in self._labels or (features is not None and name in features):
+        if name in self._labels or name in self._features:
             return None
         if features is not None:
             values = [feature for feature in features if feature.startswith(f"{name}=")]
@@ -216,7 +223,10 @@ class Table:
                 f"got {shown(str(cell))}"
             )
         if self._roles.features is not None:
-            return codes.get(cell.strip(), -1)  # a value that the model does not know is no value
+            code = codes.get(cell.strip(), -1)
+            if code < 0:  # a value that the model does not know is no value
+                self._unknown.setdefault(name, cell.strip())
+            return code
         code = codes.setdefault(cell.strip(), len(codes))
         if code >= _MOST_VALUES:
             raise self._no_feature(name, f"more than {_MOST_VALUES} different texts")
@@ -235,6 +245,12 @@ class Table:
         n = self._rows.count
         if not n:
             raise self._file.error("there is no row under the names of the columns")
+        for name, value in self._unknown.items():
+            warnings.warn(
+                f"{self._file.name}: column {shown(name)}: the model does not know "
+                f"{shown(value)}, and takes it for none of the values",
+                stacklevel=2,
+            )
         cells = np.frombuffer(self._cells).reshape(n, len(self._places))
         columns = []
         for place, (name, codes) in enumerate(zip(self._names, self._codes, strict=True)):
@@ -249,14 +265,10 @@ class Table:
                 cells[:, place].astype(np.intp)
             ]
             columns.append(Column(name, {value: code for code, value in enumerate(values)}))
-        data = assembled(self._file.name, columns, cells, self._labels, ())
-        label_names = [name.removeprefix(_LABEL) for name in _texts(data.label_names)]
-        features = column_names(_texts(data.feature_names))
+        data = assembled(self._file.name, columns, cells, list(self._labels), ())
+        label_names = [name.removeprefix(_LABEL) for name in column_texts(data.label_names)]
+        features = column_names(column_texts(data.feature_names))
         return self._rows.finish(Dataset(data.X, data.Y, column_names(label_names), features), None)
-
-
-def _texts(names: Array | None) -> list[str]:
-    return [] if names is None else [str(name) for name in names.tolist()]
 
 
 def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:

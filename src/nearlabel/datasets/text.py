@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -23,6 +23,7 @@ Progress = Callable[[int, int | None], None]
 
 LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
 _LINES_A_REPORT = 1000
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile)
 
 
 class DataError(ValueError):
@@ -68,6 +69,7 @@ class TextFile:
         self.name = "standard input" if str(path) == "-" else str(path)
         self._path, self._encoding, self._progress = Path(path), encoding, progress
         self._opener = opener or self._open
+        self._reading = self._read()
         self.line = 0
 
     def error(self, message: str, line: int | None = None) -> DataError:
@@ -76,23 +78,31 @@ class TextFile:
 
     def lines(self) -> Iterator[str]:
         """Read the lines, with their ends."""
-        with self._opener() as raw:
-            total = _size(raw)
-            stream = _decompressed(raw)
-            while True:
-                try:
-                    content = stream.readline(LONGEST_LINE)
-                except (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile):
+        self._reading = self._read()
+        return self._reading
+
+    def close(self) -> None:
+        """Close the file, where it was not read to its end."""
+        self._reading.close()
+
+    def _read(self) -> Generator[str]:
+        try:
+            with self._opener() as raw:
+                total = _size(raw)
+                stream = _decompressed(raw)
+                while content := stream.readline(LONGEST_LINE):
                     self.line += 1
-                    raise self.error("the compressed file is damaged or cut off here") from None
-                if not content:
-                    break
-                self.line += 1
-                if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
-                    raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
-                yield self._text(content)
-                if self._progress is not None and self.line % _LINES_A_REPORT == 0:
-                    self._progress(self.line if total is None else raw.tell(), total)
+                    if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+                        raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
+                    yield self._text(content)
+                    if self._progress is not None and self.line % _LINES_A_REPORT == 0:
+                        self._progress(self.line if total is None else raw.tell(), total)
+        except (*_DAMAGED, RuntimeError, NotImplementedError) as error:
+            if isinstance(error, RecursionError):
+                raise
+            locked = "encrypted" in str(error)
+            reason = "encrypted" if locked else "damaged or cut off here"
+            raise self.error(f"the compressed file is {reason}", self.line + 1) from None
 
     def _open(self) -> AbstractContextManager[BinaryIO]:
         return nullcontext(sys.stdin.buffer) if str(self._path) == "-" else self._path.open("rb")
@@ -100,9 +110,11 @@ class TextFile:
     def _text(self, content: bytes) -> str:
         if self.line == 1:
             content = content.removeprefix(b"\xef\xbb\xbf")
+        if self.line == 1 and content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise self.error("this is UTF-16 text; save the file as UTF-8")
         try:
             text = content.decode(self._encoding)
-        except UnicodeDecodeError:
+        except UnicodeError:
             hint = "; was it saved in another encoding? (encoding='latin-1', say)"
             raise self.error(f"this is not {self._encoding} text{hint}") from None
         if "\0" in text:
@@ -152,3 +164,18 @@ def column_names(names: list[str]) -> Array | None:
 def names_or_numbers(names: Array | None, count: int) -> list[str]:
     """The names of columns; their numbers where they have none."""
     return [str(name) for name in (range(count) if names is None else names.tolist())]
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse an encoding that is unknown, or whose line ends are not single bytes."""
+    try:
+        is_known = "\n".encode(encoding) == b"\n"
+    except (LookupError, UnicodeError, TypeError):
+        is_known = False
+    if not is_known:
+        raise ValueError(f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}")
+
+
+def column_texts(names: Array | None) -> list[str]:
+    """The names of columns as they are; none where they have none."""
+    return [] if names is None else [str(name) for name in names.tolist()]

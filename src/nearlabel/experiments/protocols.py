@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from nearlabel.arrays import Array
 from nearlabel.base import NeighborModel
@@ -35,9 +36,7 @@ def splits(
     seed : int, default=0
     """
     n = len(data)
-    if kind is None:
-        kind = "cv10" if data.train is None else "official"
-    check_choice(kind, "split", SPLITS)
+    kind = check_choice(usual_split(data) if kind is None else kind, "split", SPLITS)
     if kind == "official":
         if data.train is None or data.test is None:
             raise ValueError(
@@ -53,6 +52,11 @@ def splits(
     if any(not 0 < len(test) < n - 1 for test in tests):
         raise ValueError(f"split={kind!r} leaves too few of {n} rows on one side")
     return [(np.setdiff1d(shuffled, test), np.sort(test)) for test in tests]
+
+
+def usual_split(data: Dataset) -> str:
+    """The split that a data set has, or else ten parts."""
+    return "cv10" if data.train is None else "official"
 
 
 def evaluate_splits(
@@ -85,6 +89,10 @@ def evaluate_splits(
     list of list of dict
         For each model the metrics of each split.
     """
+    searches = {(str(model.metric), str(model.search), model.n_jobs) for model in models}
+    if len(searches) != 1:
+        raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
+    models = [clone(model) for model in models]
     results: list[list[dict[str, float]]] = [[] for _ in models]
     done, total = 0, sum(len(train) + len(test) for train, test in parts)
 
