@@ -58,7 +58,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with temporary.open("xb") as file:
+        temporary.touch(exist_ok=False)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    try:
+        with temporary.open("wb") as file:
             if target.exists():
                 shutil.copymode(target, temporary)
             yield file

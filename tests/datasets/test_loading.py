@@ -15,6 +15,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.datasets import DataError, Dataset
+from nearlabel.persistence import replacing
 
 SUFFIXES = [".npz", ".arff", ".csv", ".tsv", ".jsonl", ".txt"]
 
@@ -101,6 +102,35 @@ def test_a_failed_save_leaves_what_was_there(tmp_path, made):
     assert [file.name for file in tmp_path.iterdir()] == ["one.jsonl"]
 
 
+@pytest.mark.parametrize("suffix", [".arff", ".txt"])
+def test_files_that_belong_together_are_all_new_or_all_old(tmp_path, made, monkeypatch, suffix):
+    nl.datasets.save(made, tmp_path / f"one{suffix}")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    names = np.array(list("vwxyz"))
+    other = Dataset(made.X[:, :2], made.Y, names, made.feature_names[:2], made.train)
+    module = "arff" if suffix == ".arff" else "sparse_text"
+
+    class Interrupted:
+        def __init__(self, path):
+            self._file = replacing(path)
+            self._is_last = str(path).endswith(f"one{suffix}")
+
+        def __enter__(self):
+            file = self._file.__enter__()
+            return self if self._is_last else file
+
+        def __exit__(self, *error):
+            return self._file.__exit__(*error)
+
+        def write(self, _):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"nearlabel.datasets.{module}.replacing", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        nl.datasets.save(other, tmp_path / f"one{suffix}")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_names_of_the_data_folder(tmp_path, monkeypatch, made):
     first, second = tmp_path / "first", tmp_path / "second"
     monkeypatch.setenv("NEARLABEL_DATA", f"{first}:{second}:{tmp_path / 'none'}")
@@ -124,6 +154,8 @@ def test_names_of_the_data_folder(tmp_path, monkeypatch, made):
             nl.datasets.load(name)
     with pytest.raises(TypeError, match="source must be a name or a path; got 5"):
         nl.datasets.load(5)
+    with pytest.raises(ValueError, match="first is a folder; give a file, or the name"):
+        nl.datasets.load(first)
 
 
 def test_the_users_cache_is_the_default(monkeypatch):
@@ -218,8 +250,7 @@ def test_damaged_and_locked_archives(tmp_path):
     flags = [place for place in range(len(whole)) if whole[place : place + 2] == b"PK"]
     for damage, message in (
         (whole.replace(b"PK\x03\x04", b"PK\x03\x05", 1), "damaged"),
-        (whole[:38] + bytes(20) + whole[58:], "damaged"),
-        (whole[: flags[0] + 6] + b"\x01" + whole[flags[0] + 7 :], "damaged|encrypted"),
+        (whole[:38] + b"\xff" * 5 + whole[43:], "damaged"),
         (whole[: flags[1] + 8] + b"\x01" + whole[flags[1] + 9 :], "encrypted"),
     ):
         path.write_bytes(damage)

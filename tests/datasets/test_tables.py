@@ -93,11 +93,14 @@ def test_errors_about_columns(put):
     for options, message in (
         (
             {"tags": "moods"},
-            "tags or id: there is no column 'moods'; there are 'id', 'tempo', 'mode'",
+            "tags: there is no column 'moods'; there are 'id', 'tempo', 'mode'",
         ),
         ({"labels": ["sad"]}, "labels: there is no column 'sad'"),
         ({"ignore": ["x"]}, "ignore: there is no column 'x'"),
-        ({"labels": ["tempo"]}, "line 2: column 'tempo': 0 or 1 expected; got '120'"),
+        (
+            {"labels": ["tempo"], "ignore": ["tags"]},
+            "line 2: column 'tempo': 0 or 1 expected; got '120'",
+        ),
         ({"ignore": ["tempo", "mode", "live"]}, "there is no column of features"),
     ):
         with pytest.raises(DataError, match=message):
@@ -128,6 +131,56 @@ def test_the_features_of_a_model(put):
     assert data.Y.shape == (2, 0)
     with pytest.raises(DataError, match="toy.csv: it has no feature 'loud', 'key'$"):
         nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "n/a", "?", "NaN", "null", "#N/A", "inf"])
+def test_a_missing_value_in_the_first_row_makes_no_column_of_words(put, missing):
+    text = f"x,tags\n{missing},a\n" + "".join(f"{row},a\n" for row in range(9))
+    with pytest.raises(DataError, match="line 2: column 'x': a finite number expected; got"):
+        nl.datasets.load(put(text))
+
+
+@pytest.mark.parametrize("rows", [9, 30, 300])
+def test_an_odd_cell_among_numbers_is_named(put, rows):
+    text = "x,tags\nunknown,a\n" + "".join(f"{row}.5,a\n" for row in range(rows))
+    with pytest.raises(DataError, match="column 'x': 'unknown' is no number, and most other cells"):
+        nl.datasets.load(put(text))
+    commas = "x,tags\n" + "".join(f'"{row},5",a\n' for row in range(rows))
+    with pytest.raises(DataError, match="'0,5' is no number, and a decimal comma is read only whe"):
+        nl.datasets.load(put(commas))
+
+
+def test_columns_that_look_like_labels_are_no_features(put):
+    for text, options in (
+        ("a,label:x,tags\n1,0,b\n", {}),
+        ("a,labels,tags\n1,b,c\n", {}),
+        ("a,genre,tags\n1,b,c\n", {"tags": "genre"}),
+    ):
+        with pytest.raises(DataError, match="line 1: the column '(tags|labels)' looks like la"):
+            nl.datasets.load(put(text), **options)
+    kept = nl.datasets.load(put("a,genre,tags\n1,b,c\n"), tags="genre", ignore=["tags"])
+    assert kept.feature_names.tolist() == ["a"]
+
+
+def test_a_first_column_without_a_name_names_the_rows(put):
+    data = nl.datasets.load(put(",x,tags\n0,1,a\n1,2,b\n"))
+    assert data.row_names.tolist() == ["0", "1"]
+    assert data.feature_names.tolist() == ["x"]
+
+
+def test_no_tags_in_json_lines(put):
+    for text in (
+        '{"x": 1, "tags": null}\n{"x": 2, "tags": ["a"]}\n',
+        '{"features": [1], "tags": null}\n{"features": [2], "tags": ["a"]}\n',
+    ):
+        assert nl.datasets.load(put(text, "toy.jsonl")).Y.toarray().tolist() == [[0], [1]]
+
+
+def test_delimiters_that_are_none(put):
+    path = put("x\ttags\n1\ta\n")
+    assert nl.datasets.load(path, delimiter="\\t").X.tolist() == [[1]]
+    with pytest.raises(ValueError, match="delimiter must be one character; got '::'"):
+        nl.datasets.load(path, delimiter="::")
 
 
 def test_labels_that_are_not_wanted_are_no_features(put):
@@ -193,9 +246,7 @@ def test_options_and_features_of_nested_json_lines(put):
     listed = put('{"features": [1, 2]}\n', "toy.jsonl")
     assert nl.datasets.load(listed, features=["a", "b"], labels=()).X.tolist() == [[1, 2]]
     for options in ({"ignore": ["b"]}, {"labels": ["b"]}):
-        with pytest.raises(
-            DataError, match="ignore= and labels= say nothing where features are on"
-        ):
+        with pytest.raises(DataError, match="ignore= and labels= say nothing where features"):
             nl.datasets.load(put(text, "toy.jsonl"), **options)
 
 
@@ -211,7 +262,8 @@ def test_options_and_features_of_nested_json_lines(put):
             '{"x": 1, "tags": "a"}\n{"x": 1}\n',
             "line 2: all rows must have the same keys; 'tags' is",
         ),
-        ('{"x": null, "tags": "a"}\n', "line 1: column 'x': a text expected"),
+        ('{"x": null, "tags": "a"}\n', "line 1: column 'x': a finite number expected; got 'None'"),
+        ('{"x": [1], "tags": "a"}\n', "line 1: column 'x': a finite number expected"),
         ('{"x": 1, "tags": 5}\n', "line 1: labels as text expected; got '5'"),
         ('{"x": 1, "tags": [5]}\n', "line 1: labels as a list of texts expected"),
         ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: column 'x': a finite numb"),

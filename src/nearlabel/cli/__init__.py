@@ -8,12 +8,14 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+_OPTIONS = "format|labels|tags|separator|id|ignore|nominal|xml|delimiter|encoding|split|scale"
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -21,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
     # Imports make objects that stay: to look for garbage among them takes a tenth of the start.
     gc.set_threshold(100_000)
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± gets a ? for it
             stream.reconfigure(errors="replace")
@@ -64,7 +68,8 @@ def run(arguments: Sequence[str]) -> int:
         except Exception as error:
             if os.environ.get("NEARLABEL_TRACEBACK"):
                 raise
-            if isinstance(error, ValueError | TypeError | OSError | MemoryError):
+            is_the_users = isinstance(error, ValueError | TypeError | OSError | MemoryError)
+            if is_the_users or type(error).__module__.startswith("cyclopts"):
                 return _fail(_reason(error))
             return _fail(
                 f"an error of nearlabel itself, {type(error).__name__}: {error}; please report it "
@@ -77,7 +82,8 @@ def run(arguments: Sequence[str]) -> int:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+    # Options have two dashes here.
+    return re.sub(rf"\b({_OPTIONS})=", r"--\1 ", str(error)).strip() or type(error).__name__
 
 
 def _fail(message: str, code: int = USER_ERROR) -> int:

@@ -10,6 +10,7 @@ from nearlabel.cli.options import Data, Json, LabeledReading
 from nearlabel.cli.output import Steps, check_target, say, say_json, say_table
 
 _READING = LabeledReading()
+_SETS_AT_ONCE = 3  # side by side in 80 columns
 
 
 def datasets_list(*, json: Json = False) -> None:
@@ -64,10 +65,14 @@ def describe(*data: Data, json: Json = False, reading: LabeledReading = _READING
     if json:
         say_json([{"dataset": name, **told} for name, told in found.items()])
         return
-    told = list(found.values())
-    rows = [(key.replace("_", " "), *(_cell(one[key]) for one in told)) for key in told[0]]
-    rows = [row for row in rows if any(row[1:])]
-    say_table(("", *found), rows)
+    names = list(found)
+    for start in range(0, len(names), _SETS_AT_ONCE):
+        some = names[start : start + _SETS_AT_ONCE]
+        rows = [
+            (key.replace("_", " "), *(_cell(found[name][key]) for name in some))
+            for key in found[names[0]]
+        ]
+        say_table(("", *some), [row for row in rows if any(row[1:])])
 
 
 def _cell(value: Any) -> str:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Data, Distance, Json, LabeledReading, Output, Scale, Several
+from nearlabel.cli.options import (
+    Data,
+    Distance,
+    Json,
+    LabeledReading,
+    Output,
+    Scale,
+    Several,
+    Whole,
+    whole_numbers,
+)
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
@@ -16,7 +27,7 @@ _READING = LabeledReading()
 def evaluate(
     data: Data,
     *,
-    k: Annotated[tuple[int, ...], Several] = (10,),
+    k: Annotated[tuple[int, ...], Several, Parameter(converter=whole_numbers)] = (10,),
     smoothing: float = 1.0,
     distance: Distance = "euclidean",
     split: Literal["official", "holdout", "cv10"] | None = None,
@@ -24,9 +35,9 @@ def evaluate(
     scale: Scale = "none",
     metric: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
     convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper",
-    at: int = 5,
-    seed: int = 0,
-    jobs: int = 1,
+    at: Whole = 5,
+    seed: Whole = 0,
+    jobs: Whole = 1,
     output: Output = None,
     json: Json = False,
     reading: LabeledReading = _READING,
@@ -133,17 +144,22 @@ def _summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, An
     values = {name: [one[name] for one in metrics] for name in wanted}
     several = len(metrics) > 1
     return {
-        "metrics": {name: float(np.mean(value)) for name, value in values.items()},
-        "std": {name: float(np.std(value, ddof=1)) for name, value in values.items()}
+        "metrics": {name: _or_none(np.mean(value)) for name, value in values.items()},
+        "std": {name: _or_none(np.std(value, ddof=1)) for name, value in values.items()}
         if several
         else None,
     }
 
 
+def _or_none(value: Any) -> float | None:
+    """A number, or None for JSON where a metric is not defined."""
+    return float(value) if math.isfinite(value) else None
+
+
 def _records(told: dict[str, Any], k: tuple[int, ...], found: Any, wanted: list[str]) -> Any:
     for count, splits in zip(k, found, strict=True):
         for place, metrics in enumerate(splits, 1):
-            values = {name: metrics[name] for name in wanted}
+            values = {name: _or_none(metrics[name]) for name in wanted}
             yield {**told, "k": count, "part": place, **values}
 
 
@@ -161,11 +177,19 @@ def _say(told: dict[str, Any], results: list[dict[str, Any]], wanted: list[str])
     say(f"split {told['split']}: {parts}")
     spread = "; mean ± standard deviation" if results[0]["std"] else ""
     say(f"convention {told['convention']}{spread}; ↓ less is better, ↑ more\n")
-    rows = []
-    for name in wanted:
-        cells = []
-        for result in results:
-            std = "" if result["std"] is None else f" ±{result['std'][name]:.4f}"
-            cells.append(f"{result['metrics'][name]:.4f}{std}")
-        rows.append((f"{name} {'↓' if METRICS[name].loss else '↑'}", *cells))
-    say_table(("", *(f"k = {result['k']}" for result in results)), rows)
+    several = results[0]["std"] is not None
+    at_once = 3 if several else 5  # values of k that fit into 80 columns
+    for start in range(0, len(results), at_once):
+        some = results[start : start + at_once]
+        rows = [
+            (f"{name} {'↓' if METRICS[name].loss else '↑'}", *(_shown(one, name) for one in some))
+            for name in wanted
+        ]
+        say_table(("", *(f"k = {one['k']}" for one in some)), rows)
+
+
+def _shown(result: dict[str, Any], name: str) -> str:
+    mean, std = result["metrics"][name], (result["std"] or {}).get(name)
+    if mean is None:
+        return "not defined"
+    return f"{mean:.4f}" if std is None else f"{mean:.4f} ±{std:.4f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +20,11 @@ from nearlabel.cli.options import (
     Reading,
     Scale,
     Switch,
+    Whole,
     part_of,
 )
 from nearlabel.cli.output import (
+    WIDTH,
     Steps,
     check_results,
     check_target,
@@ -44,12 +47,12 @@ def fit(
     data: Data,
     *,
     output: Annotated[str, Parameter(alias="-o")],
-    k: int = 10,
+    k: Whole = 10,
     smoothing: float = 1.0,
     distance: Distance = "euclidean",
     scale: Scale = "none",
     part: Part = "all",
-    jobs: int = 1,
+    jobs: Whole = 1,
     json: Json = False,
     reading: LabeledReading = _LABELED,
 ) -> None:
@@ -188,7 +191,7 @@ def rank(
     model: str,
     data: Data,
     *,
-    top: int = 5,
+    top: Whole = 5,
     why: Switch = False,
     part: Part = "all",
     output: Output = None,
@@ -262,7 +265,8 @@ def _say_votes(labels: list[dict[str, Any]], k: int) -> None:
         shown = ", ".join(voters[:2]) + (", …" if len(voters) > 2 else "")
         mark = "+" if one["predicted"] else " "
         votes = f"{len(voters)} of {k} neighbors" + (f": {shown}" if voters else "")
-        say(f"  {mark} {one['label']:<{width}}  {one['score']:.3f}  {votes}")
+        line = f"  {mark} {one['label']:<{width}}  {one['score']:.3f}  {votes}"
+        say(textwrap.fill(line, WIDTH, subsequent_indent=" " * 6))
 
 
 def say_written(count: int, output: str, json: bool) -> None:
@@ -295,6 +299,9 @@ class _Answers:
 
     def _blocks(self) -> Iterator[tuple[Any, Any]]:
         """Names and vectors of runs of rows."""
+        from scipy import sparse
+        from sklearn.utils import get_tags
+
         items: Dataset = self._items
         names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
         with Steps("searching neighbors") as progress:
@@ -302,6 +309,8 @@ class _Answers:
                 rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
                 X = items.X[rows]
                 for _, step in getattr(self._loaded, "steps", [])[:-1]:
+                    if sparse.issparse(X) and not get_tags(step).input_tags.sparse:
+                        X = X.toarray()
                     X = step.transform(X)
                 yield names[rows], X
                 progress(rows.stop, len(items))
@@ -362,9 +371,8 @@ class _Answers:
                 )
 
     def separator(self) -> str:
-        """A mark between labels in one cell that is in none of them."""
+        """The mark between labels in one cell, by which the reader of tables divides them again."""
         names = self._model.label_names_
-        for mark in (";", "|", ","):
-            if names is None or not any(mark in name for name in names.tolist()):
-                return mark
-        raise ValueError("labels have ';', '|' and ',' in their names: write a .jsonl file")
+        if names is not None and any(";" in name for name in names.tolist()):
+            raise ValueError("a label has ';' in its name: write a .jsonl file")
+        return ";"

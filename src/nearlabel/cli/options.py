@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,18 @@ Scale = Literal["none", "minmax", "standard"]
 Distance = Literal[
     "euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard"
 ]
+
+
+def whole_numbers(kind: Any, tokens: Any) -> Any:
+    """Read whole numbers, and nothing that would have to be rounded."""
+    for token in tokens:
+        if not re.fullmatch(r"[+-]?[0-9]+", token.value):
+            raise ValueError(f"a whole number expected; got {token.value!r}.")
+    numbers = tuple(int(token.value) for token in tokens)
+    return numbers[0] if kind is int else numbers
+
+
+Whole = Annotated[int, Parameter(converter=whole_numbers)]
 Switch = Annotated[bool, Parameter(show_default=False)]
 Json = Annotated[bool, Parameter(name="--json", show_default=False)]
 Output = Annotated[str | None, Parameter(alias="-o")]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 _PATIENCE = 1.0  # seconds before progress is shown
-_WIDTH = 80  # of tables where there is no terminal that has another one
+WIDTH = 80  # of tables where there is no terminal that has another one
 
 
 class Steps:
@@ -48,7 +48,8 @@ def say(text: str = "") -> None:
 
 def say_json(value: Any) -> None:
     """Print a value for programs: the only thing on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
+    sys.stdout.write(f"{text}\n")
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> None:
@@ -70,7 +71,7 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     console = Console()
     if not console.is_terminal:
         needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-        console = Console(width=needed if numbers else min(needed, _WIDTH))
+        console = Console(width=needed if numbers else min(needed, WIDTH))
     with console.capture() as printed:
         console.print(table)
     say("\n".join(line.rstrip() for line in printed.get().splitlines()))

@@ -351,14 +351,14 @@ def write_arff(data: Dataset, path: Path) -> None:
     labels = names_or_numbers(data.label_names, q)
     if set(labels) & set(features) or all(name.startswith(_LABEL) for name in labels):
         labels = [_LABEL + name for name in labels]
-    with replacing(path.with_name(path.name.removesuffix(".arff") + ".xml")) as file:
-        file.write(labels_xml(labels).encode())
-    with replacing(path) as file:
-        head = [f"@relation {_quoted(path.stem)}"]
-        if data.train is not None:
-            head.append(_SPLIT + ", ".join(_split_runs(data.train)))
-        head += [f"@attribute {_quoted(name)} numeric" for name in features]
-        head += [f"@attribute {_quoted(name)} {{0,1}}" for name in labels]
+    beside = path.with_name(path.name.removesuffix(".arff") + ".xml")
+    head = [f"@relation {_quoted(path.stem)}"]
+    if data.train is not None:
+        head.append(_SPLIT + ", ".join(_split_runs(data.train)))
+    head += [f"@attribute {_quoted(name)} numeric" for name in features]
+    head += [f"@attribute {_quoted(name)} {{0,1}}" for name in labels]
+    with replacing(beside) as xml, replacing(path) as file:  # both or none
+        xml.write(labels_xml(labels).encode())
         file.write(("\n".join([*head, "@data"]) + "\n").encode())
         for row in range(n):
             line = _sparse_line(data, row) if sparse.issparse(data.X) else _dense_line(data, row)

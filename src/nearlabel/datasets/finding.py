@@ -42,6 +42,8 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
+        if format == "npz":
+            raise ValueError("standard input is read as text; give a file of the form 'npz'")
         return Found(Folder(Path()), ("-",), format or _format_of_input())
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
@@ -56,6 +58,8 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     found = _files_of(Folder(path.parent), path.name, format)
     if found is not None:
         return found
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a file, or the name of a data set")
     looked = ", ".join(map(str, data_folders()))
     raise FileNotFoundError(
         f"no data set {str(source)!r}: there is no such file, and none of that name in {looked}"
@@ -73,6 +77,8 @@ def _format_of(name: str, path: Path) -> str:
 
 def _format_of_input() -> str:
     """The form of standard input, by its first character."""
+    if sys.stdin is None:
+        raise ValueError("standard input is closed")
     first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
     return {b"{": "jsonl", b"@": "arff", b"%": "arff"}.get(first, "csv")
 

@@ -118,13 +118,14 @@ class _Vectors:
             if len(values) != self._width or not values:
                 raise self._file.error(f"{self._width} features expected; got {len(values)}")
             self._lists.extend(numbers)
-        labels = row.get("labels", row.get("tags"))
-        if self._roles.tags is not None:
-            labels = row.get(self._roles.tags)
-        wanted = self._roles.labels is None
-        self._rows.add(
-            labels if wanted else None, row.get(self._roles.id or "id"), row.get("split")
-        )
+        self._rows.add(self._labels(row), row.get(self._roles.id or "id"), row.get("split"))
+
+    def _labels(self, row: dict[str, Any]) -> Any:
+        keys = ("labels", "tags") if self._roles.tags is None else (self._roles.tags,)
+        key = next((key for key in keys if key in row), None)
+        if key is None or self._roles.labels is not None:
+            return None
+        return [] if row[key] is None else row[key]
 
     def _number(self, value: Any) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -120,6 +120,9 @@ def load(
         check_choice(format, "format", FORMATS)
     check_choice(nominal, "nominal", ("onehot", "code"))
     check_encoding(encoding)
+    delimiter = "\t" if delimiter == "\\t" else delimiter
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character; got {delimiter!r}")
     for key, names in (("labels", labels), ("ignore", ignore), ("features", features)):
         if isinstance(names, str):
             raise TypeError(f"{key} must be a list of names; got the text {names!r}")

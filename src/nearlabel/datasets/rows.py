@@ -89,9 +89,13 @@ class RowParts:
         if name is not None:
             self._names.append(str(name))
         if split is not None:
-            if split not in ("train", "test"):
-                raise self._file.error(f"split: train or test expected; got {shown(str(split))}")
-            self._train.append(split == "train")
+            part = str(split).strip().lower()
+            if part not in ("train", "test"):
+                raise self._file.error(
+                    f"split: train or test expected; got {shown(str(split))} (if it is no split, "
+                    "leave the column out: ignore=)"
+                )
+            self._train.append(part == "train")
 
     def finish(self, data: Dataset, label_names: Sequence[str] | Numbers | None) -> Dataset:
         """The data set with what the rows had; with labels of its own where they had none."""

@@ -11,6 +11,7 @@ one random split a column, of which the first is taken.
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +120,12 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
                 f"{targets[key]} is there and would be read as the {key} of this data set, which "
                 "has none; remove it, or write to another file"
             )
-    with replacing(path) as file:
+    with ExitStack() as files:  # all or none
+        for key, names in beside.items():
+            if names is not None:
+                names_file = files.enter_context(replacing(targets[key]))
+                names_file.write("".join(f"{name}\n" for name in names.tolist()).encode())
+        file = files.enter_context(replacing(path))
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for row in range(X.shape[0]):
             inside = slice(X.indptr[row], X.indptr[row + 1])
@@ -129,7 +135,3 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
                 f" {column}:{value!r}" for column, value in zip(columns, values, strict=True)
             )
             file.write(f"{','.join(map(str, carried))}{pairs or ' '}\n".encode())
-    for key, names in beside.items():
-        if names is not None:
-            with replacing(targets[key]) as file:
-                file.write("".join(f"{name}\n" for name in names.tolist()).encode())

@@ -11,7 +11,7 @@ import csv
 import io
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -33,9 +33,10 @@ from nearlabel.datasets.text import (
     truth,
 )
 from nearlabel.persistence import replacing
-from nearlabel.texts import first_twice, shown
+from nearlabel.texts import first_twice, shown, some
 
 _LABEL, _FEATURE = "label:", "feature:"
+_MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "inf", "-inf"}  # as files spell it
 _MOST_VALUES = 100  # of a nominal column: one with more is a text or a name, no feature
 
 
@@ -49,7 +50,7 @@ def read_csv(file: TextFile, roles: Roles, delimiter: str | None = None) -> Data
     if not header.strip():
         raise file.error("a first row with the names of the columns expected", 1)
     if delimiter is None:
-        delimiter = max(",;\t", key=lambda mark: _outside_quotes(header).count(mark))
+        delimiter = max(",;\t|", key=lambda mark: _outside_quotes(header).count(mark))
     rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
     table: Table | None = None
     try:
@@ -82,7 +83,8 @@ class Table:
     ) -> None:
         self._file, self._roles, self._decimal_comma = file, roles, decimal_comma
         self.columns, self.names = columns, set(columns)
-        twice = first_twice(columns)
+        known = None if roles.features is None else source_columns(roles.features)
+        twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"the column {shown(twice)} is there twice")
         self._ignored, self._features = frozenset(roles.ignore), frozenset(roles.features or ())
@@ -92,19 +94,28 @@ class Table:
             labels, tags = [], None
         self._labels = frozenset(labels)
         self._tags = self._place(tags)
-        self._id = self._place(roles.id or self._named("id"))
-        self._split = self._place(self._named("split"))
+        self._id = self._place(roles.id or self._named("id"), "id")
+        if self._id is None and not columns[0]:  # as pandas writes the names of rows
+            self._id = 0
+        self._split = self._place(self._named("split")) if known is None else None
         special = {self._tags, self._id, self._split}
         self._places: list[int] = []  # of features and labels
         self._names: list[str] = []
-        known = None if roles.features is None else source_columns(roles.features)
         for place, name in enumerate(columns):
             wanted = known is None or name in self._labels or name.removeprefix(_FEATURE) in known
             if place not in special and name not in self._ignored and wanted:
                 self._places.append(place)
                 self._names.append(name.removeprefix(_FEATURE))
         if not self._places:
-            raise file.error("there is no column of features", 1)
+            missing = f" {some(roles.features)}" if roles.features else "s"
+            raise file.error(f"there is no column of the feature{missing}", 1)
+        odd = next(
+            (n for n in self._names if n not in self._labels and _looks_like_labels(n)), None
+        )
+        if odd is not None and known is None and f"{_FEATURE}{odd}" not in self.names:
+            raise file.error(
+                f"the column {shown(odd)} looks like labels, too; leave it out: ignore=", 1
+            )
         self._codes: list[dict[str, int] | None] = []
         self._fast: list[Callable[[Any], float]] = []
         self._cells = array("d")
@@ -132,11 +143,11 @@ class Table:
         named = (name for name in self.columns if name.lower() == word)
         return next((name for name in named if name not in self._ignored), None)
 
-    def _place(self, name: str | None) -> int | None:
+    def _place(self, name: str | None, what: str = "tags") -> int | None:
         if name is None:
             return None
         if name not in self.names:
-            raise self._no_column("tags or id", name)
+            raise self._no_column(what, name)
         return self.columns.index(name)
 
     def _no_column(self, what: str, name: str) -> DataError:
@@ -157,8 +168,10 @@ class Table:
                 for name, codes, cell in zip(self._names, self._codes, cells, strict=True)
             ]
         self._cells.extend(numbers)
-        special = (self._tags, self._id, self._split)
-        self._rows.add(*(None if place is None else row[place] for place in special))
+        tags, name, split = (
+            None if place is None else row[place] for place in (self._tags, self._id, self._split)
+        )
+        self._rows.add("" if tags is None and self._tags is not None else tags, name, split)
 
     def _begin(self, cells: list[Any]) -> None:
         """Say by the first row how each column is read."""
@@ -189,9 +202,12 @@ class Table:
         if features is not None:
             values = [feature for feature in features if feature.startswith(f"{name}=")]
             return {feature.removeprefix(f"{name}="): code for code, feature in enumerate(values)}
+        is_word = isinstance(cell, str) and cell.strip().lower() not in _MISSING
         try:
             self._number(name, cell)
         except DataError:
+            if not is_word:
+                raise
             return {}
         return None
 
@@ -229,16 +245,26 @@ class Table:
             return code
         code = codes.setdefault(cell.strip(), len(codes))
         if code >= _MOST_VALUES:
-            raise self._no_feature(name, f"more than {_MOST_VALUES} different texts")
+            raise self._no_feature(name, codes, f"more than {_MOST_VALUES} different texts")
         return code
 
-    def _no_feature(self, name: str, why: str) -> DataError:
+    def _no_feature(self, name: str, codes: Mapping[str, int], why: str) -> DataError:
+        odd = _odd_ones(codes)
+        if odd is not None:
+            return self._odd_cell(name, odd)
         return DataError(
             self._file.name,
             None,
             f"column {shown(name)} has {why}: it is no feature; leave it out (ignore=), "
             "or take it as the rows' name (id=)",
         )
+
+    def _odd_cell(self, name: str, odd: str) -> DataError:
+        why = "most other cells are numbers"
+        if odd.replace(",", "").lstrip("-").isdigit():
+            why = "a decimal comma is read only where ';' stands between cells"
+        message = f"column {shown(name)}: {shown(odd)} is no number, and {why}"
+        return DataError(self._file.name, None, message)
 
     def dataset(self) -> Dataset:
         """All rows; nominal columns as one column a value, in the order of the values."""
@@ -258,7 +284,10 @@ class Table:
                 columns.append(Column(name, codes))
                 continue
             if n > 20 and len(codes) > n / 2:
-                raise self._no_feature(name, f"{len(codes)} different texts in {n} rows")
+                raise self._no_feature(name, codes, f"{len(codes)} different texts in {n} rows")
+            odd = _odd_ones(codes)
+            if odd is not None:
+                raise self._odd_cell(name, odd)
             values = sorted(codes)
             order = {codes[value]: code for code, value in enumerate(values)}
             cells[:, place] = np.array([order[code] for code in range(len(codes))])[
@@ -292,6 +321,26 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     # A mark that is none here would be taken for the delimiter where it stands in a name.
     odd = any(mark in name for name in header for mark in ",;\t\r")
     write_rows(path, rows(), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL)
+
+
+def _looks_like_labels(name: str) -> bool:
+    return name.lower() in ("tags", "labels") or name.startswith(_LABEL)
+
+
+def _odd_ones(codes: Mapping[str, int]) -> str | None:
+    """A word of a column whose other values look like numbers; None where they do not."""
+    numbers = [value for value in codes if _looks_like_a_number(value)]
+    if len(numbers) < 3 or 2 * len(numbers) <= len(codes):
+        return None
+    return next((value for value in codes if value not in set(numbers)), numbers[0])
+
+
+def _looks_like_a_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
 
 
 def _needs_mark(name: str) -> bool:

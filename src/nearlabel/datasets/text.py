@@ -105,7 +105,11 @@ class TextFile:
             raise self.error(f"the compressed file is {reason}", self.line + 1) from None
 
     def _open(self) -> AbstractContextManager[BinaryIO]:
-        return nullcontext(sys.stdin.buffer) if str(self._path) == "-" else self._path.open("rb")
+        if str(self._path) != "-":
+            return self._path.open("rb")
+        if sys.stdin is None:
+            raise ValueError("standard input is closed")
+        return nullcontext(sys.stdin.buffer)
 
     def _text(self, content: bytes) -> str:
         if self.line == 1:

@@ -14,7 +14,7 @@ from nearlabel.datasets import Dataset
 from nearlabel.experiments.scaling import scaler
 from nearlabel.metrics import evaluate
 from nearlabel.search import neighbor_graph
-from nearlabel.validation import check_choice, check_real
+from nearlabel.validation import check_choice, check_integer, check_real
 
 SPLITS = ("official", "holdout", "cv10")
 _FOLDS = 10
@@ -43,7 +43,7 @@ def splits(
                 "split='official': this data set has no split of its own; use 'holdout' or 'cv10'"
             )
         return [(np.flatnonzero(data.train), np.flatnonzero(data.test))]
-    shuffled = np.random.default_rng(seed).permutation(n)
+    shuffled = np.random.default_rng(check_integer(seed, "seed", low=0)).permutation(n)
     if kind == "holdout":
         share = check_real(test_size, "test_size", low=0, high=1)
         tests = [shuffled[: round(share * n)]]
