@@ -107,8 +107,8 @@ class Table:
                 self._places.append(place)
                 self._names.append(name.removeprefix(_FEATURE))
         if not self._places:
-            missing = f" {some(roles.features)}" if roles.features else "s"
-            raise file.error(f"there is no column of the feature{missing}", 1)
+            wanted_ones = f"the feature {some(roles.features)}" if roles.features else "features"
+            raise file.error(f"there is no column of {wanted_ones}", 1)
         odd = next(
             (n for n in self._names if n not in self._labels and _looks_like_labels(n)), None
         )
