@@ -449,6 +449,16 @@ def test_columns_that_a_model_does_not_know_do_not_matter(ask, here, tmp_path):
     assert ask(*command) == ask("rank", "songs.model", "new.csv", "--json")
 
 
+def test_a_part_of_a_table(ask, here, tmp_path):
+    rows = Path("new.csv").read_text().splitlines()
+    parts = [rows[0] + ",split", rows[1] + ",train", rows[2] + ",test", rows[3] + ",test"]
+    (tmp_path / "parts.csv").write_text("\n".join(parts))
+    ranked = json.loads(
+        ask("rank", "songs.model", tmp_path / "parts.csv", "--part", "test", "--json")
+    )
+    assert [item["id"] for item in ranked] == ["song 602", "song 603"]
+
+
 def test_tables_of_many_columns_stay_within_80(ask, here):
     wide = ask("evaluate", "songs.csv", "--k", 1, 2, 3, 4, 5, 6, 7)
     assert max(map(len, wide.splitlines())) <= 80

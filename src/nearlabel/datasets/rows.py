@@ -65,10 +65,14 @@ class Numbers:
 
 
 class RowParts:
-    """What rows have beside features: labels, names and the split."""
+    """What rows have beside features: labels, names and the split.
 
-    def __init__(self, file: TextFile, separator: str | None) -> None:
+    Unless the split is needed, a column of that name with other values in it is no error.
+    """
+
+    def __init__(self, file: TextFile, separator: str | None, split_needed: bool = True) -> None:
         self._file, self._separator = file, separator
+        self._split_needed, self._is_split = split_needed, True
         self._sets: dict[Any, int] = {}  # each distinct cell of tags, and its number
         self._set_of = array("q")
         self._names: list[str] = []
@@ -90,7 +94,8 @@ class RowParts:
             self._names.append(str(name))
         if split is not None:
             part = str(split).strip().lower()
-            if part not in ("train", "test"):
+            self._is_split = self._is_split and part in ("train", "test")
+            if not self._is_split and self._split_needed:
                 raise self._file.error(
                     f"split: train or test expected; got {shown(str(split))} (if it is no split, "
                     "leave the column out: ignore=)"
@@ -114,7 +119,7 @@ class RowParts:
             Y,
             names,
             data.feature_names,
-            np.array(self._train, dtype=bool) if self._train else None,
+            np.array(self._train, dtype=bool) if self._train and self._is_split else None,
             text_array(self._names) if self._names else None,
         )
 

@@ -97,30 +97,13 @@ class Table:
         self._id = self._place(roles.id or self._named("id"), "id")
         if self._id is None and not columns[0]:  # as pandas writes the names of rows
             self._id = 0
-        self._split = self._place(self._named("split")) if known is None else None
-        special = {self._tags, self._id, self._split}
-        self._places: list[int] = []  # of features and labels
-        self._names: list[str] = []
-        for place, name in enumerate(columns):
-            wanted = known is None or name in self._labels or name.removeprefix(_FEATURE) in known
-            if place not in special and name not in self._ignored and wanted:
-                self._places.append(place)
-                self._names.append(name.removeprefix(_FEATURE))
-        if not self._places:
-            wanted_ones = f"the feature {some(roles.features)}" if roles.features else "features"
-            raise file.error(f"there is no column of {wanted_ones}", 1)
-        odd = next(
-            (n for n in self._names if n not in self._labels and _looks_like_labels(n)), None
-        )
-        if odd is not None and known is None and f"{_FEATURE}{odd}" not in self.names:
-            raise file.error(
-                f"the column {shown(odd)} looks like labels, too; leave it out: ignore=", 1
-            )
+        self._split = self._place(self._named("split"))
+        self._places, self._names = self._find_cells(known)
         self._codes: list[dict[str, int] | None] = []
         self._fast: list[Callable[[Any], float]] = []
         self._cells = array("d")
         self._unknown: dict[str, str] = {}  # columns and their first value that is not known
-        self._rows = RowParts(file, roles.separator)
+        self._rows = RowParts(file, roles.separator, split_needed=known is None)
 
     def _find_labels(self) -> tuple[list[str], str | None]:
         """The columns that are labels, and the one that has all of them in one cell."""
@@ -138,6 +121,27 @@ class Table:
                 "which columns are labels? There is no column 'tags'; give tags= or labels=", 1
             )
         return marked, None if marked else tags
+
+    def _find_cells(self, known: set[str] | None) -> tuple[list[int], list[str]]:
+        """Where the features and the labels of one column each stand, and their names."""
+        special = {self._tags, self._id, self._split}
+        places, names = [], []
+        for place, column in enumerate(self.columns):
+            if place in special or column in self._ignored:
+                continue
+            name = column.removeprefix(_FEATURE)
+            if known is None or name in known or column in self._labels:
+                places.append(place)
+                names.append(name)
+            if known is None and column not in self._labels and _looks_like_labels(column):
+                raise self._file.error(
+                    f"the column {shown(column)} looks like labels, too; leave it out: ignore=", 1
+                )
+        if not places:
+            wanted = self._roles.features
+            missing = f"the feature {some(wanted)}" if wanted else "features"
+            raise self._file.error(f"there is no column of {missing}", 1)
+        return places, names
 
     def _named(self, word: str) -> str | None:
         named = (name for name in self.columns if name.lower() == word)
@@ -249,7 +253,7 @@ class Table:
         return code
 
     def _no_feature(self, name: str, codes: Mapping[str, int], why: str) -> DataError:
-        odd = _odd_ones(codes)
+        odd = _odd_one(codes)
         if odd is not None:
             return self._odd_cell(name, odd)
         return DataError(
@@ -285,7 +289,7 @@ class Table:
                 continue
             if n > 20 and len(codes) > n / 2:
                 raise self._no_feature(name, codes, f"{len(codes)} different texts in {n} rows")
-            odd = _odd_ones(codes)
+            odd = _odd_one(codes)
             if odd is not None:
                 raise self._odd_cell(name, odd)
             values = sorted(codes)
@@ -319,7 +323,7 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
             yield [*first, *_dense_row(data.X, row), *_dense_row(data.Y, row)]
 
     # A mark that is none here would be taken for the delimiter where it stands in a name.
-    odd = any(mark in name for name in header for mark in ",;\t\r")
+    odd = any(mark in name for name in header for mark in ",;|\t\r")
     write_rows(path, rows(), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL)
 
 
@@ -327,7 +331,7 @@ def _looks_like_labels(name: str) -> bool:
     return name.lower() in ("tags", "labels") or name.startswith(_LABEL)
 
 
-def _odd_ones(codes: Mapping[str, int]) -> str | None:
+def _odd_one(codes: Mapping[str, int]) -> str | None:
     """A word of a column whose other values look like numbers; None where they do not."""
     numbers = [value for value in codes if _looks_like_a_number(value)]
     if len(numbers) < 3 or 2 * len(numbers) <= len(codes):
