@@ -102,8 +102,8 @@ def numbers() -> str:
             f"{memory['dense_label_matrix_mib'] / 1024:.0f} GiB.",
             "",
             f"Start of the command line: help in {start['nearlabel --help']} s, `evaluate` on 600 "
-            f"rows in {start['nearlabel evaluate, 600 rows']} s, where `import sklearn` alone takes "
-            f"{sklearn} s.",
+            f"rows in {start['nearlabel evaluate, 600 rows']} s, where `import sklearn` alone "
+            f"takes {sklearn} s.",
         ]
     )
 
