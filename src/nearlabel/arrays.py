@@ -64,6 +64,12 @@ def row_numbers(matrix: Csr) -> Array:
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 
+def row_entries(matrix: Csr, row: int) -> list[tuple[int, Any]]:
+    """The columns and the values of what a row stores, as Python's own numbers."""
+    inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    return list(zip(matrix.indices[inside].tolist(), matrix.data[inside].tolist(), strict=True))
+
+
 def entries_at(matrix: Csr, row: Array, column: Array) -> tuple[Array, Array]:
     """Look up pairs of a row and a column of a canonical CSR matrix.
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, csr_of_parts
-from nearlabel.texts import one_line
+from nearlabel.texts import one_line, plain_json
 
 FORMAT = 2
 
@@ -197,7 +197,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
     if hashlib.sha256(lengths + text).digest() != digest:
         raise FileError("is altered: the checksum of its header does not fit")
     try:
-        header = json.loads(text, parse_constant=_no_constant)
+        header = plain_json(text)
         nbytes = [_nbytes(entry) for entry in header["arrays"]]
         places = _places(_PREAMBLE + header_size, nbytes)
         if version < 1 or places[-1] != size or "tree" not in header:
@@ -205,10 +205,6 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise FileError("is damaged: its header makes no sense") from None
     return header, places, version
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
 
 
 def _nbytes(entry: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,15 @@ def shown(text: str, width: int = 40) -> str:
     """A piece of a file for a message: quoted, and not too long."""
     quoted = repr(text[: width + 1])
     return quoted if len(quoted) <= width + 2 else quoted[: width + 1] + "…" + quoted[0]
+
+
+def plain_json(text: str | bytes) -> Any:
+    """The value of a JSON text; a ValueError for NaN and infinities, too, which JSON has not."""
+    return json.loads(text, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
 
 
 def text_array(names: Any) -> Array:

@@ -323,14 +323,15 @@ class _Answers:
         """The name of each item and the labels that it gets."""
         from scipy import sparse
 
+        from nearlabel.arrays import row_entries
+
         for names, X in self._blocks():
             predicted = self._model.predict(X)
             if predicted.ndim == 1:  # of two classes: the second is the label
                 predicted = (predicted == self._model.classes_[1])[:, None]
             decided = sparse.csr_array(predicted)
             for place, name in enumerate(names):
-                inside = decided.indices[decided.indptr[place] : decided.indptr[place + 1]]
-                yield name, [self._label(label) for label in sorted(inside.tolist())]
+                yield name, [self._label(label) for label, _ in sorted(row_entries(decided, place))]
 
     @property
     def neighbors(self) -> int:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array
+from nearlabel.arrays import Array, row_entries
 from nearlabel.datasets.columns import Column, SparseRows, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.mulan_xml import labels_xml
 from nearlabel.datasets.text import (
+    LABEL_MARK,
     DataError,
     TextFile,
     column_names,
@@ -39,10 +40,9 @@ _PAIR = re.compile(rf"\s*+([0-9]++)\s++(?:({_QUOTED})\s*+|([^,'\"]*+))(?:,|$)", 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
-_MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
+_MEKALABEL_MARKS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
 _MEKA_SPLIT = re.compile(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)")
 _SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
-_LABEL = "label:"  # before the names of labels where they would be those of features, too
 
 
 @dataclass
@@ -95,8 +95,8 @@ def read_arff(
         header.columns = [_with_known_values(column, features) for column in header.columns]
     data = assembled(file.name, header.columns, cells, labels, ignore, set(coded))
     label_names = column_texts(data.label_names)
-    if label_names and all(name.startswith(_LABEL) for name in label_names):
-        label_names = [name.removeprefix(_LABEL) for name in label_names]
+    if label_names and all(name.startswith(LABEL_MARK) for name in label_names):
+        label_names = [name.removeprefix(LABEL_MARK) for name in label_names]
     train = _train_mask(file, header.runs, train_size, len(data))
     feature_names = column_names(column_texts(data.feature_names))
     return Dataset(data.X, data.Y, column_names(label_names), feature_names, train)
@@ -106,7 +106,7 @@ def _mekas_labels(
     file: TextFile, relation: str, names: list[str], needed: bool
 ) -> tuple[list[str], int | None]:
     """The labels by MEKA's header, and the size of the training part if it tells that."""
-    found = _MEKA_LABELS.search(relation)
+    found = _MEKALABEL_MARKS.search(relation)
     if found is None:
         if not needed:
             return [], None
@@ -349,8 +349,8 @@ def write_arff(data: Dataset, path: Path) -> None:
     (n, d), q = data.X.shape, data.Y.shape[1]
     features = names_or_numbers(data.feature_names, d)
     labels = names_or_numbers(data.label_names, q)
-    if set(labels) & set(features) or all(name.startswith(_LABEL) for name in labels):
-        labels = [_LABEL + name for name in labels]
+    if set(labels) & set(features) or all(name.startswith(LABEL_MARK) for name in labels):
+        labels = [LABEL_MARK + name for name in labels]
     beside = path.with_name(path.name.removesuffix(".arff") + ".xml")
     head = [f"@relation {_quoted(path.stem)}"]
     if data.train is not None:
@@ -366,20 +366,16 @@ def write_arff(data: Dataset, path: Path) -> None:
 
 
 def _dense_line(data: Dataset, row: int) -> str:
-    labels = np.zeros(data.Y.shape[1], np.int8)
-    labels[data.Y.indices[data.Y.indptr[row] : data.Y.indptr[row + 1]]] = 1
-    return ",".join(map(repr, [*data.X[row].tolist(), *labels.tolist()])) + "\n"
+    labels = [0] * data.Y.shape[1]
+    for label, _ in row_entries(data.Y, row):
+        labels[label] = 1
+    return ",".join(map(repr, [*data.X[row].tolist(), *labels])) + "\n"
 
 
 def _sparse_line(data: Dataset, row: int) -> str:
-    X, Y = data.X, data.Y
-    inside = slice(X.indptr[row], X.indptr[row + 1])
-    pairs = [
-        f"{column} {value!r}"
-        for column, value in zip(X.indices[inside].tolist(), X.data[inside].tolist(), strict=True)
-    ]
-    carried = (Y.indices[Y.indptr[row] : Y.indptr[row + 1]] + X.shape[1]).tolist()
-    return "{" + ",".join(pairs + [f"{column} 1" for column in carried]) + "}\n"
+    pairs = [f"{column} {value!r}" for column, value in row_entries(data.X, row)]
+    pairs += [f"{label + data.X.shape[1]} 1" for label, _ in row_entries(data.Y, row)]
+    return "{" + ",".join(pairs) + "}\n"
 
 
 def _split_runs(train: Array) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -12,8 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-Progress = Callable[[int, int | None], None]
-
+from nearlabel.datasets.text import Progress
 
 _PAUSES = (0.0, 1.0, 2.0, 4.0)  # seconds before each try of a file whose connection breaks off
 _TIMEOUT = 30.0  # seconds without a byte

@@ -14,9 +14,10 @@ from scipy import sparse
 
 from nearlabel.arrays import canonical_csr
 from nearlabel.datasets.dataset import Dataset, checked
-from nearlabel.datasets.downloading import Download, FetchError, Progress
+from nearlabel.datasets.downloading import Download, FetchError
 from nearlabel.datasets.folder import data_folders
 from nearlabel.datasets.homes import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.text import Progress
 from nearlabel.persistence import replacing
 from nearlabel.validation import check_choice
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.arrays import row_entries
 from nearlabel.datasets.columns import SparseRows
 from nearlabel.datasets.dataset import Dataset, unlabeled
 from nearlabel.datasets.rows import Numbers, Roles, RowParts
@@ -27,7 +28,7 @@ from nearlabel.datasets.text import (
     number,
 )
 from nearlabel.persistence import replacing
-from nearlabel.texts import shown
+from nearlabel.texts import plain_json, shown
 
 
 def read_json_lines(file: TextFile, roles: Roles) -> Dataset:
@@ -64,16 +65,12 @@ def read_json_lines(file: TextFile, roles: Roles) -> Dataset:
 
 def _json_object(file: TextFile, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line, parse_constant=_no_number)
+        row = plain_json(line)
     except (ValueError, RecursionError):
         raise file.error(f"a JSON object expected; got {shown(line.strip())}") from None
     if not isinstance(row, dict):
         raise file.error(f"a JSON object expected; got {shown(line.strip())}")
     return row
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(name)
 
 
 class _Vectors:
@@ -208,13 +205,9 @@ def _json_row(data: Dataset, row: int, features: list[str], labels: list[str]) -
     if data.train is not None:
         result["split"] = "train" if data.train[row] else "test"
     if sparse.issparse(X):
-        inside = slice(X.indptr[row], X.indptr[row + 1])
-        columns, values = X.indices[inside].tolist(), X.data[inside].tolist()
-        pairs = zip(columns, values, strict=True)
-        result["features"] = {features[column]: value for column, value in pairs}
+        result["features"] = {features[column]: value for column, value in row_entries(X, row)}
     else:
         result["features"] = X[row].tolist()
     if Y.shape[1]:
-        carried = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
-        result["labels"] = [labels[label] for label in carried]
+        result["labels"] = [labels[label] for label, _ in row_entries(Y, row)]
     return result

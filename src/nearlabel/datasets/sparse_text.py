@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array
+from nearlabel.arrays import Array, row_entries
 from nearlabel.datasets.columns import SparseRows
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.text import DataError, TextFile, number
@@ -128,10 +128,6 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
         file = files.enter_context(replacing(path))
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for row in range(X.shape[0]):
-            inside = slice(X.indptr[row], X.indptr[row + 1])
-            carried = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
-            columns, values = X.indices[inside].tolist(), X.data[inside].tolist()
-            pairs = "".join(
-                f" {column}:{value!r}" for column, value in zip(columns, values, strict=True)
-            )
-            file.write(f"{','.join(map(str, carried))}{pairs or ' '}\n".encode())
+            labels = ",".join(str(label) for label, _ in row_entries(Y, row))
+            pairs = "".join(f" {column}:{value!r}" for column, value in row_entries(X, row))
+            file.write(f"{labels}{pairs or ' '}\n".encode())

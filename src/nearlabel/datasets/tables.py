@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.arrays import row_entries
 from nearlabel.datasets.columns import Column, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.rows import Roles, RowParts
 from nearlabel.datasets.text import (
+    LABEL_MARK,
     DataError,
     TextFile,
     column_names,
@@ -35,7 +37,7 @@ from nearlabel.datasets.text import (
 from nearlabel.persistence import replacing
 from nearlabel.texts import first_twice, shown, some
 
-_LABEL, _FEATURE = "label:", "feature:"
+_FEATURE_MARK = "feature:"  # before a feature whose name would mean something else
 _MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "inf", "-inf"}  # as files spell it
 _MOST_VALUES = 100  # of a nominal column: one with more is a text or a name, no feature
 
@@ -68,7 +70,7 @@ def read_csv(file: TextFile, roles: Roles, delimiter: str | None = None) -> Data
 
 def _stripped(name: str) -> str:
     """The name of a column without blanks around it, which are part only of a marked name."""
-    return name if name.startswith((_LABEL, _FEATURE)) else name.strip()
+    return name if name.startswith((LABEL_MARK, _FEATURE_MARK)) else name.strip()
 
 
 def _outside_quotes(text: str) -> str:
@@ -114,7 +116,7 @@ class Table:
                 raise self._no_column(what, unknown)
         if roles.tags is not None or roles.labels:
             return list(roles.labels or ()), roles.tags
-        marked = [name for name in self.columns if name.startswith(_LABEL)]
+        marked = [name for name in self.columns if name.startswith(LABEL_MARK)]
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and roles.labels is None:
             raise self._file.error(
@@ -129,7 +131,7 @@ class Table:
         for place, column in enumerate(self.columns):
             if place in special or column in self._ignored:
                 continue
-            name = column.removeprefix(_FEATURE)
+            name = column.removeprefix(_FEATURE_MARK)
             if known is None or name in known or column in self._labels:
                 places.append(place)
                 names.append(name)
@@ -299,7 +301,7 @@ class Table:
             ]
             columns.append(Column(name, {value: code for code, value in enumerate(values)}))
         data = assembled(self._file.name, columns, cells, list(self._labels), ())
-        label_names = [name.removeprefix(_LABEL) for name in column_texts(data.label_names)]
+        label_names = [name.removeprefix(LABEL_MARK) for name in column_texts(data.label_names)]
         features = column_names(column_texts(data.feature_names))
         return self._rows.finish(Dataset(data.X, data.Y, column_names(label_names), features), None)
 
@@ -308,10 +310,10 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     """Write a data set as a table, a label a column of 0 and 1."""
     n, d = data.X.shape
     features = [
-        _FEATURE + name if _needs_mark(name) else name
+        _FEATURE_MARK + name if _needs_mark(name) else name
         for name in names_or_numbers(data.feature_names, d)
     ]
-    labels = [_LABEL + name for name in names_or_numbers(data.label_names, data.Y.shape[1])]
+    labels = [LABEL_MARK + name for name in names_or_numbers(data.label_names, data.Y.shape[1])]
     before = {"id": data.row_names is not None, "split": data.train is not None}
     header = [name for name, is_there in before.items() if is_there] + features + labels
 
@@ -328,7 +330,7 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
 
 
 def _looks_like_labels(name: str) -> bool:
-    return name.lower() in ("tags", "labels") or name.startswith(_LABEL)
+    return name.lower() in ("tags", "labels") or name.startswith(LABEL_MARK)
 
 
 def _odd_one(codes: Mapping[str, int]) -> str | None:
@@ -350,7 +352,7 @@ def _looks_like_a_number(text: str) -> bool:
 def _needs_mark(name: str) -> bool:
     """Whether a feature's name would be read as something else."""
     special = name.lower() in ("", "id", "split", "tags", "labels")
-    return special or name.startswith((_LABEL, _FEATURE)) or name != name.strip()
+    return special or name.startswith((LABEL_MARK, _FEATURE_MARK)) or name != name.strip()
 
 
 def write_rows(
@@ -370,7 +372,7 @@ def write_rows(
 def _dense_row(matrix: Any, row: int) -> list[Any]:
     if not sparse.issparse(matrix):
         return list(matrix[row].tolist())
-    cells = np.zeros(matrix.shape[1], matrix.dtype)
-    inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
-    cells[matrix.indices[inside]] = matrix.data[inside]
-    return list(cells.tolist())
+    cells = [0] * matrix.shape[1]
+    for column, value in row_entries(matrix, row):
+        cells[column] = value
+    return cells

@@ -21,6 +21,7 @@ from nearlabel.texts import one_line, shown, text_array
 # Called with (bytes read, bytes in all), or (lines read, None) where the size is not known.
 Progress = Callable[[int, int | None], None]
 
+LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
 LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
 _LINES_A_REPORT = 1000
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile)
