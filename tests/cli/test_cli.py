@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import get_type_hints
@@ -18,55 +15,10 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.cli import run
-from nearlabel.cli.demo import COMMANDS
 from nearlabel.cli.evaluate import evaluate
 
 VERBS = ["demo", "fit", "predict", "rank", "evaluate"]
 VERBS += [f"datasets {verb}" for verb in ("list", "describe", "fetch", "convert")]
-
-
-@pytest.fixture(scope="module")
-def songs(tmp_path_factory):
-    """The folder of the demonstration's files."""
-    folder = tmp_path_factory.mktemp("songs")
-    assert run(["demo", "--folder", str(folder)]) == 0
-    return folder
-
-
-@pytest.fixture
-def here(songs, monkeypatch):
-    monkeypatch.chdir(songs)
-    return songs
-
-
-@pytest.fixture
-def ask(capsys):
-    """Run a command that must succeed; what it prints."""
-
-    def command(*arguments):
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        assert (code, printed.err) == (0, "")
-        return printed.out
-
-    return command
-
-
-@pytest.fixture
-def fail(capsys):
-    """Run a command that must fail as a user's error does; its line on standard error."""
-
-    def command(*arguments):
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        assert (code, printed.out) == (2, "")
-        assert printed.err.startswith("nearlabel: ")
-        assert printed.err.count("\n") == 1
-        return printed.err
-
-    return command
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -98,20 +50,6 @@ def test_the_examples_of_the_help_are_accepted(ask, songs, monkeypatch, tmp_path
                 continue
             known = [word for word in words if word not in ("--tags", "moods", "--id", "title")]
             assert ask(*known) != "", line
-
-
-def test_demo(songs, tmp_path):
-    """It reads well in a terminal and in a log file: plain text, 80 columns, no blank at an end."""
-    environment = {**os.environ, "PYTHONUTF8": "1", "COLUMNS": "80"}
-    command = [sys.executable, "-m", "nearlabel", "demo"]
-    done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=True)
-    assert done.stderr == b""
-    lines = done.stdout.decode().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert all(line == line.rstrip() and line.isprintable() for line in lines)
-    assert sum(line.startswith("$ nearlabel ") for line in lines) == len(COMMANDS)
-    assert list(tmp_path.iterdir()) == []
-    assert {path.name for path in songs.iterdir()} >= {"songs.csv", "new.csv", "songs.model"}
 
 
 def test_from_a_table_to_ranked_tags_in_two_commands(ask, here, tmp_path):
@@ -465,15 +403,6 @@ def test_tables_of_many_columns_stay_within_80(ask, here):
     assert all(wide.count(f" k = {k}\n") + wide.count(f" k = {k} ") == 1 for k in range(1, 8))
 
 
-def test_closed_streams(here):
-    for redirection in ("<&-", ">&-"):
-        source = "-" if redirection == "<&-" else "new.csv"
-        line = f'"{sys.executable}" -m nearlabel rank songs.model {source} {redirection}'
-        done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
-        assert done.returncode == (2 if redirection == "<&-" else 0)
-        assert done.stderr == ("nearlabel: standard input is closed\n" if source == "-" else "")
-
-
 def test_a_graph_is_no_model(fail, here, tmp_path):
     nl.neighbor_graph(np.eye(4), 2).save(tmp_path / "graph")
     assert "holds a NeighborGraph and no model" in fail("rank", tmp_path / "graph", "new.csv")
@@ -491,136 +420,3 @@ def test_an_error_of_ours_is_one_line_too(monkeypatch, capsys):
     monkeypatch.setenv("NEARLABEL_TRACEBACK", "1")
     with pytest.raises(KeyError):
         run(["evaluate", "songs.csv"])
-
-
-def nearlabel(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "nearlabel", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
-def test_an_interrupt_ends_cleanly(tmp_path):
-    """Ctrl-C while a file is read: one line, code 130, and no half-written model."""
-    with nearlabel("fit", "-", "-o", tmp_path / "m", stdin=subprocess.PIPE) as process:
-        process.stdin.write(b"x,tags\n" + b"1,a\n" * 100_000)
-        process.stdin.flush()  # more than a pipe holds: it is being read
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (130, b"", b"nearlabel: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
-def test_a_reader_that_has_seen_enough(here):
-    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    command = ("rank", "songs.model", "songs.csv", "--top", 12, "--json")
-    with nearlabel(*command, env=buffered) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
-
-
-def test_without_the_extra_the_command_names_it():
-    code = (
-        "import sys; sys.modules['cyclopts'] = None\nfrom nearlabel.cli import main; main(['demo'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == (
-        b"nearlabel: the command line needs the extra 'cli': pip install 'nearlabel[cli]'\n"
-    )
-
-
-def test_help_loads_nothing_heavy():
-    code = (
-        "import sys; from nearlabel.cli import run; run(['--help']); run(['fit', '--help'])\n"
-        "print({'numpy', 'scipy', 'sklearn', 'nearlabel.datasets'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.endswith("set()\n")
-
-
-def test_what_only_reads_data_does_not_load_scikit_learn(here):
-    code = (
-        "import sys; from nearlabel.cli import run; run(['datasets', 'describe', 'songs.csv'])\n"
-        "print('sklearn' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.endswith("False\n")
-
-
-def test_scikit_learn_is_whole_after_a_quick_start(here):
-    """What was put off at the start is there when something asks for it."""
-    code = (
-        "import sys; from nearlabel.cli import run; run(['rank', 'songs.model', 'new.csv'])\n"
-        "from nearlabel.cli.startup import import_scikit_learn; import_scikit_learn()\n"
-        "import scipy, pandas, sklearn.utils.fixes as fixes\n"
-        "from sklearn.preprocessing import QuantileTransformer\n"
-        "import numpy as np; X = np.arange(8.0).reshape(4, 2)\n"
-        "QuantileTransformer(n_quantiles=4, output_distribution='normal').fit_transform(X)\n"
-        "print(scipy.stats.norm.cdf(0), fixes._mode(np.array([1, 1, 2]))[0], pandas.DataFrame)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.splitlines()[-1].split()[:2] == ["0.5", "[1]"]
-
-
-def test_a_quick_start_puts_off_what_is_not_needed(here):
-    code = (
-        "import sys; from nearlabel.cli import run\n"
-        "run(['evaluate', 'songs.csv', '--scale', 'minmax'])\n"
-        "print({'scipy.stats', 'pandas'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.endswith("set()\n")
-
-
-def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
-    (tmp_path / "sklearn").mkdir()
-    for part in ("__init__", "base"):
-        (tmp_path / "sklearn" / f"{part}.py").write_text("from scipy.stats import norm\n")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from nearlabel.cli.startup import import_scikit_learn; import_scikit_learn()\n"
-        "import sklearn.base, scipy.stats, pandas; print(sklearn.base.norm.cdf(0))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout == "0.5\n"
-
-
-def test_completion_in_a_shell(tmp_path):
-    from nearlabel.cli.app import app
-
-    script = tmp_path / "complete.bash"
-    script.write_text(app.generate_completion(shell="bash"))
-    code = (
-        f"source {script}; COMP_WORDS=(nearlabel ev); COMP_CWORD=1; "
-        "$(complete -p nearlabel | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${COMPREPLY[@]}"
-    )
-    done = subprocess.run(["bash", "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.split() == ["evaluate"]
-
-
-def test_progress_is_for_terminals(monkeypatch):
-    from nearlabel.cli import output
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(output, "_PATIENCE", 0.0)
-    for stream, shows in ((Terminal(), True), (io.StringIO(), False)):
-        monkeypatch.setattr(sys, "stderr", stream)
-        with output.Steps("searching") as progress:
-            for done in range(5):
-                progress(done, 5)
-        assert ("searching" in stream.getvalue()) is shows
-    monkeypatch.setattr(output, "_PATIENCE", 60.0)
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    with output.Steps("searching") as progress:
-        progress(1, 5)
-    assert sys.stderr.getvalue() == ""
