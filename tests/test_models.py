@@ -40,13 +40,15 @@ def assert_same(model, again, X):
 
 @pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize("y", ["sparse", "dense", "words", "booleans"])
-@pytest.mark.parametrize("X", ["dense", "float32", "integers", "sparse"])
+@pytest.mark.parametrize("X", ["dense", "float32", "integers", "sparse", "bytes", "truths"])
 def test_a_model_there_and_back(tmp_path, made, is_mapped, y, X):
     vectors = {
         "dense": made.X.astype(np.float64),
         "float32": made.X,
         "integers": (made.X * 10).astype(np.int16),
         "sparse": sparse.csr_array(made.X * (made.X > 0)),
+        "bytes": sparse.csr_array((made.X * 10).astype(np.int8)),  # of the labels' own type
+        "truths": made.X > 0,
     }[X]
     one = made.Y.toarray()[:, 0]
     labels = {

@@ -12,14 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays, floating_dtypes, integer_dtypes
+from hypothesis.extra.numpy import (
+    array_shapes,
+    arrays,
+    boolean_dtypes,
+    floating_dtypes,
+    integer_dtypes,
+)
 
 from nearlabel.persistence import FORMAT, FileError, read_tree, replacing, write_tree
 
 leaves = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 )
-dtypes = integer_dtypes() | floating_dtypes(endianness="?")
+dtypes = integer_dtypes() | floating_dtypes(endianness="?") | boolean_dtypes()
 numbers = arrays(dtypes, array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
 trees = st.recursive(
     leaves | st.text(st.characters(codec="utf-8")) | numbers,
@@ -133,9 +139,21 @@ def test_headers_that_make_no_sense(file, header):
         read_tree(file)
 
 
+def test_truth_values_that_are_none(file):
+    """Other bytes than 0 and 1 would be a third truth value to numpy."""
+    write_tree(file, {"x": np.array([True, False])})
+    whole = file.read_bytes()
+    size = struct.unpack("<14sHQQ", whole[:32])[2]
+    wrong = whole[:-64] + b"\2" + whole[-63:]
+    old, new = (hashlib.sha256(two).hexdigest().encode() for two in (b"\1\0", b"\2\0"))
+    file.write_bytes(resealed(wrong, whole[64 : 64 + size].replace(old, new)))
+    with pytest.raises(FileError, match="a truth value is neither 0 nor 1"):
+        read_tree(file)
+
+
 def test_what_cannot_be_written(tmp_path):
     path = tmp_path / "file"
-    for value in (np.array(["a"]), np.array([{}], dtype=object), np.array([True])):
+    for value in (np.array(["a"]), np.array([{}], dtype=object), np.array([1j])):
         with pytest.raises(TypeError, match="arrays of type .* cannot be written"):
             write_tree(path, {"x": value})
     with pytest.raises(ValueError, match="Out of range float"):

@@ -216,19 +216,23 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             check_same_length(graph=len(graph), X=X.shape[0])
         return self._scores(_head(graph, self.n_neighbors_), X)
 
-    def predict_from_graph(self, graph: Any, X: Any = None) -> Any:
+    def predict_from_graph(
+        self, graph: Any, X: Any = None, *, scores: LabelScores | None = None
+    ) -> Any:
         """Decide the labels of queries whose neighbors were searched before.
 
         Parameters
         ----------
         graph, X
             As in `scores_from_graph`.
+        scores : LabelScores, optional
+            What `scores_from_graph` gave for them, where that is known already.
 
         Returns
         -------
         As `predict`.
         """
-        scores = self.scores_from_graph(graph, X)
+        scores = self.scores_from_graph(graph, X) if scores is None else scores
         graph = _head(as_query_graph(graph, self._labels.shape[0]), self.n_neighbors_)
         return self._answer(self._decide(scores, graph, X))
 

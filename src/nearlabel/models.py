@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearlabel.base import NeighborModel
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods import MLkNN
-from nearlabel.persistence import FileError, read_tree, write_tree
+from nearlabel.persistence import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.storing import stored_array, stored_names
 from nearlabel.validation import check_integer, check_real
 
@@ -77,10 +77,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
         return _model(tree, version)
     except FileError as error:
         raise FileError(f"{path} {error}") from None
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError),
-        RecursionError,
-    ) as error:
+    except (*NONSENSE, RecursionError) as error:
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise FileError(f"{path} is damaged: {reason}") from None
 

@@ -34,8 +34,10 @@ _ALIGN = 64
 _READ_AT_ONCE = 2**20
 _DTYPES = {
     np.dtype(name).newbyteorder("<").str: np.dtype(name).newbyteorder("<")
-    for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+    for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 }
+# What a tree that makes no sense ends in.
+NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 class FileError(ValueError):
@@ -230,6 +232,8 @@ def _read_array(file: BinaryIO, place: int, entry: dict[str, Any], mmap: bool) -
         if not part:
             raise FileError("is cut off")
         digest.update(part)
+        if dtype.kind == "b" and np.frombuffer(part, np.uint8).max() > 1:
+            raise FileError("is damaged: a truth value is neither 0 nor 1")
         if not mmap:
             content[done : done + len(part)] = np.frombuffer(part, np.uint8)
         done += len(part)
@@ -248,9 +252,8 @@ def _check_gap(file: BinaryIO, place: int) -> None:
         raise FileError("is altered: there is something between its arrays")
 
 
-def csr_tree(matrix: Csr) -> dict[str, Any]:
-    """A sparse matrix as a tree; a matrix of int8 ones, such as labels, without its values."""
-    only_ones = matrix.dtype == np.int8
+def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
+    """A sparse matrix as a tree; without its values where these are nothing but ones."""
     return {
         "shape": list(matrix.shape),
         "indptr": matrix.indptr,
@@ -269,6 +272,6 @@ def csr_from(tree: Any, what: str) -> Csr:
         matrix = csr_of_parts(data, indices, tree["indptr"], (rows, columns))
         if not matrix.has_canonical_format:
             raise ValueError("its columns are not in order")
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+    except NONSENSE:
         raise FileError(f"is damaged: its {what} are no sparse matrix") from None
     return matrix

@@ -91,7 +91,7 @@ class StoredModel:
             "sparse_output": self._sparse_output,
             "label_names": None if self.label_names_ is None else self.label_names_.tolist(),
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist() or None,
-            "labels": csr_tree(self._labels),
+            "labels": csr_tree(self._labels, only_ones=True),
             "vectors": None if store is None else _vector_tree(store.vectors),
             "ids": _ids_tree(store),
             "learned": self._learned(),
@@ -175,7 +175,7 @@ def _vector_tree(vectors: Any) -> dict[str, Any]:
 
 def _vectors(tree: Mapping[str, Any], n: int) -> Any:
     is_dense = "dense" in tree
-    vectors = stored_array(tree, "dense", "iuf", 2) if is_dense else csr_from(tree, "vectors")
+    vectors = stored_array(tree, "dense", "biuf", 2) if is_dense else csr_from(tree, "vectors")
     if vectors.shape[0] != n or not vectors.shape[1]:
         raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
     values = vectors if is_dense else vectors.data

@@ -21,7 +21,7 @@ OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
-    # Imports make objects that stay: to look for garbage among them takes a tenth of the start.
+    # Imports make objects that stay: to look for garbage among them only takes time.
     gc.set_threshold(100_000)
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115

@@ -83,11 +83,14 @@ def evaluate(
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     """
     from nearlabel.metrics import METRICS
+    from nearlabel.metrics.conventions import has_metric
     from nearlabel.validation import check_choice
 
     check_results(output, data)
     for name in metric:
         check_choice(name, "--metric", METRICS)
+        if not has_metric(convention, name):
+            raise ValueError(f"convention {convention!r} has no {name}")
     items = reading.load(data)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
@@ -106,10 +109,7 @@ def evaluate(
         found = evaluate_splits(
             items, models, parts, scale=scale, convention=convention, at=at, progress=progress
         )
-    wanted = [name for name in metric or METRICS if name in found[0][0]]
-    missing = [name for name in metric if name not in wanted]
-    if missing:
-        raise ValueError(f"convention {convention!r} has no {missing[0]}")
+    wanted = list(metric or found[0][0])
     told = {
         "dataset": data,
         "items": len(items),

@@ -91,9 +91,7 @@ def fit(
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels to learn from")
 
-    import_scikit_learn(*SCALING)
-    from sklearn.pipeline import make_pipeline
-
+    import_scikit_learn(*SCALING if scale != "none" else ())
     import nearlabel as nl
     from nearlabel.experiments import scaler
 
@@ -115,10 +113,15 @@ def fit(
     elif items.row_names is not None:
         warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
     model.fit_graph(graph, items.Y, X, label_names=items.label_names, ids=ids)
-    first = model if transformer is None else transformer
+    first: Any = model if transformer is None else transformer
     if items.feature_names is not None:  # by these a later file's columns are found
         first.feature_names_in_ = items.feature_names.astype(object)
-    nl.save(model if transformer is None else make_pipeline(transformer, model), output)
+    if transformer is None:
+        model.save(output)
+    else:
+        from sklearn.pipeline import make_pipeline
+
+        nl.save(make_pipeline(transformer, model), output)
     told: dict[str, Any] = {
         "model": output,
         "algorithm": "MLkNN",

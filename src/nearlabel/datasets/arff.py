@@ -40,7 +40,7 @@ _PAIR = re.compile(rf"\s*+([0-9]++)\s++(?:({_QUOTED})\s*+|([^,'\"]*+))(?:,|$)", 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
-_MEKALABEL_MARKS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
+_MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
 _MEKA_SPLIT = re.compile(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)")
 _SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
 
@@ -84,7 +84,8 @@ def read_arff(
     if labels is None:
         labels, train_size = _mekas_labels(file, header.relation, names, labels_needed)
     elif not labels_needed:
-        labels = [name for name in labels if name in set(names)]
+        there = set(names)
+        labels = [name for name in labels if name in there]
     _check_known(file, "labels", labels, names)
     _check_known(file, "ignore", ignore, names)
     cells = _read_rows(file, lines, header.columns)
@@ -106,7 +107,7 @@ def _mekas_labels(
     file: TextFile, relation: str, names: list[str], needed: bool
 ) -> tuple[list[str], int | None]:
     """The labels by MEKA's header, and the size of the training part if it tells that."""
-    found = _MEKALABEL_MARKS.search(relation)
+    found = _MEKA_LABELS.search(relation)
     if found is None:
         if not needed:
             return [], None

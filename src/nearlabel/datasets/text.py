@@ -10,7 +10,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 from zipfile import BadZipFile
@@ -24,7 +24,8 @@ Progress = Callable[[int, int | None], None]
 LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
 LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
 _LINES_A_REPORT = 1000
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile)
+# What compressed files end in; zipfile says by a RuntimeError what it cannot read.
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
 
 
 class DataError(ValueError):
@@ -87,23 +88,30 @@ class TextFile:
         self._reading.close()
 
     def _read(self) -> Generator[str]:
+        with ExitStack() as opened:
+            try:
+                raw = opened.enter_context(self._opener())
+                total, stream = _size(raw), _decompressed(raw)
+            except _DAMAGED as error:
+                raise self._damaged(error) from None
+            while content := self._content(stream):
+                self.line += 1
+                if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+                    raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
+                yield self._text(content)
+                if self._progress is not None and self.line % _LINES_A_REPORT == 0:
+                    self._progress(self.line if total is None else raw.tell(), total)
+
+    def _content(self, stream: BinaryIO) -> bytes:
+        """The bytes of the next line."""
         try:
-            with self._opener() as raw:
-                total = _size(raw)
-                stream = _decompressed(raw)
-                while content := stream.readline(LONGEST_LINE):
-                    self.line += 1
-                    if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
-                        raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
-                    yield self._text(content)
-                    if self._progress is not None and self.line % _LINES_A_REPORT == 0:
-                        self._progress(self.line if total is None else raw.tell(), total)
-        except (*_DAMAGED, RuntimeError, NotImplementedError) as error:
-            if isinstance(error, RecursionError):
-                raise
-            locked = "encrypted" in str(error)
-            reason = "encrypted" if locked else "damaged or cut off here"
-            raise self.error(f"the compressed file is {reason}", self.line + 1) from None
+            return stream.readline(LONGEST_LINE)
+        except _DAMAGED as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> DataError:
+        reason = "encrypted" if "encrypted" in str(error) else "damaged or cut off here"
+        return self.error(f"the compressed file is {reason}", self.line + 1)
 
     def _open(self) -> AbstractContextManager[BinaryIO]:
         if str(self._path) != "-":
@@ -171,6 +179,11 @@ def names_or_numbers(names: Array | None, count: int) -> list[str]:
     return [str(name) for name in (range(count) if names is None else names.tolist())]
 
 
+def column_texts(names: Array | None) -> list[str]:
+    """The names of columns as they are; none where they have none."""
+    return [] if names is None else [str(name) for name in names.tolist()]
+
+
 def check_encoding(encoding: str) -> None:
     """Refuse an encoding that is unknown, or whose line ends are not single bytes."""
     try:
@@ -179,8 +192,3 @@ def check_encoding(encoding: str) -> None:
         is_known = False
     if not is_known:
         raise ValueError(f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}")
-
-
-def column_texts(names: Array | None) -> list[str]:
-    """The names of columns as they are; none where they have none."""
-    return [] if names is None else [str(name) for name in names.tolist()]

@@ -131,5 +131,5 @@ def _one_split(
     for place, model in enumerate(models):
         model.fit_graph(graph, data.Y[train])
         scores = model.scores_from_graph(queries)
-        predicted = model.predict_from_graph(queries)
+        predicted = model.predict_from_graph(queries, scores=scores)
         yield place, evaluate(data.Y[test], scores, predicted, convention, at=at)
