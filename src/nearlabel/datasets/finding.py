@@ -129,9 +129,10 @@ def _only_set(archive: Archive, format: str | None) -> Found:
     found = [one for one in possible if one is not None]
     if len(found) != 1:
         names = ", ".join(shown(name) for one in found for name in one.names) or "none"
-        raise DataError(
-            str(archive.path), None, f"one data set expected in the archive; there are: {names}"
-        )
+        with archive:
+            raise DataError(
+                str(archive.path), None, f"one data set expected in the archive; there are: {names}"
+            )
     return found[0]
 
 
