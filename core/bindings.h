@@ -1,0 +1,20 @@
+// Array types of the interface to Python, and what each file adds to the module.
+//
+// nanobind checks the type, the dimensions and the order of every array; the sizes that belong
+// together and the values that are used as places are checked by the functions themselves.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace nb = nanobind;
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Lets other Python threads run while a kernel does.
+using Released = nb::call_guard<nb::gil_scoped_release>;
+
+void bind_labels(nb::module_& module);

@@ -1,0 +1,7 @@
+// What Python sees of the compiled core. See src/nearlabel/engine.py.
+#include "bindings.h"
+
+NB_MODULE(_core, module) {
+    module.doc() = "Compiled kernels; each has a twin in NumPy that gives the same.";
+    bind_labels(module);
+}

@@ -1,0 +1,2 @@
+// The binding library, compiled into the module: nothing of it is needed at run time.
+#include "nb_combined.cpp"

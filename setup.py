@@ -1,0 +1,50 @@
+"""The compiled core: an optional extension. Everything else about the package is in pyproject.toml.
+
+Where it cannot be built the installation still succeeds, and NumPy does its work, slower.
+"""
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import nanobind
+from setuptools import Extension, setup
+
+BINDING = Path(nanobind.__file__).parent
+# One wheel serves every Python from 3.12 on, by its stable interface.
+STABLE = sys.version_info >= (3, 12) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def compiler_options() -> list[str]:
+    """No fused multiply-add unless written out: canonical distances must round after each step."""
+    if sys.platform == "win32":
+        return ["/std:c++17", "/O2", "/EHsc", "/fp:precise"]
+    options = ["-std=c++17", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
+    options += ["-fno-strict-aliasing", "-g0"]  # nanobind asks for the first
+    if os.environ.get("NEARLABEL_SANITIZE"):
+        options += ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"]
+    return options
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "nearlabel._core",
+            sources=sorted(str(path) for path in Path("core").glob("*.cpp")),
+            depends=sorted(str(path) for path in Path("core").glob("*.h")),
+            include_dirs=[
+                str(BINDING / folder) for folder in ("include", "src", "ext/robin_map/include")
+            ],
+            define_macros=[("NDEBUG", None)]
+            + ([("Py_LIMITED_API", "0x030C0000")] if STABLE else []),
+            extra_compile_args=compiler_options(),
+            extra_link_args=["-fsanitize=address,undefined"]
+            if os.environ.get("NEARLABEL_SANITIZE")
+            else [],
+            py_limited_api=STABLE,
+            optional=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp312"}} if STABLE else {},
+)
