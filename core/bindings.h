@@ -17,4 +17,9 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 // Lets other Python threads run while a kernel does.
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
+// Raised with every change of what Python calls, here and in src/nearlabel/engine.py, so that a
+// module of an older build is not used.
+constexpr int CORE_VERSION = 1;
+
+void bind_cpu(nb::module_& module);
 void bind_labels(nb::module_& module);

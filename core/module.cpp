@@ -3,5 +3,6 @@
 
 NB_MODULE(_core, module) {
     module.doc() = "Compiled kernels; each has a twin in NumPy that gives the same.";
+    bind_cpu(module);
     bind_labels(module);
 }

@@ -12,11 +12,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+# Of what is called in the compiled core; the same number stands in core/bindings.h.
+CORE_VERSION = 1
+
 _SETTING = "NEARLABEL_ENGINE"
 _CHOICES = ("auto", "compiled", "numpy")
 _ADVICE = (
-    "install a C++ compiler and then nearlabel again: "
-    "pip install --force-reinstall --no-deps --no-cache-dir nearlabel"
+    "install a C++ compiler and then nearlabel again, by "
+    "pip install --force-reinstall --no-deps --no-cache-dir nearlabel "
+    "(in a checkout: pip install --editable .)"
 )
 
 
@@ -29,34 +33,47 @@ def core() -> Any:
 
 
 def engine_name() -> str:
-    """Which engine runs, for reports: "compiled" with its instruction set, or "numpy"."""
+    """Which engine runs, for reports: what it was compiled to and by what, or why it is NumPy."""
     module, missing = _chosen()
     if module is not None:
-        return f"compiled ({module.instruction_set()})"
+        return f"compiled ({module.instruction_set()}, {module.COMPILER})"
     return f"numpy (no compiled core: {missing})" if missing else "numpy"
 
 
 @cache
 def _chosen() -> tuple[Any, str]:
     """The compiled core or None, and why it is missing where nobody chose that."""
-    choice = os.environ.get(_SETTING, "auto")
+    choice = os.environ.get(_SETTING) or "auto"
     if choice not in _CHOICES:
         raise ValueError(f"{_SETTING} must be one of {', '.join(_CHOICES)}; got {choice!r}")
     if choice == "numpy":
         return None, ""
     try:
-        return import_module("nearlabel._core"), ""
+        return _imported(), ""
     except ImportError as error:
         if choice == "compiled":
-            raise ImportError(f"the compiled core is missing ({error}); {_ADVICE}") from None
+            raise ImportError(
+                f"{_SETTING} asks for the compiled core, which is missing ({error}). "
+                f"To get it, {_ADVICE}."
+            ) from error
         return None, str(error)
+
+
+def _imported() -> Any:
+    module = import_module("nearlabel._core")
+    found = getattr(module, "VERSION", None)
+    if found != CORE_VERSION:
+        raise ImportError(
+            f"it is of another build: its version is {found}, and {CORE_VERSION} is needed"
+        )
+    return module
 
 
 @cache
 def _warn_once(missing: str) -> None:
     warnings.warn(
         f"nearlabel computes with NumPy, several times slower than its compiled core, which is "
-        f"missing ({missing}). To get it, {_ADVICE}. NEARLABEL_ENGINE=numpy silences this.",
+        f"missing ({missing}). To get it, {_ADVICE}. {_SETTING}=numpy silences this.",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -7,6 +7,8 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from nearlabel.engine import engine_name
+
 _PACKAGES = ("nearlabel", "numpy", "scipy", "scikit-learn", "threadpoolctl")
 
 
@@ -16,7 +18,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": str(os.cpu_count()),
-        "engine": "numpy",
+        "engine": engine_name(),
         **package_versions(),
     }
 

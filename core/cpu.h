@@ -1,0 +1,28 @@
+// Which instructions the kernels may use here, asked of the machine at run time.
+//
+// A kernel with a faster form writes it under `#ifdef NL_X86` as a function marked NL_TARGET_AVX2,
+// and calls it where has_avx2() says so. The rest of the program stays at the baseline of the
+// architecture, so that one build runs everywhere.
+#pragma once
+
+// ARM64EC says that it is x64, too, but has no AVX2.
+#if defined(__x86_64__) || defined(__i386__) || \
+    ((defined(_M_X64) || defined(_M_IX86)) && !defined(_M_ARM64EC))
+#define NL_X86 1
+#include <immintrin.h>
+#endif
+
+// MSVC takes intrinsics everywhere; the others only where a function asks for the instructions.
+#if defined(NL_X86) && (defined(__GNUC__) || defined(__clang__))
+#define NL_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#else
+#define NL_TARGET_AVX2
+#endif
+
+// AVX2 with FMA, on the processor and in the system; false if NEARLABEL_BASELINE is set. Uncached.
+bool detect_avx2();
+
+inline bool has_avx2() {
+    static const bool found = detect_avx2();
+    return found;
+}
