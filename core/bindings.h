@@ -8,6 +8,7 @@
 #include <nanobind/ndarray.h>
 
 namespace nb = nanobind;
+using namespace nb::literals;  // "name"_a.noconvert(): no silent copy of an array
 
 template <class T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -23,3 +24,6 @@ constexpr int CORE_VERSION = 1;
 
 void bind_cpu(nb::module_& module);
 void bind_labels(nb::module_& module);
+void bind_products(nb::module_& module);
+void bind_rows(nb::module_& module);
+void bind_shortlist(nb::module_& module);

@@ -19,6 +19,13 @@
 #define NL_TARGET_AVX2
 #endif
 
+// A body that is compiled anew, for the instructions of each function that calls it.
+#if defined(__GNUC__) || defined(__clang__)
+#define NL_INLINE inline __attribute__((always_inline))
+#else
+#define NL_INLINE __forceinline
+#endif
+
 // AVX2 with FMA, on the processor and in the system; false if NEARLABEL_BASELINE is set. Uncached.
 bool detect_avx2();
 

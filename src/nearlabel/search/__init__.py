@@ -7,9 +7,10 @@ from typing import Any, Protocol, runtime_checkable
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.distances import Metric, check_metric, space
-from nearlabel.search.exact import ExactIndex, ExactSearch, Progress, matching
+from nearlabel.search.exact import ExactIndex, ExactSearch, matching
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.storage import VectorStore
+from nearlabel.search.threads import Progress
 from nearlabel.validation import check_integer, check_n_jobs, check_vectors
 
 __all__ = [

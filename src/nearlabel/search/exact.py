@@ -9,9 +9,7 @@ little only make the list of candidates longer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from threading import Event, Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,11 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.compiled import CompiledIndex, products_for
 from nearlabel.search.distances import Bounds, Metric, space, warn_if_slow
 from nearlabel.search.rows import as_float
+from nearlabel.search.threads import Progress, run_blocks
 from nearlabel.validation import check_integer
-
-Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
 
 _BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
 
@@ -54,8 +52,12 @@ class ExactIndex:
 
     def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
         self._space = space(vectors, metric)
-        self._space.prepare()
         self._metric, self._block_bytes = metric, block_bytes
+        self._compiled: CompiledIndex | None = None
+        if (products := products_for(vectors, metric)) is not None:
+            self._compiled = CompiledIndex(vectors, str(metric), products, block_bytes)
+        else:
+            self._space.prepare()
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ExactIndex, (self._space.vectors, self._metric, self._block_bytes)
@@ -74,6 +76,12 @@ class ExactIndex:
         """
         base = self._space.vectors
         rows, alone = (base, True) if queries is None else (matching(queries, base), False)
+        if self._compiled is not None:
+            if alone:
+                return self._compiled.among(k, n_jobs, progress)
+            if self._compiled.reaches(rows):
+                return self._compiled.nearest(k, rows, n_jobs, progress)
+            self._space.prepare()
         n = rows.shape[0]
         indices = np.empty((n, k), index_type(base.shape[0]))
         distances = np.empty((n, k))
@@ -165,90 +173,3 @@ def matching(queries: Any, base: Any) -> Any:
     if sparse.issparse(queries) and not sparse.issparse(base):
         return queries.toarray()
     return queries
-
-
-def run_blocks(
-    work: Callable[[slice], None], n: int, step: int, n_jobs: int, progress: Progress | None
-) -> None:
-    """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads.
-
-    An error or an interrupt ends it after the blocks that are being worked on.
-    """
-    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    done = 0
-
-    def tell(block: slice) -> None:
-        nonlocal done
-        done += block.stop - block.start
-        if progress is not None:
-            progress(done, n)
-
-    if n_jobs == 1 or len(blocks) == 1:
-        for block in blocks:
-            work(block)
-            tell(block)
-        return
-
-    blas = _hold_blas_of_this_thread
-    with _one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
-        running = {pool.submit(work, block): block for block in blocks}
-        try:
-            for finished in as_completed(running):
-                finished.result()
-                tell(running[finished])
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-class _OneBlasThread:
-    """Holds BLAS to one thread while at least one search runs threads of its own.
-
-    The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
-    back while that thread lives. Of several searches at once, the first need not be the last to
-    end; so a thread of its own makes the setting, waits for all, takes it back and is gone.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._searches = 0
-        self._all_done = Event()
-        self._holder = Thread()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._searches:
-                is_set = Event()
-                self._all_done = Event()
-                self._holder = Thread(target=self._hold, args=(is_set, self._all_done), daemon=True)
-                self._holder.start()
-                is_set.wait()
-            self._searches += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._searches -= 1
-            if not self._searches:
-                self._all_done.set()
-                self._holder.join()
-
-    @staticmethod
-    def _hold(is_set: Event, all_done: Event) -> None:
-        from threadpoolctl import threadpool_limits
-
-        try:
-            with threadpool_limits(1, user_api="blas"):
-                is_set.set()
-                all_done.wait()
-        finally:
-            is_set.set()
-
-
-def _hold_blas_of_this_thread() -> None:
-    """For the BLAS libraries whose number of threads belongs to the thread that calls them."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1, user_api="blas")
-
-
-_one_blas_thread = _OneBlasThread()

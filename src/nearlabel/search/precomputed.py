@@ -10,8 +10,9 @@ from scipy import sparse
 from nearlabel.arrays import Array, Floats, canonical_csr, entries_at
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.distances import Bounds
-from nearlabel.search.exact import Progress, nearest, run_blocks
+from nearlabel.search.exact import nearest
 from nearlabel.search.rows import ELEMENTS_AT_ONCE
+from nearlabel.search.threads import Progress, run_blocks
 
 
 class PrecomputedIndex:

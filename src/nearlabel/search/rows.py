@@ -23,12 +23,18 @@ def chunks(vectors: Any, width: int) -> Iterator[tuple[slice, Any]]:
 
 def unit_rows(vectors: Any) -> Any:
     """Rows of Euclidean length one in float64; rows of zeros stay."""
+    exponents, lengths = unit_scales(vectors)
+    vectors = _scale(as_float(vectors), -exponents, np.ldexp)
+    return _scale(vectors, np.where(lengths > 0, lengths, 1.0), np.divide)
+
+
+def unit_scales(vectors: Any) -> tuple[Array, Floats]:
+    """Exponents e and lengths by which unit rows are made: (row / 2**e) / length; 0 of zeros."""
     vectors = as_float(vectors)
     # A power of two brings the largest entry near 1 without rounding: no square overflows.
-    exponent = np.frexp(largest_entries(vectors))[1]
-    vectors = _scale(vectors, -exponent, np.ldexp)
-    lengths = np.sqrt(sum_in_feature_order(squared(vectors)))
-    return _scale(vectors, np.where(lengths > 0, lengths, 1.0), np.divide)
+    exponents = np.frexp(largest_entries(vectors))[1]
+    vectors = _scale(vectors, -exponents, np.ldexp)
+    return exponents, np.sqrt(sum_in_feature_order(squared(vectors)))
 
 
 def as_float(vectors: Any) -> Any:

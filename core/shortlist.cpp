@@ -1,0 +1,266 @@
+// The k nearest rows of each query, from blocks of lower bounds on distances.
+//
+// A bound arrives as a float: L, with the distance between L and L + error[query] + error[base], in
+// the scale of the products (src/nearlabel/search/compiled.py). Each query has a limit, an upper
+// bound on its k-th distance, and a list of the rows whose L is within it. A full list is shrunk:
+// the k-th smallest upper bound is the new limit. If nearly all stay (ties, bounds that say
+// little), their canonical distances decide which k stay. So no row is ever lost, lists stay
+// short, and nothing has to be searched again.
+#include "bindings.h"
+#include "cpu.h"
+#include "rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+class Shortlist {
+public:
+    Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
+              Vector<const float> query_errors, Vector<const float> base_errors, double scale,
+              bool itself, std::int64_t stripe)
+        : queries_(queries), base_(base), n_(queries.size()), k_(k), room_(room),
+          query_errors_(std::move(query_errors)), base_errors_(std::move(base_errors)),
+          scale_(scale), itself_(itself), stripe_(stripe) {
+        if (queries.sparse() != base.sparse() || queries.width() != base.width() ||
+            queries.metric() != base.metric())
+            throw std::invalid_argument("queries and base must be rows of one kind");
+        if (stripe < 1 || (itself && &queries != &base))
+            throw std::invalid_argument("stripe must be positive, itself only for the base rows");
+        const std::int64_t others = base.size() - (itself ? 1 : 0);
+        if (k < 1 || k > others || room < k || (room == k && room < others))
+            throw std::invalid_argument("k must be from 1 to the rows searched, room above k");
+        if (base.size() > std::numeric_limits<std::int32_t>::max())
+            throw std::invalid_argument("base must have less than 2**31 rows");
+        if (query_errors_.shape(0) != static_cast<std::size_t>(n_) ||
+            base_errors_.shape(0) != static_cast<std::size_t>(base.size()))
+            throw std::invalid_argument("errors must have one entry a row");
+        limits_.assign(static_cast<std::size_t>(n_), infinite);
+        sizes_.assign(static_cast<std::size_t>(n_), 0);
+        bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
+        rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
+        locks_ = std::vector<std::mutex>(static_cast<std::size_t>((n_ - 1) / stripe + 1));
+    }
+
+    // Take what is near from a block of bounds, of queries from `query` on and base rows from
+    // `row` on. With `both`, these are rows of one set, and the block speaks for its columns, too.
+    void offer(Matrix<const float> block, std::int64_t query, std::int64_t row, bool both) {
+        const auto height = static_cast<std::int64_t>(block.shape(0));
+        const auto width = static_cast<std::int64_t>(block.shape(1));
+        if (query < 0 || query + height > n_ || row < 0 || row + width > base_.size() ||
+            (both && !itself_))
+            throw std::invalid_argument("block must be within the queries and the base rows");
+        if (height == 0 || width == 0) return;
+        const std::int64_t a = query / stripe_, b = row / stripe_;
+        if (a != (query + height - 1) / stripe_ || (both && b != (row + width - 1) / stripe_) ||
+            (both && a == b))
+            throw std::invalid_argument("block must be within one stripe, of each side with both");
+        Work work;
+        if (both) {
+            std::scoped_lock guard(locks_[a], locks_[b]);
+            filter<true>(block.data(), height, width, query, row, work);
+        } else {
+            std::scoped_lock guard(locks_[a]);
+            filter<false>(block.data(), height, width, query, row, work);
+        }
+    }
+
+    // Write the k nearest of some queries: rows and canonical distances, ties by row.
+    void finish(std::int64_t query, Matrix<std::int32_t> rows, Matrix<double> distances) {
+        const auto count = static_cast<std::int64_t>(rows.shape(0));
+        const auto k = static_cast<std::size_t>(k_);
+        if (query < 0 || query + count > n_ || rows.shape(1) != k || distances.shape(1) != k ||
+            distances.shape(0) != rows.shape(0))
+            throw std::invalid_argument("rows and distances must have one row a query");
+        Work work;
+        for (std::int64_t i = 0; i < count; ++i) {
+            if (sizes_[query + i] < k_) throw std::runtime_error("a query saw too few rows");
+            shrink(query + i, work);
+            measure(query + i, work);
+            auto& found = work.found;
+            if (static_cast<std::int64_t>(found.size()) > k_)
+                std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
+            std::sort(found.begin(), found.begin() + k_);
+            for (std::int64_t place = 0; place < k_; ++place) {
+                distances.data()[i * k_ + place] = found[place].first;
+                rows.data()[i * k_ + place] = found[place].second;
+            }
+            if (!std::isfinite(found[k_ - 1].first))
+                throw std::invalid_argument(
+                    "a distance to a neighbor is too large for float64; rescale X");
+        }
+    }
+
+private:
+    // Temporaries, kept from one list to the next.
+    struct Work {
+        std::vector<float> upper;
+        std::vector<double> distances;
+        std::vector<std::pair<double, std::int32_t>> found;
+        Query query;
+    };
+
+    template <bool both>
+    void filter(const float* block, std::int64_t height, std::int64_t width, std::int64_t query,
+                std::int64_t row, Work& work) {
+#ifdef NL_X86
+        if (has_avx2()) return filter_avx2<both>(block, height, width, query, row, work);
+#endif
+        for (std::int64_t i = 0; i < height; ++i)
+            scan<both>(block + i * width, 0, width, query + i, row, work);
+    }
+
+    template <bool both>
+    void scan(const float* bounds, std::int64_t from, std::int64_t to, std::int64_t query,
+              std::int64_t row, Work& work) {
+        const float* column_limits = both ? limits_.data() + row : nullptr;
+        for (std::int64_t j = from; j < to; ++j) {
+            if (bounds[j] <= limits_[query]) push(query, row + j, bounds[j], work);
+            if constexpr (both)
+                if (bounds[j] <= column_limits[j]) push(row + j, query, bounds[j], work);
+        }
+    }
+
+#ifdef NL_X86
+    // 32 bounds are compared at once; single ones are looked at only where one is within a limit.
+    template <bool both>
+    NL_TARGET_AVX2 void filter_avx2(const float* block, std::int64_t height, std::int64_t width,
+                                    std::int64_t query, std::int64_t row, Work& work) {
+        const float* column_limits = both ? limits_.data() + row : nullptr;
+        for (std::int64_t i = 0; i < height; ++i) {
+            const float* bounds = block + i * width;
+            __m256 limit = _mm256_set1_ps(limits_[query + i]);
+            std::int64_t j = 0;
+            for (; j + 32 <= width; j += 32) {
+                __m256 within[4];
+                for (int part = 0; part < 4; ++part) {
+                    const __m256 value = _mm256_loadu_ps(bounds + j + 8 * part);
+                    __m256 reach = limit;
+                    if constexpr (both)
+                        reach = _mm256_max_ps(limit, _mm256_loadu_ps(column_limits + j + 8 * part));
+                    within[part] = _mm256_cmp_ps(value, reach, _CMP_LE_OQ);
+                }
+                const __m256 any = _mm256_or_ps(_mm256_or_ps(within[0], within[1]),
+                                                _mm256_or_ps(within[2], within[3]));
+                if (_mm256_testz_ps(any, any)) continue;
+                for (int part = 0; part < 4; ++part)
+                    if (!_mm256_testz_ps(within[part], within[part]))
+                        scan<both>(bounds, j + 8 * part, j + 8 * part + 8, query + i, row, work);
+                limit = _mm256_set1_ps(limits_[query + i]);
+            }
+            scan<both>(bounds, j, width, query + i, row, work);
+        }
+    }
+#endif
+
+    void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
+        if (itself_ && row == query) return;
+        if (sizes_[query] == room_) {
+            make_room(query, work);
+            if (!(bound <= limits_[query])) return;
+        }
+        const std::int64_t place = query * room_ + sizes_[query]++;
+        bounds_[place] = bound;
+        rows_[place] = static_cast<std::int32_t>(row);
+    }
+
+    void make_room(std::int64_t query, Work& work) {
+        shrink(query, work);
+        if (sizes_[query] > k_ + (room_ - k_) / 2) resolve(query, work);
+    }
+
+    // Lower the limit to the k-th smallest upper bound, and drop what is above it.
+    void shrink(std::int64_t query, Work& work) {
+        float* bounds = &bounds_[query * room_];
+        std::int32_t* rows = &rows_[query * room_];
+        const std::int64_t size = sizes_[query];
+        work.upper.resize(static_cast<std::size_t>(size));
+        const float error = query_errors_.data()[query], *errors = base_errors_.data();
+        for (std::int64_t i = 0; i < size; ++i)
+            work.upper[i] = bounds[i] + (error + errors[rows[i]]);
+        std::nth_element(work.upper.begin(), work.upper.begin() + k_ - 1, work.upper.end());
+        const float limit = std::min(limits_[query], work.upper[k_ - 1]);
+        limits_[query] = limit;
+        std::int64_t kept = 0;
+        for (std::int64_t i = 0; i < size; ++i) {
+            bounds[kept] = bounds[i];
+            rows[kept] = rows[i];
+            kept += bounds[i] <= limit;
+        }
+        sizes_[query] = kept;
+    }
+
+    // Keep the k nearest by their canonical distances.
+    void resolve(std::int64_t query, Work& work) {
+        measure(query, work);
+        auto& found = work.found;
+        std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
+        float* bounds = &bounds_[query * room_];
+        std::int32_t* rows = &rows_[query * room_];
+        const auto farthest = found[k_ - 1];
+        std::int64_t kept = 0;
+        for (std::int64_t i = 0; i < sizes_[query]; ++i) {
+            bounds[kept] = bounds[i];
+            rows[kept] = rows[i];
+            kept += std::make_pair(work.distances[i], rows[i]) <= farthest;
+        }
+        sizes_[query] = kept;
+        limits_[query] = std::min(limits_[query], as_limit(farthest.first));
+    }
+
+    void measure(std::int64_t query, Work& work) {
+        const std::int32_t* rows = &rows_[query * room_];
+        const auto size = static_cast<std::size_t>(sizes_[query]);
+        queries_.load(query, work.query);
+        work.distances.resize(size);
+        base_.distances(work.query, rows, sizes_[query], work.distances.data());
+        work.found.resize(size);
+        for (std::size_t i = 0; i < size; ++i) work.found[i] = {work.distances[i], rows[i]};
+    }
+
+    // A distance in the scale of the bounds, rounded up.
+    float as_limit(double distance) const {
+        const double value =
+            (base_.metric() == Metric::euclidean ? distance * distance : distance) * scale_;
+        return static_cast<float>(value * (1 + 1e-6)) + std::numeric_limits<float>::min();
+    }
+
+    const Rows& queries_;
+    const Rows& base_;
+    std::int64_t n_, k_, room_;
+    Vector<const float> query_errors_, base_errors_;
+    double scale_;
+    bool itself_;
+    std::int64_t stripe_;
+    std::vector<float> limits_;
+    std::vector<std::int64_t> sizes_;
+    std::unique_ptr<float[]> bounds_;
+    std::unique_ptr<std::int32_t[]> rows_;
+    std::vector<std::mutex> locks_;  // one a stripe of queries
+};
+
+}  // namespace
+
+void bind_shortlist(nb::module_& module) {
+    nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
+        .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
+                      Vector<const float>, double, bool, std::int64_t>(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a,
+             "k"_a, "room"_a,
+             "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a,
+             "itself"_a, "stripe"_a)
+        .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a,
+             "row"_a, "both"_a)
+        .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
+             "distances"_a.noconvert());
+}

@@ -1,0 +1,96 @@
+"""Work in runs of rows, by several threads, while BLAS keeps to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event, Lock, Thread
+
+Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
+
+
+def run_blocks(
+    work: Callable[[slice], None], n: int, step: int, n_jobs: int, progress: Progress | None
+) -> None:
+    """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads.
+
+    An error or an interrupt ends it after the blocks that are being worked on.
+    """
+    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    done = 0
+
+    def tell(block: slice) -> None:
+        nonlocal done
+        done += block.stop - block.start
+        if progress is not None:
+            progress(done, n)
+
+    if n_jobs == 1 or len(blocks) == 1:
+        for block in blocks:
+            work(block)
+            tell(block)
+        return
+
+    blas = _hold_blas_of_this_thread
+    with _one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
+        running = {pool.submit(work, block): block for block in blocks}
+        try:
+            for finished in as_completed(running):
+                finished.result()
+                tell(running[finished])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while at least one search runs threads of its own.
+
+    The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
+    back while that thread lives. Of several searches at once, the first need not be the last to
+    end; so a thread of its own makes the setting, waits for all, takes it back and is gone.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._searches = 0
+        self._all_done = Event()
+        self._holder = Thread()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._searches:
+                is_set = Event()
+                self._all_done = Event()
+                self._holder = Thread(target=self._hold, args=(is_set, self._all_done), daemon=True)
+                self._holder.start()
+                is_set.wait()
+            self._searches += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._searches -= 1
+            if not self._searches:
+                self._all_done.set()
+                self._holder.join()
+
+    @staticmethod
+    def _hold(is_set: Event, all_done: Event) -> None:
+        from threadpoolctl import threadpool_limits
+
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                is_set.set()
+                all_done.wait()
+        finally:
+            is_set.set()
+
+
+def _hold_blas_of_this_thread() -> None:
+    """For the BLAS libraries whose number of threads belongs to the thread that calls them."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, user_api="blas")
+
+
+_one_blas_thread = _OneBlasThread()
