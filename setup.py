@@ -21,7 +21,7 @@ def compiler_options() -> list[str]:
     if sys.platform == "win32":
         return ["/std:c++17", "/O2", "/EHsc", "/fp:precise"]
     options = ["-std=c++17", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
-    options += ["-fno-strict-aliasing", "-g0"]  # nanobind asks for the first
+    options += ["-fno-strict-aliasing", "-g"]  # nanobind asks for the first
     if os.environ.get("NEARLABEL_SANITIZE"):
         options += ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"]
     return options

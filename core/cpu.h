@@ -5,6 +5,11 @@
 // architecture, so that one build runs everywhere.
 #pragma once
 
+#include <cstdint>
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
+
 // ARM64EC says that it is x64, too, but has no AVX2.
 #if defined(__x86_64__) || defined(__i386__) || \
     ((defined(_M_X64) || defined(_M_IX86)) && !defined(_M_ARM64EC))
@@ -25,6 +30,17 @@
 #else
 #define NL_INLINE __forceinline
 #endif
+
+// The place of the lowest bit that is set; there is one.
+inline int lowest_bit(std::uint64_t bits) {
+#ifdef _MSC_VER
+    unsigned long place;
+    _BitScanForward64(&place, bits);
+    return static_cast<int>(place);
+#else
+    return __builtin_ctzll(bits);
+#endif
+}
 
 // AVX2 with FMA, on the processor and in the system; false if NEARLABEL_BASELINE is set. Uncached.
 bool detect_avx2();

@@ -42,7 +42,7 @@ _TINY = 2.0**-124  # covers what underflow, to zero even, can take from one term
 _FAR = 2.0**40  # queries may be so much larger than the base rows
 _ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others take the NumPy engine
 _KEPT_ELEMENTS = 2**26  # packed rows are kept up to here: 256 MiB
-_SIDE = 512  # rows of a block; two such blocks of factors and their product stay in the cache
+_SIDE = 768  # rows of a block; two such blocks of factors and their product stay in the cache
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 _DENSE_ENOUGH = 0.1  # share of stored features from which CSR rows are packed as dense ones
 _NARROW = 300  # features up to which they always are
@@ -283,25 +283,29 @@ class CompiledIndex:
     def among(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
         """The k nearest rows of each base row, itself left out."""
         n, products = self._vectors.shape[0], self._products
-        stripes = list(self._stripes())
+        count = -(-n // self._side)
         lists = self._shortlist(self._rows, k, self._errors, itself=True)
 
-        def compare(rows: slice) -> None:
+        def within(rows: slice) -> None:  # first, because it gives every row a good limit
+            mine = rows.start // self._side
+            block = self._block(products.pack_queries(self._base(mine)), mine)
+            lists.offer(block, rows.start, rows.start, False)
+
+        def between(rows: slice) -> None:
             mine = rows.start // self._side
             queries = products.pack_queries(self._base(mine))
-            for other in _partners(mine, len(stripes)):
+            for other in _partners(mine, count):
                 block = self._block(queries, other)
-                lists.offer(block, rows.start, other * self._side, other != mine)
+                lists.offer(block, rows.start, other * self._side, True)
 
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
-        run_blocks(compare, n, self._side, n_jobs, progress)
-        run_blocks(
-            lambda rows: lists.finish(rows.start, indices[rows], distances[rows]),
-            n,
-            self._side,
-            n_jobs,
-            None,
-        )
+
+        def finish(rows: slice) -> None:
+            lists.finish(rows.start, indices[rows], distances[rows])
+
+        run_blocks(within, n, self._side, n_jobs, None)
+        run_blocks(between, n, self._side, n_jobs, progress)
+        run_blocks(finish, n, self._side, n_jobs, None)
         return NeighborGraph.unchecked(indices, distances, n)
 
     def nearest(
@@ -326,7 +330,7 @@ class CompiledIndex:
     def _shortlist(self, queries: Any, k: int, errors: Array, *, itself: bool) -> Any:
         """Empty lists of the k nearest base rows of some rows, with some room above k."""
         n, others = len(queries), len(self._rows) - itself
-        room = 4 * k + 16 if n * 4 * k <= _ROOM else 2 * k + 16
+        room = 2 * k + 16
         return engine.core().Shortlist(
             queries=queries,
             base=self._rows,
@@ -357,7 +361,7 @@ class CompiledIndex:
 
 def _partners(mine: int, count: int) -> Iterator[int]:
     """The stripes that a stripe is compared with: each two once, and all have as much to do."""
-    for step in range(count // 2 + 1):
+    for step in range(1, count // 2 + 1):
         if 2 * step < count or mine < step:
             yield (mine + step) % count
 
