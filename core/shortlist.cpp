@@ -5,7 +5,8 @@
 // bound on its k-th distance, and a list of the rows whose L is within it. A full list is shrunk:
 // the k-th smallest upper bound is the new limit. If nearly all stay (ties, bounds that say
 // little), their canonical distances decide which k stay. So no row is ever lost, lists stay
-// short, and nothing has to be searched again.
+// short. A query that would measure many rows which bounds in double could tell apart is given up:
+// the caller searches it again with such bounds.
 #include "bindings.h"
 #include "cpu.h"
 #include "rows.h"
@@ -23,6 +24,7 @@
 namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
+constexpr double BETTER = 1.0 / (1 << 28);  // errors of bounds in double, in those in float
 
 NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, float limit) {
     std::int32_t count = 0;
@@ -103,6 +105,7 @@ public:
             throw std::invalid_argument("errors must have one entry a row");
         limits_.assign(static_cast<std::size_t>(n_), infinite);
         sizes_.assign(static_cast<std::size_t>(n_), 0);
+        in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
         locks_ = std::vector<std::mutex>(static_cast<std::size_t>((n_ - 1) / stripe + 1));
@@ -141,6 +144,7 @@ public:
             throw std::invalid_argument("rows and distances must have one row a query");
         Work work;
         for (std::int64_t i = 0; i < count; ++i) {
+            if (limits_[query + i] == -infinite) continue;
             if (sizes_[query + i] < k_) throw std::runtime_error("a query saw too few rows");
             shrink(query + i, work);
             measure(query + i, work);
@@ -156,6 +160,14 @@ public:
                 throw std::invalid_argument(
                     "a distance to a neighbor is too large for float64; rescale X");
         }
+    }
+
+    // Say which queries were given up; `finish` writes nothing for them.
+    void given_up(Vector<bool> result) const {
+        if (result.shape(0) != static_cast<std::size_t>(n_))
+            throw std::invalid_argument("result must have one entry a query");
+        for (std::int64_t query = 0; query < n_; ++query)
+            result.data()[query] = limits_[query] == -infinite;
     }
 
 private:
@@ -252,10 +264,8 @@ private:
 
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
         if (itself_ && row == query) return;
-        if (sizes_[query] == room_) {
-            make_room(query, work);
-            if (!(bound <= limits_[query])) return;
-        }
+        if (sizes_[query] == room_) make_room(query, work);
+        if (!(bound <= limits_[query])) return;  // the limit may have been lowered just now
         const std::int64_t place = query * room_ + sizes_[query]++;
         bounds_[place] = bound;
         rows_[place] = static_cast<std::int32_t>(row);
@@ -295,14 +305,24 @@ private:
         float* bounds = &bounds_[query * room_];
         std::int32_t* rows = &rows_[query * room_];
         const auto farthest = found[k_ - 1];
+        const double limit = scaled(farthest.first);
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < sizes_[query]; ++i) {
+            const double error = query_errors_.data()[query] + base_errors_.data()[rows[i]];
+            in_vain_[query] += scaled(work.distances[i]) > limit + error * BETTER;
             bounds[kept] = bounds[i];
             rows[kept] = rows[i];
             kept += std::make_pair(work.distances[i], rows[i]) <= farthest;
         }
         sizes_[query] = kept;
-        limits_[query] = std::min(limits_[query], as_limit(farthest.first));
+        // Rounded up: what is at the same distance stays within.
+        const auto rounded = static_cast<float>(limit * (1 + 1e-6));
+        limits_[query] =
+            std::min(limits_[query], rounded + std::numeric_limits<float>::min());
+        if (in_vain_[query] > 16 * room_ + base_.size() / 32) {
+            limits_[query] = -infinite;
+            sizes_[query] = 0;
+        }
     }
 
     void measure(std::int64_t query, Work& work) {
@@ -315,11 +335,9 @@ private:
         for (std::size_t i = 0; i < size; ++i) work.found[i] = {work.distances[i], rows[i]};
     }
 
-    // A distance in the scale of the bounds, rounded up.
-    float as_limit(double distance) const {
-        const double value =
-            (base_.metric() == Metric::euclidean ? distance * distance : distance) * scale_;
-        return static_cast<float>(value * (1 + 1e-6)) + std::numeric_limits<float>::min();
+    // A distance in the scale of the bounds.
+    double scaled(double distance) const {
+        return (base_.metric() == Metric::euclidean ? distance * distance : distance) * scale_;
     }
 
     const Rows& queries_;
@@ -331,6 +349,7 @@ private:
     std::int64_t stripe_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
+    std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
     std::unique_ptr<float[]> bounds_;
     std::unique_ptr<std::int32_t[]> rows_;
     std::vector<std::mutex> locks_;  // one a stripe of queries
@@ -348,6 +367,7 @@ void bind_shortlist(nb::module_& module) {
              "itself"_a, "stripe"_a)
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a,
              "row"_a, "both"_a)
+        .def("given_up", &Shortlist::given_up, "result"_a.noconvert())
         .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
              "distances"_a.noconvert());
 }

@@ -1,4 +1,4 @@
-"""Exact search by the compiled core: bounds in float32, canonical distances where these leave it open.
+"""Exact search by the compiled core: bounds in float32, canonical distances for what they leave.
 
 Rows are packed as float32 factors p with an offset o and an error e, so that for any two of them
 
@@ -46,7 +46,6 @@ _SIDE = 768  # rows of a block; two such blocks of factors and their product sta
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 _DENSE_ENOUGH = 0.1  # share of stored features from which CSR rows are packed as dense ones
 _NARROW = 300  # features up to which they always are
-_ROOM = 2**26  # entries of all shortlists together up to which they are long
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Products(ABC):
         self.slack = 4 * (terms + 8) * _UNIT
         self.tiny = (terms + 8) * _TINY
 
-    def reaches(self, queries: Any) -> bool:
+    def reaches(self, queries: Any) -> bool:  # noqa: ARG002 - unit rows never overflow
         """Whether the products of these queries are safe from overflow."""
         return True
 
@@ -95,7 +94,7 @@ class Products(ABC):
 
 
 class DenseProducts(Products):
-    """Products of dense rows by BLAS. The offsets are factors, too: one product gives the bounds."""
+    """Products of dense rows by BLAS, with the offsets among the factors."""
 
     factor: float
 
@@ -280,11 +279,11 @@ class CompiledIndex:
         """Whether these queries can be searched."""
         return self._products.reaches(queries)
 
-    def among(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
-        """The k nearest rows of each base row, itself left out."""
+    def among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
+        """Fill the graph of the base rows, each left out of its own row; see `nearest`."""
         n, products = self._vectors.shape[0], self._products
         count = -(-n // self._side)
-        lists = self._shortlist(self._rows, k, self._errors, itself=True)
+        lists = self._shortlist(self._rows, found.k, self._errors, itself=True)
 
         def within(rows: slice) -> None:  # first, because it gives every row a good limit
             mine = rows.start // self._side
@@ -298,44 +297,53 @@ class CompiledIndex:
                 block = self._block(queries, other)
                 lists.offer(block, rows.start, other * self._side, True)
 
-        indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
-
         def finish(rows: slice) -> None:
-            lists.finish(rows.start, indices[rows], distances[rows])
+            part = found.rows(rows.start, rows.stop)
+            lists.finish(rows.start, part.indices, part.distances)
 
         run_blocks(within, n, self._side, n_jobs, None)
         run_blocks(between, n, self._side, n_jobs, progress)
         run_blocks(finish, n, self._side, n_jobs, None)
-        return NeighborGraph.unchecked(indices, distances, n)
+        given_up = np.empty(n, bool)
+        lists.given_up(given_up)
+        return np.flatnonzero(given_up)
 
     def nearest(
-        self, k: int, queries: Any, n_jobs: int, progress: Progress | None
-    ) -> NeighborGraph:
-        """The k nearest base rows of each query."""
-        m, n = queries.shape[0], self._vectors.shape[0]
-        indices, distances = np.empty((m, k), np.int32), np.empty((m, k))
+        self, queries: Any, found: NeighborGraph, n_jobs: int, progress: Progress | None
+    ) -> Array:
+        """Fill the graph of queries.
+
+        Returns
+        -------
+        ndarray of int
+            Queries that are left to do: float32 tells too little about their distances.
+        """
+        m = queries.shape[0]
+        given_up = np.empty(m, bool)
 
         def search(rows: slice) -> None:
             part = queries[rows]
             packed = self._products.pack(part)
-            lists = self._shortlist(_core_rows(part, self._metric), k, packed.errors, itself=False)
+            core_rows = _core_rows(part, self._metric)
+            lists = self._shortlist(core_rows, found.k, packed.errors, itself=False)
             packed = self._products.pack_queries(packed)
             for place, stripe in enumerate(self._stripes()):
                 lists.offer(self._block(packed, place), 0, stripe.start, False)
-            lists.finish(0, indices[rows], distances[rows])
+            mine = found.rows(rows.start, rows.stop)
+            lists.finish(0, mine.indices, mine.distances)
+            lists.given_up(given_up[rows])
 
         run_blocks(search, m, min(self._side, -(-m // n_jobs)), n_jobs, progress)
-        return NeighborGraph.unchecked(indices, distances, n)
+        return np.flatnonzero(given_up)
 
     def _shortlist(self, queries: Any, k: int, errors: Array, *, itself: bool) -> Any:
         """Empty lists of the k nearest base rows of some rows, with some room above k."""
-        n, others = len(queries), len(self._rows) - itself
-        room = 2 * k + 16
+        others = len(self._rows) - itself
         return engine.core().Shortlist(
             queries=queries,
             base=self._rows,
             k=k,
-            room=min(room, others),
+            room=min(2 * k + 16, others),
             query_errors=errors,
             base_errors=self._errors,
             scale=self._products.scale,

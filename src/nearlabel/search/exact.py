@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import sparse
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.compiled import CompiledIndex, products_for
-from nearlabel.search.distances import Bounds, Metric, space, warn_if_slow
+from nearlabel.search.distances import Bounds, Metric, Space, space, warn_if_slow
 from nearlabel.search.rows import as_float
 from nearlabel.search.threads import Progress, run_blocks
 from nearlabel.validation import check_integer
@@ -56,8 +57,11 @@ class ExactIndex:
         self._compiled: CompiledIndex | None = None
         if (products := products_for(vectors, metric)) is not None:
             self._compiled = CompiledIndex(vectors, str(metric), products, block_bytes)
-        else:
-            self._space.prepare()
+
+    @cached_property
+    def _ready_space(self) -> Space:
+        self._space.prepare()
+        return self._space
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ExactIndex, (self._space.vectors, self._metric, self._block_bytes)
@@ -76,31 +80,49 @@ class ExactIndex:
         """
         base = self._space.vectors
         rows, alone = (base, True) if queries is None else (matching(queries, base), False)
+        shape, n_base = (rows.shape[0], k), base.shape[0]
+        found = NeighborGraph.unchecked(
+            np.empty(shape, index_type(n_base)), np.empty(shape), n_base
+        )
+        left = None
         if self._compiled is not None:
             if alone:
-                return self._compiled.among(k, n_jobs, progress)
-            if self._compiled.reaches(rows):
-                return self._compiled.nearest(k, rows, n_jobs, progress)
-            self._space.prepare()
-        n = rows.shape[0]
-        indices = np.empty((n, k), index_type(base.shape[0]))
-        distances = np.empty((n, k))
+                left = self._compiled.among(found, n_jobs, progress)
+            elif self._compiled.reaches(rows):
+                left = self._compiled.nearest(rows, found, n_jobs, progress)
+        if left is None:
+            self._by_bounds(rows, np.arange(rows.shape[0]), found, alone, n_jobs, progress)
+        elif len(left):
+            self._by_bounds(rows, left, found, alone, n_jobs, None)
+        return found
+
+    def _by_bounds(
+        self,
+        rows: Any,
+        chosen: Array,
+        found: NeighborGraph,
+        alone: bool,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> None:
+        """Fill the chosen rows of a graph, with NumPy."""
+        ready = self._ready_space
 
         def search(block: slice) -> None:
-            part = rows[block]
-            itself = np.arange(block.start, block.stop) if alone else None
-            indices[block], distances[block] = nearest(
-                self._space.bounds(part),
-                lambda query, base_row: self._space.distances(part, query, base_row),
-                k,
-                itself,
+            some = chosen[block]
+            part = rows[some]
+            found.indices[some], found.distances[some] = nearest(
+                ready.bounds(part),
+                lambda query, base_row: ready.distances(part, query, base_row),
+                found.k,
+                some if alone else None,
             )
 
-        bytes_a_row = max(_BYTES_A_PAIR * base.shape[0], 8 * self._space.width)
+        n = len(chosen)
+        bytes_a_row = max(_BYTES_A_PAIR * found.n_base, 8 * ready.width)
         step = max(1, self._block_bytes // (bytes_a_row * n_jobs))
         step = min(step, -(-n // n_jobs))  # work for every thread
         run_blocks(search, n, step, n_jobs, progress)
-        return NeighborGraph.unchecked(indices, distances, base.shape[0])
 
 
 def nearest(
