@@ -22,8 +22,10 @@ from nearlabel.search.compiled import CompiledIndex, products_for
 from nearlabel.search.distances import Bounds, Metric, Space, space, warn_if_slow
 from nearlabel.search.rows import as_float
 from nearlabel.search.threads import Progress, run_blocks
+from nearlabel.search.tree import TreeIndex, tree_wins
 from nearlabel.validation import check_integer
 
+_FEW = 1 / 16  # share of rows left to do up to which NumPy does them, one by one
 _BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
 
 
@@ -54,6 +56,7 @@ class ExactIndex:
     def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
         self._space = space(vectors, metric)
         self._metric, self._block_bytes = metric, block_bytes
+        self._tree = TreeIndex(self._space, metric) if tree_wins(vectors, metric) else None
         self._compiled: CompiledIndex | None = None
         if (products := products_for(vectors, metric)) is not None:
             self._compiled = CompiledIndex(vectors, str(metric), products, block_bytes)
@@ -84,16 +87,19 @@ class ExactIndex:
         found = NeighborGraph.unchecked(
             np.empty(shape, index_type(n_base)), np.empty(shape), n_base
         )
-        left = None
-        if self._compiled is not None:
+        left = np.arange(len(found))
+        if self._tree is not None:
+            left = self._tree.search(rows, found, alone, n_jobs, progress)
+            progress = None  # has been told of all rows
+        if len(left) > _FEW * len(found) and self._compiled is not None:
             if alone:
                 left = self._compiled.among(found, n_jobs, progress)
+                progress = None
             elif self._compiled.reaches(rows):
                 left = self._compiled.nearest(rows, found, n_jobs, progress)
-        if left is None:
-            self._by_bounds(rows, np.arange(rows.shape[0]), found, alone, n_jobs, progress)
-        elif len(left):
-            self._by_bounds(rows, left, found, alone, n_jobs, None)
+                progress = None
+        if len(left):
+            self._by_bounds(rows, left, found, alone, n_jobs, progress)
         return found
 
     def _by_bounds(

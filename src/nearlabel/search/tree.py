@@ -1,0 +1,88 @@
+"""Exact search in few dimensions: SciPy's k-d tree finds candidates, canonical distances decide.
+
+The tree gives a few rows more than asked for. All others are at least as far as the farthest of
+these by the tree's own distance, which differs from the canonical one by rounding alone. So where
+the k-th canonical distance is clearly below that, the k nearest are known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel import engine
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.distances import UNIT, Metric, Space
+from nearlabel.search.threads import Progress, run_blocks
+
+_POWERS = {"euclidean": 2, "sqeuclidean": 2, "manhattan": 1, "chebyshev": np.inf}
+_MOST_FEATURES = 8
+_ROWS_AT_ONCE = 4096
+_MORE = 8  # rows that are asked for beyond k
+
+
+def tree_wins(vectors: Any, metric: Metric) -> bool:
+    """Whether a tree is faster than comparing all rows, as measured: few features, many rows."""
+    if sparse.issparse(vectors) or not isinstance(metric, str) or metric not in _POWERS:
+        return False
+    n, d = vectors.shape
+    # Each feature more takes four times the rows; NumPy compares rows much slower than the core.
+    return bool(d <= _MOST_FEATURES and n >= (200 if engine.core() else 12) * 4**d)
+
+
+class TreeIndex:
+    """Base rows in a k-d tree."""
+
+    def __init__(self, space: Space, metric: Metric) -> None:
+        from scipy.spatial import cKDTree
+
+        self._space, self._metric = space, str(metric)
+        # Splitting at midpoints is fast, and does not mind rows that are equal.
+        self._tree = cKDTree(space.vectors, balanced_tree=False)
+
+    def search(
+        self,
+        queries: Any,
+        found: NeighborGraph,
+        alone: bool,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> Array:
+        """Fill the graph of queries, or of the base rows if `alone`; returns what is left to do."""
+        is_known = np.zeros(len(found), bool)
+
+        def work(rows: slice) -> None:
+            some = np.arange(rows.start, rows.stop)
+            for more in (_MORE, 4 * (found.k + _MORE)):  # again for ties, which take more rows
+                is_known[some] = self._fill(queries, some, found, alone, more)
+                some = some[~is_known[some]]
+                if not len(some):
+                    break
+
+        run_blocks(work, len(found), _ROWS_AT_ONCE, n_jobs, progress)
+        return np.flatnonzero(~is_known)
+
+    def _fill(self, queries: Any, some: Array, found: NeighborGraph, alone: bool, more: int) -> Any:
+        """Fill some rows of the graph, from `more` rows than needed; returns which are certain."""
+        n, k = found.n_base, found.k
+        wanted = min(n, k + alone + more)
+        part = queries[some]
+        reached, index = self._tree.query(part, np.arange(1, wanted + 1), p=_POWERS[self._metric])
+        row = np.repeat(np.arange(len(some)), wanted)
+        distances = self._space.distances(part, row, index.ravel()).reshape(index.shape)
+        if alone:
+            distances[index == some[:, None]] = np.inf  # itself goes to the end
+        order = np.lexsort((index, distances))[:, :k]
+        found.indices[some] = np.take_along_axis(index, order, axis=1)
+        found.distances[some] = np.take_along_axis(distances, order, axis=1)
+        farthest = found.distances[some, -1]
+        return np.isfinite(farthest) & ((wanted == n) | (farthest < self._beyond(reached[:, -1])))
+
+    def _beyond(self, reached: Floats) -> Floats:
+        """A lower bound on the canonical distances of rows that the tree did not give."""
+        squared = reached * reached if self._metric == "sqeuclidean" else reached
+        bound: Floats = squared * (1 - 16 * (self._space.vectors.shape[1] + 8) * UNIT)
+        return bound
