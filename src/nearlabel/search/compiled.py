@@ -44,8 +44,7 @@ _ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others tak
 _KEPT_ELEMENTS = 2**26  # packed rows are kept up to here: 256 MiB
 _SIDE = 768  # rows of a block; two such blocks of factors and their product stay in the cache
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
-_DENSE_ENOUGH = 0.1  # share of stored features from which CSR rows are packed as dense ones
-_NARROW = 300  # features up to which they always are
+_SPARSE_COST = 25  # a product of two stored features takes as long as so many in a dense product
 
 
 @dataclass(frozen=True)
@@ -413,8 +412,10 @@ def _side_by_side(values: Array) -> bool:
 
 
 def _better_dense(vectors: Csr) -> bool:
+    """Whether CSR rows have so much in common that dense products are faster."""
     n, d = vectors.shape
-    return bool(d <= _NARROW or vectors.nnz >= _DENSE_ENOUGH * n * d)
+    share = np.bincount(vectors.indices, minlength=d) / n  # of the rows that store each feature
+    return bool(_SPARSE_COST * np.sum(share * share) >= d)
 
 
 def _largest(rows: Csr) -> float:
