@@ -13,7 +13,12 @@ from setuptools import Extension, setup
 
 BINDING = Path(nanobind.__file__).parent
 # One wheel serves every Python from 3.12 on, by its stable interface.
-STABLE = sys.version_info >= (3, 12) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+STABLE = (
+    sys.implementation.name == "cpython"
+    and sys.version_info >= (3, 12)
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+SANITIZE = bool(os.environ.get("NEARLABEL_SANITIZE"))  # see tests/sanitize.py
 
 
 def compiler_options() -> list[str]:
@@ -21,9 +26,11 @@ def compiler_options() -> list[str]:
     if sys.platform == "win32":
         return ["/std:c++17", "/O2", "/EHsc", "/fp:precise"]
     options = ["-std=c++17", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
-    options += ["-fno-strict-aliasing", "-g"]  # nanobind asks for the first
-    if os.environ.get("NEARLABEL_SANITIZE"):
-        options += ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"]
+    options += ["-fno-strict-aliasing", "-g0"]  # nanobind asks for the first
+    if SANITIZE:
+        options += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
+        options += ["-fno-sanitize-recover=undefined"]  # the first finding ends the process
+        options += ["-fno-wrapv"]  # Python compiles with -fwrapv, which would hide overflows
     return options
 
 
@@ -32,16 +39,14 @@ setup(
         Extension(
             "nearlabel._core",
             sources=sorted(str(path) for path in Path("core").glob("*.cpp")),
-            depends=sorted(str(path) for path in Path("core").glob("*.h")),
+            depends=["setup.py", *sorted(str(path) for path in Path("core").glob("*.h"))],
             include_dirs=[
                 str(BINDING / folder) for folder in ("include", "src", "ext/robin_map/include")
             ],
             define_macros=[("NDEBUG", None)]
             + ([("Py_LIMITED_API", "0x030C0000")] if STABLE else []),
             extra_compile_args=compiler_options(),
-            extra_link_args=["-fsanitize=address,undefined"]
-            if os.environ.get("NEARLABEL_SANITIZE")
-            else [],
+            extra_link_args=["-fsanitize=address,undefined"] if SANITIZE else [],
             py_limited_api=STABLE,
             optional=True,
         )

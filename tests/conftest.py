@@ -1,4 +1,4 @@
-"""The hypothesis profiles, the data folder and the worked example."""
+"""The engine, the hypothesis profiles, the data folder and the worked example."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import nearlabel as nl
+from nearlabel import engine
+
+if not os.environ.get("NEARLABEL_ENGINE"):
+    # Warnings are errors here, and where no compiler was there is nothing to warn of.
+    try:
+        engine._imported()
+    except ImportError:
+        os.environ["NEARLABEL_ENGINE"] = "numpy"
 
 settings.register_profile(
     "repeatable",
@@ -23,6 +31,20 @@ settings.register_profile(
     max_examples=500,
 )
 settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "repeatable"))
+
+
+def pytest_report_header() -> str:
+    """Which engine is tested; an error where one was asked for that is missing."""
+    return f"nearlabel engine: {engine.engine_name()}"
+
+
+@pytest.fixture(scope="session")
+def core():
+    """The compiled core; skips the test where it is not what computes."""
+    module = engine.core()
+    if module is None:
+        pytest.skip("needs the compiled core; the engine of this run is NumPy")
+    return module
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,82 @@
+"""How fast is exact search on sparse rows, such as bags of words?"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+from measuring import report, taking_turns
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+import nearlabel as nl
+
+QUESTION = (
+    "Exact search on sparse rows, bags of words of length one: core-seconds on one thread, best "
+    "of repeats that take turns"
+)
+TOPICS, K = 50, 10
+
+
+def bags(n: int, d: int, words: int) -> Any:
+    """Rows of `words` distinct words each: by Zipf's law, in an order that each topic has mixed."""
+    rng = np.random.default_rng(0)
+    zipf = 1 / np.arange(1, d + 1)
+    columns = np.empty((n, words), np.int64)
+    for topic in range(TOPICS):
+        rows = np.arange(topic, n, TOPICS)
+        weights = zipf + zipf[rng.permutation(d)]  # common words, and those of the topic
+        # The words of the least waiting times are a sample by weight without repetition.
+        waiting = rng.exponential(size=(len(rows), d)) / weights
+        columns[rows] = np.argpartition(waiting, words, axis=1)[:, :words]
+    columns.sort(axis=1)
+    counts = rng.geometric(0.5, columns.size).astype(np.float64)
+    indptr = np.arange(0, columns.size + 1, words)
+    X = sparse.csr_array(
+        (counts, columns.ravel().astype(np.int32), indptr.astype(np.int32)), (n, d)
+    )
+    return normalize(X)
+
+
+def search_times(n: int, d: int, words: int, metric: str) -> dict[str, Any]:
+    """Core-seconds of the graph of n rows."""
+    X = bags(n, d, words)
+    brute = NearestNeighbors(n_neighbors=K, algorithm="brute", metric=metric).fit(X)
+    best = taking_turns(
+        {
+            "nearlabel": partial(nl.neighbor_graph, X, K, metric=metric, n_jobs=1),
+            "scikit_learn": brute.kneighbors,
+        }
+    )
+    ours = nl.neighbor_graph(X, K, metric=metric, n_jobs=1).distances
+    theirs = brute.kneighbors()[0]
+    return {
+        "metric": metric,
+        "n": n,
+        "d": d,
+        "stored_a_row": words,
+        "k": K,
+        **{name: round(seconds, 3) for name, seconds in best.items()},
+        "of_scikit_learn": round(best["nearlabel"] / best["scikit_learn"], 2),
+        # Many distances tie, so that the rows may differ where the distances do not.
+        "largest_difference_of_distances": float(f"{np.abs(ours - theirs).max():.1e}"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=8000, help="fewer, to try the script")
+    n = parser.parse_args().rows
+    rows = [
+        search_times(n, d, words, metric)
+        for d, words in ((10_000, 100), (1000, 12))
+        for metric in ("cosine", "euclidean")
+    ]
+    report(QUESTION, rows)
+
+
+if __name__ == "__main__":
+    main()

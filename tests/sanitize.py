@@ -1,0 +1,78 @@
+"""Build the compiled core with the address and undefined-behavior sanitizers, and test it so.
+
+The build goes to a folder of its own: the core that everything else uses is never replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "sanitize"
+
+
+def runtime(compiler: str) -> list[str] | None:
+    """What must be in the process before Python starts, or None where the compiler has none."""
+    found = []
+    for library in ("libasan.so", "libstdc++.so"):  # the second for the exceptions of C++
+        command = [compiler, f"-print-file-name={library}"]
+        path = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        if not Path(path).is_absolute():
+            return None
+        found.append(str(Path(path).resolve()))
+    return found
+
+
+def main(tests: list[str]) -> None:
+    """Build, and test both forms of the kernels."""
+    compiler = "gcc"
+    if not sys.platform.startswith("linux") or not shutil.which(compiler):
+        print("sanitize: skipped, it needs Linux and GCC")  # noqa: T201
+        return
+    preload = runtime(compiler)
+    if preload is None:
+        print("sanitize: skipped, this GCC came without libasan")  # noqa: T201
+        return
+    shutil.rmtree(BUILD / "lib" / "nearlabel", ignore_errors=True)
+    building = {**os.environ, "NEARLABEL_SANITIZE": "1", "CC": "gcc", "CXX": "g++"}
+    command = [sys.executable, "setup.py", "--quiet", "build", "--build-base", str(BUILD)]
+    command += ["--build-lib", str(BUILD / "lib")]
+    subprocess.run(command, cwd=ROOT, env=building, check=True)
+    failed = False
+    for baseline in ("0", "1"):
+        environment = {
+            **os.environ,
+            "LD_PRELOAD": ":".join(preload),
+            # Python and its libraries leak at their end; an array that is too large is an error
+            # that the tests expect, not a finding.
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+            "PYTHONMALLOC": "malloc",  # so that the edges of small arrays are guarded, too
+            "PYTHONPATH": str(BUILD / "lib"),
+            "NEARLABEL_ENGINE": "compiled",
+            "NEARLABEL_BASELINE": baseline,
+        }
+        where = "import nearlabel._core as core; print(core.__file__, core.instruction_set())"
+        said = subprocess.run(
+            [sys.executable, "-c", where],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        if not said.startswith(str(BUILD)):
+            sys.exit(f"sanitize: another core would be tested: {said}")
+        print(f"sanitize: {said.split()[-1]}", flush=True)  # noqa: T201
+        # Only Python's own output is captured: what the sanitizers say comes through.
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--capture=sys"]
+        command += ["-m", "not slow", "-p", "no:cacheprovider", *tests]
+        failed |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
