@@ -59,6 +59,16 @@ def with_data(pattern: Csr, data: Array) -> Csr:
     return sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
+def kernel_rows(matrix: Csr) -> tuple[Array, Array]:
+    """The indptr and the indices of a CSR matrix as compiled kernels take them.
+
+    Both are of one type, int32 or int64; copied only where they are not so already.
+    """
+    types = {matrix.indptr.dtype, matrix.indices.dtype}
+    kind = types.pop() if types in ({np.dtype(np.int32)}, {np.dtype(np.int64)}) else np.int64
+    return np.require(matrix.indptr, kind, "CA"), np.require(matrix.indices, kind, "CA")
+
+
 def row_numbers(matrix: Csr) -> Array:
     """The row of each stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))

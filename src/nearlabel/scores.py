@@ -3,7 +3,7 @@
 A neighbor method scores few labels by what it found near a row: the touched labels. All others have
 a default score that does not depend on the row, or only on the group of rows that it belongs to. So
 `LabelScores` keeps the touched labels of each row and one row of defaults a group, and ranks over
-all q labels from these.
+all q labels from these. The compiled core does so where it is there, else NumPy; both give the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel import engine
 from nearlabel.arrays import (
     Array,
     Csr,
     Floats,
     canonical_csr,
     entries_at,
+    kernel_rows,
     row_numbers,
     runs,
     with_data,
@@ -34,6 +36,7 @@ from nearlabel.validation import (
 )
 
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
+_CELLS_AT_ONCE = 2**24  # cells of a dense matrix that are filled together
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +166,34 @@ class LabelScores:
             return self._dense.copy()
         assert self.defaults is not None
         check_dense_size("toarray()", self.shape, 8, "top(r) or rank(top)")
+        core = engine.core()
+        return self._dense_by_numpy() if core is None else self._dense_by_core(core)
+
+    def _dense_by_core(self, core: Any) -> Floats:
+        indptr, *entries, group, values = self._kernel_arrays()
+        n, q = self.shape
+        dense = np.empty((n, q))
+        for rows in runs(np.full(n, q), _CELLS_AT_ONCE):
+            core.fill_scores(
+                indptr[rows.start : rows.stop + 1], *entries, group[rows], values, dense[rows]
+            )
+        return dense
+
+    def _dense_by_numpy(self) -> Floats:
+        assert self.defaults is not None
         dense: Floats = self.defaults.values[self.group]
         dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
         return dense
+
+    def _kernel_arrays(self) -> tuple[Array, Array, Floats, Array, Floats]:
+        """What kernels read: indptr, indices and data of the touched; groups and defaults."""
+        assert self.defaults is not None
+        return (
+            *kernel_rows(self._touched),
+            np.require(self._touched.data, np.float64, "CA"),
+            np.require(self.group, np.int64, "CA"),
+            np.require(self.defaults.values, np.float64, "CA"),
+        )
 
     def at(self, row: Array, label: Array) -> Floats:
         """Scores of pairs of a row and a label, each an array of shape (p,)."""
@@ -198,11 +226,25 @@ class LabelScores:
         r = min(check_integer(r, "r", low=1), q)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "top(r) or rank(top) of fewer")
         labels, scores = np.empty((n, r), np.int32), np.empty((n, r))
-        for rows in self._blocks(r):
-            labels[rows], scores[rows] = self._top_of(rows, r)
+        core = engine.core()
+        if core is None:
+            for rows in self._blocks(r):
+                labels[rows], scores[rows] = self._top_by_numpy(rows, r)
+        elif self._dense is not None:
+            dense = np.require(self._dense, np.float64, "CA")
+            for rows in self._blocks(r):
+                core.top_of_dense(dense[rows], labels[rows], scores[rows])
+        else:
+            assert self.defaults is not None
+            indptr, *entries, group, values = self._kernel_arrays()
+            order = np.require(self.defaults.order, np.int64, "CA")
+            for rows in self._blocks(r):
+                best = labels[rows], scores[rows]
+                ends = indptr[rows.start : rows.stop + 1]
+                core.top_labels(ends, *entries, group[rows], values, order, *best)
         return labels, scores
 
-    def _top_of(self, rows: slice, r: int) -> tuple[Array, Floats]:
+    def _top_by_numpy(self, rows: slice, r: int) -> tuple[Array, Floats]:
         touched = self.touched(rows)
         row, label, score = row_numbers(touched), touched.indices, touched.data
         if self.defaults is not None:
