@@ -26,46 +26,45 @@ bool before(const Scored& a, const Scored& b) {
     return of_a != of_b ? of_a > of_b : a.label < b.label;
 }
 
-// The r best of labels that are offered from the lowest column to the highest.
+// The r best labels of one row after the other.
 class Best {
   public:
     explicit Best(std::size_t r) : r_(r) {}
 
-    // Whether a score of a higher column than all before would be kept.
-    bool takes(double score) const { return list_.size() < r_ || score > worst_; }
-
-    void put(Scored one) {
-        if (list_.size() == r_) {
-            std::pop_heap(list_.begin(), list_.end(), before);
-            list_.pop_back();
+    // Those of a row, best first. `scores` come in the order of the columns, and `label` gives the
+    // column of each.
+    template <class Label>
+    const std::vector<Scored>& of(const double* scores, std::size_t size, Label label) {
+        const std::size_t at_once = std::min(size, r_);
+        list_.clear();
+        for (std::size_t at = 0; at < at_once; ++at) list_.push_back({scores[at], label(at)});
+        if (size > r_) {
+            std::make_heap(list_.begin(), list_.end(), before);  // the worst stands at the front
+            for (std::size_t at = r_; at < size; ++at) {
+                // An equal score stands in a higher column than the one kept.
+                if (scores[at] > list_.front().score) replace_worst({scores[at], label(at)});
+            }
         }
-        list_.push_back(one);
-        if (list_.size() < r_) return;
-        if (!is_heap_) {
-            std::make_heap(list_.begin(), list_.end(), before);
-            is_heap_ = true;
-        } else {
-            std::push_heap(list_.begin(), list_.end(), before);
-        }
-        worst_ = list_.front().score;
-    }
-
-    // Those kept, best first.
-    const std::vector<Scored>& sorted() {
         std::sort(list_.begin(), list_.end(), before);
         return list_;
     }
 
-    void clear() {
-        list_.clear();
-        is_heap_ = false;
+  private:
+    // Puts one at the front of the heap, and lets it sink to where it belongs.
+    void replace_worst(Scored one) {
+        Scored* const heap = list_.data();
+        std::size_t hole = 0;
+        for (std::size_t child = 1; child < r_; child = 2 * hole + 1) {
+            if (child + 1 < r_ && before(heap[child], heap[child + 1])) ++child;
+            if (!before(one, heap[child])) break;
+            heap[hole] = heap[child];
+            hole = child;
+        }
+        heap[hole] = one;
     }
 
-  private:
     std::size_t r_;
     std::vector<Scored> list_;
-    bool is_heap_ = false;
-    double worst_ = 0;
 };
 
 // Default scores of groups of rows, and the labels of each group from the best on.
@@ -123,20 +122,19 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
     require(order.shape(0) == values.shape(0) && order.shape(1) == q,
             "order must have the shape of the defaults");
     if (r == 0) return;
+    const I* const columns = indices.data();
+    const auto column = [=](std::size_t at) {
+        return checked_label(columns[at], q, WRONG_LABEL);
+    };
     Best best(r);
     OrderedSet is_touched(q);
     for (std::size_t row = 0; row < n; ++row) {
         std::size_t begin, end;
         rows.row(row, begin, end);
-        best.clear();
-        for (std::size_t at = begin; at < end; ++at) {
-            const double score = scores.data()[at];
-            if (best.takes(score)) {
-                const auto label = checked_label(indices.data()[at], q, WRONG_LABEL);
-                best.put({score, static_cast<std::int32_t>(label)});
-            }
-        }
-        const std::vector<Scored>& found = best.sorted();
+        const std::vector<Scored>& found =
+            best.of(scores.data() + begin, end - begin, [=](std::size_t at) {
+                return static_cast<std::int32_t>(column(begin + at));
+            });
 
         // Two sorted lists become one. Only where a default comes in, its label is looked up
         // among those that the row touches: for most rows none does.
@@ -161,7 +159,7 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
                 }
                 if (!marked) {
                     for (std::size_t at = begin; at < end; ++at) {
-                        is_touched.insert(checked_label(indices.data()[at], q, WRONG_LABEL));
+                        is_touched.insert(column(at));
                     }
                     marked = true;
                 }
@@ -174,9 +172,7 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
             best_scores.data()[out] = next.score;
         }
         if (marked) {
-            for (std::size_t at = begin; at < end; ++at) {
-                is_touched.clear(static_cast<std::size_t>(indices.data()[at]));
-            }
+            for (std::size_t at = begin; at < end; ++at) is_touched.clear(column(at));
         }
     }
 }
@@ -192,15 +188,9 @@ void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
     if (r == 0) return;
     Best best(r);
     for (std::size_t row = 0; row < n; ++row) {
-        best.clear();
-        const double* const score = scores.data() + row * q;
-        for (std::size_t label = 0; label < q; ++label) {
-            if (best.takes(score[label])) {
-                best.put({score[label], static_cast<std::int32_t>(label)});
-            }
-        }
         std::size_t out = row * r;
-        for (const Scored& one : best.sorted()) {
+        const auto column = [](std::size_t label) { return static_cast<std::int32_t>(label); };
+        for (const Scored& one : best.of(scores.data() + row * q, q, column)) {
             labels.data()[out] = one.label;
             best_scores.data()[out++] = one.score;
         }
