@@ -1,13 +1,15 @@
 """What do counting and ranking labels cost for a million rows and 190,000 labels?
 
-The neighbors of a row are mostly of its own topic, and half of its labels are its topic's. The NumPy
-twins of the kernels run on a part of the rows; their times are scaled to all.
+The neighbors of a row are mostly of its own topic, and half of its labels are its topic's. The
+twins of the kernels in NumPy run on a part of the rows; their times are scaled to all.
 """
 
 from __future__ import annotations
 
-import sys
+import time
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from measuring import core_seconds, peak_mib, report
@@ -16,7 +18,7 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel import engine, statistics
 from nearlabel.arrays import Array, Csr
-from nearlabel.statistics import label_histograms, neighbor_counts
+from nearlabel.statistics import LabelHistograms, blocks_of_votes, label_histograms
 
 QUESTION = "Counting and ranking many labels, given the graph"
 N, K, Q, TOP, PART = 1_000_000, 100, 190_000, 10, 50_000
@@ -36,12 +38,12 @@ def topic_graph(rng: np.random.Generator, topic: Array) -> nl.NeighborGraph:
     by_topic = np.argsort(topic, kind="stable")
     size = np.bincount(topic, minlength=TOPICS)
     begin = np.cumsum(size) - size
+    place = np.empty(n, np.int32)
+    place[by_topic] = np.arange(n, dtype=np.int32)
     indices = np.empty((n, K), np.int32)
     for start in range(0, n, 2**16):
         here = slice(start, min(start + 2**16, n))
         mine = topic[here]
-        place = np.empty(n, np.int32)
-        place[by_topic] = np.arange(n, dtype=np.int32)
         # Steps round the circle of the own topic, and round that of all other rows.
         near = place[here] - begin[mine]
         near = (near[:, None] + 1 + _spread(rng, size[mine] - 1, own)) % size[mine][:, None]
@@ -67,8 +69,8 @@ def topic_labels(rng: np.random.Generator, topic: Array) -> Csr:
     row = np.repeat(np.arange(n), 8)[kept]
     Y = sparse.csr_array((np.ones(len(row), np.int8), (row, label[kept])), shape=(n, Q))
     Y.sum_duplicates()
-    Y.data[:] = 1
-    return Y
+    small = Y.indices.astype(np.int32), Y.indptr.astype(np.int32)
+    return sparse.csr_array((np.ones(Y.nnz, np.int8), *small), shape=Y.shape)
 
 
 def problem(n: int) -> tuple[nl.NeighborGraph, Csr]:
@@ -76,3 +78,63 @@ def problem(n: int) -> tuple[nl.NeighborGraph, Csr]:
     rng = np.random.default_rng(0)
     topic = rng.integers(TOPICS, size=n)
     return topic_graph(rng, topic), topic_labels(rng, topic)
+
+
+def scipy_products(graph: nl.NeighborGraph, Y: Csr) -> None:
+    """Nothing but the counts, not sorted, and not kept."""
+    for _, block in blocks_of_votes(graph, Y):
+        n, k = block.indices.shape
+        ones = np.ones(n * k, np.int32)
+        votes = (ones, block.indices.ravel(), np.arange(0, n * k + 1, k, dtype=np.int32))
+        _ = sparse.csr_array(votes, shape=(n, Y.shape[0])) @ Y
+
+
+def measured(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """What `work` gives, its core-seconds, and the memory it took above its inputs."""
+    results: list[Any] = []
+
+    def timed() -> None:
+        start = time.process_time()
+        results.append(work())
+        results.append(time.process_time() - start)
+
+    mib = peak_mib(timed)
+    return results[0], {"core_seconds": round(results[1], 2), "peak_mib": round(mib)}
+
+
+def scaled(work: Callable[[], Any]) -> float:
+    """Core-seconds for all rows, from those of a part."""
+    return round(core_seconds(work, 1) * N / PART, 1)
+
+
+def main() -> None:
+    graph, Y = problem(N)
+    part = graph.rows(0, PART)
+    histograms, counting = measured(lambda: label_histograms(graph, Y))
+    tables = np.zeros((2, len(histograms.with_label)), np.int64)
+    blank = LabelHistograms.of_cells(Y, K, *tables)
+
+    model, fitting = measured(lambda: nl.MLkNN(n_neighbors=K).fit_graph(graph, Y))
+    ranked, ranking = measured(lambda: model.rank_from_graph(graph, top=TOP))
+    with mock.patch.object(engine, "core", return_value=None):
+        by_numpy = model.rank_from_graph(part, top=TOP)
+        rank_by_numpy = scaled(lambda: model.rank_from_graph(part, top=TOP))
+    np.testing.assert_array_equal(ranked.labels[:PART], by_numpy.labels)
+    np.testing.assert_array_equal(ranked.scores[:PART], by_numpy.scores)
+
+    product = scaled(lambda: scipy_products(part, Y))
+    twin = f"numpy_core_seconds_scaled_from_{PART}_rows"
+    floor = f"scipy_product_core_seconds_scaled_from_{PART}_rows"
+    shape = {"n": N, "k": K, "q": Q, "labels_a_row": round(Y.nnz / N, 2)}
+    by_hand = scaled(lambda: statistics._histograms_by_numpy(part, Y, blank))
+    rows = [
+        {"what": "label_histograms", **shape, **counting, twin: by_hand, floor: product},
+        {"what": "MLkNN.fit_graph", **shape, **fitting},
+        {"what": f"MLkNN.rank_from_graph, top {TOP}", **shape, **ranking}
+        | {twin: rank_by_numpy, floor: product},
+    ]
+    report(QUESTION, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -105,9 +105,9 @@ class Buffer {
     auto to_numpy(std::size_t size) {
         resize(size);
         nb::capsule owner(data_, [](void* memory) noexcept { std::free(memory); });
-        nb::ndarray<nb::numpy, T, nb::ndim<1>> array(data_, {size}, owner);
+        T* const data = data_;
         data_ = nullptr;
-        return array;
+        return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
     }
 
   private:

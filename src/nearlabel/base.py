@@ -257,8 +257,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             shape = (X.shape[0], self._labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
         decided = sparse.vstack(
-            [self._decide(*block) for _, block in self._score_blocks(self._neighbors_of(X), X)],
-            format="csr",
+            [self._decide(*block) for _, block in self._score_blocks(X)], format="csr"
         )
         return self._answer(decided)
 
@@ -284,7 +283,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, block in self._score_blocks(self._neighbors_of(X), X):
+        for place, block in self._score_blocks(X):
             result[place] = self._probabilities(*block)
         if self._one_column:
             result = np.hstack([1 - result, result])
@@ -331,7 +330,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         r = min(top, q)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
-        for place, (scores, _, _) in self._score_blocks(graph, X):
+        for place, (scores, _, _) in self._score_blocks(X, graph):
             labels[place], best[place] = scores.top(r)
         names = labels if self.label_names_ is None else self.label_names_[labels]
         return RankedLabels(labels, best, names)
@@ -381,9 +380,13 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
 
     def _score_blocks(
-        self, graph: NeighborGraph, X: Any
+        self, X: Any, graph: NeighborGraph | None = None
     ) -> Iterator[tuple[slice, tuple[LabelScores, NeighborGraph, Any]]]:
-        """Scores, neighbors and vectors of runs of rows: never the scores of all at once."""
+        """Scores, neighbors and vectors of runs of rows: never the scores of all at once.
+
+        The neighbors are searched unless they are given; then X may be None.
+        """
+        graph = self._neighbors_of(X) if graph is None else graph
         for place, part in blocks_of_votes(graph, self._labels):
             vectors = None if X is None else X[place]
             yield place, (self._scores(part, vectors), part, vectors)

@@ -3,7 +3,7 @@
 A neighbor method scores few labels by what it found near a row: the touched labels. All others have
 a default score that does not depend on the row, or only on the group of rows that it belongs to. So
 `LabelScores` keeps the touched labels of each row and one row of defaults a group, and ranks over
-all q labels from these. The compiled core does so where it is there, else NumPy; both give the same.
+all q labels from these. The compiled core does so where it is there, else NumPy: to the same end.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from nearlabel.arrays import (
     Floats,
     canonical_csr,
     entries_at,
+    kernel_array,
     kernel_rows,
     row_numbers,
     runs,
@@ -174,9 +175,8 @@ class LabelScores:
         n, q = self.shape
         dense = np.empty((n, q))
         for rows in runs(np.full(n, q), _CELLS_AT_ONCE):
-            core.fill_scores(
-                indptr[rows.start : rows.stop + 1], *entries, group[rows], values, dense[rows]
-            )
+            ends = indptr[rows.start : rows.stop + 1]
+            core.fill_scores(ends, *entries, group[rows], values, dense[rows])
         return dense
 
     def _dense_by_numpy(self) -> Floats:
@@ -190,9 +190,9 @@ class LabelScores:
         assert self.defaults is not None
         return (
             *kernel_rows(self._touched),
-            np.require(self._touched.data, np.float64, "CA"),
-            np.require(self.group, np.int64, "CA"),
-            np.require(self.defaults.values, np.float64, "CA"),
+            kernel_array(self._touched.data, np.float64),
+            kernel_array(self.group, np.int64),
+            kernel_array(self.defaults.values, np.float64),
         )
 
     def at(self, row: Array, label: Array) -> Floats:
@@ -230,19 +230,23 @@ class LabelScores:
         if core is None:
             for rows in self._blocks(r):
                 labels[rows], scores[rows] = self._top_by_numpy(rows, r)
-        elif self._dense is not None:
-            dense = np.require(self._dense, np.float64, "CA")
+        else:
+            self._top_by_core(core, labels, scores)
+        return labels, scores
+
+    def _top_by_core(self, core: Any, labels: Array, scores: Floats) -> None:
+        r = labels.shape[1]
+        if self.defaults is None:
+            dense = kernel_array(self._dense, np.float64)
             for rows in self._blocks(r):
                 core.top_of_dense(dense[rows], labels[rows], scores[rows])
-        else:
-            assert self.defaults is not None
-            indptr, *entries, group, values = self._kernel_arrays()
-            order = np.require(self.defaults.order, np.int64, "CA")
-            for rows in self._blocks(r):
-                best = labels[rows], scores[rows]
-                ends = indptr[rows.start : rows.stop + 1]
-                core.top_labels(ends, *entries, group[rows], values, order, *best)
-        return labels, scores
+            return
+        indptr, *entries, group, values = self._kernel_arrays()
+        order = kernel_array(self.defaults.order, np.int64)
+        for rows in self._blocks(r):
+            ends = indptr[rows.start : rows.stop + 1]
+            best = labels[rows], scores[rows]
+            core.top_labels(ends, *entries, group[rows], values, order, *best)
 
     def _top_by_numpy(self, rows: slice, r: int) -> tuple[Array, Floats]:
         touched = self.touched(rows)

@@ -8,7 +8,7 @@ The compiled core counts where it is there, else NumPy and SciPy; both give the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel import engine
-from nearlabel.arrays import Array, Csr, Floats, kernel_rows, runs
+from nearlabel.arrays import Array, Csr, Floats, csr_of_known, kernel_rows, runs
 from nearlabel.graph import NeighborGraph
 from nearlabel.validation import check_same_length
 
@@ -50,20 +50,17 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
 
 def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:
     indptr, indices = kernel_rows(Y)
+    blocks = [block for _, block in graph.blocks(_ROWS_AT_ONCE)] or [graph]
     parts = [
-        core.neighbor_counts(_kernel_graph(block), indptr, indices, Y.shape[1])
-        for _, block in graph.blocks(_ROWS_AT_ONCE)
+        core.neighbor_counts(_kernel_graph(block), indptr, indices, Y.shape[1]) for block in blocks
     ]
-    data, columns, ends = parts[0]
-    if len(parts) > 1:
-        before = np.cumsum([0] + [len(part[0]) for part in parts])
-        ends = np.concatenate(
-            [ends[:1]] + [part[2][1:] + first for part, first in zip(parts, before, strict=False)]
-        )
-        data, columns = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    counts = sparse.csr_array((data, columns, ends), shape=(len(graph), Y.shape[1]))
-    counts.has_canonical_format = True  # known, so that nobody looks again
-    return counts
+    data, columns, ends = zip(*parts, strict=True)
+    indptr = np.cumsum(np.concatenate([[0], *map(np.diff, ends)]))
+    return csr_of_known(_joined(data), _joined(columns), indptr, (len(graph), Y.shape[1]))
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _counts_by_numpy(graph: NeighborGraph, Y: Csr) -> Csr:
@@ -126,7 +123,7 @@ class LabelHistograms:
     def of_cells(cls, Y: Csr, k: int, with_label: Array, without_label: Array) -> LabelHistograms:
         """The histograms of labels Y and k neighbors, from the counts in all their cells."""
         totals = label_totals(Y)
-        start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1)])
+        start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1, dtype=np.int64)])
         if not len(with_label) == len(without_label) == start[-1]:
             raise ValueError(
                 f"with_label and without_label must have {start[-1]} cells; "
