@@ -19,6 +19,13 @@ from nearlabel.statistics import label_histograms, neighbor_counts
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Whatever engine was chosen: here it is the compiled core."""
+    with mock.patch.object(engine, "core", return_value=CORE):
+        yield
+
+
 def both(work):
     """What the compiled core gives, and what NumPy gives."""
     results = []
@@ -308,10 +315,7 @@ def test_what_a_user_hands_in_is_refused_by_name():
         with pytest.raises(ValueError, match="graph is over 3 rows; Y has 2 rows"):
             work(graph, Y[:2])
         wrong = nl.NeighborGraph.unchecked(graph.indices + 2, graph.distances, 3)
-        with (
-            mock.patch.object(engine, "core", return_value=CORE),
-            pytest.raises(ValueError, match="graph holds an index that is no row of Y"),
-        ):
+        with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
             work(wrong, Y)
     with pytest.raises(ValueError, match="graph has 2, Y has 3"):
         label_histograms(graph.rows(0, 2), Y)

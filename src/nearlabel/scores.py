@@ -236,11 +236,12 @@ class LabelScores:
 
     def _top_by_core(self, core: Any, labels: Array, scores: Floats) -> None:
         r = labels.shape[1]
-        if self.defaults is None:
+        if self._dense is not None:
             dense = kernel_array(self._dense, np.float64)
             for rows in self._blocks(r):
                 core.top_of_dense(dense[rows], labels[rows], scores[rows])
             return
+        assert self.defaults is not None
         indptr, *entries, group, values = self._kernel_arrays()
         order = kernel_array(self.defaults.order, np.int64)
         for rows in self._blocks(r):
