@@ -1,6 +1,214 @@
-// Kernels over labels: counting and ranking.
-#include "bindings.h"
+// Kernels over labels: counting. Their twins are in src/nearlabel/statistics.py.
+#include "labels.h"
 
-#include <cstdint>
+#include <cstdlib>
+#include <new>
 
-void bind_labels(nb::module_&) {}
+namespace {
+
+// Calls `work` with a zero of the smallest type that counts to k: the smaller, the more of the
+// counters are in the cache.
+template <class Work>
+void with_counter(std::size_t k, Work work) {
+    if (k <= UINT8_MAX) {
+        work(std::uint8_t{0});
+    } else if (k <= UINT16_MAX) {
+        work(std::uint16_t{0});
+    } else {
+        require(k <= INT32_MAX, "graph holds more than 2^31 - 1 neighbors a row");
+        work(std::uint32_t{0});
+    }
+}
+
+// Where the cells of each label stand in a ragged table: label l from start[l] to start[l + 1].
+class Cells {
+  public:
+    Cells(const Vector<const std::int64_t>& start, std::size_t size) : start_(start.data()) {
+        require(start.size() > 0, "start must have one place more than there are labels");
+        q_ = label_size(static_cast<std::int64_t>(start.size() - 1));
+        require(start_[0] >= 0 && static_cast<std::uint64_t>(start_[q_]) <= size,
+                "start must stay within the table");
+        for (std::size_t label = 0; label < q_; ++label) {
+            require(start_[label] <= start_[label + 1], "start must not go back");
+        }
+    }
+
+    std::size_t labels() const { return q_; }
+
+    std::size_t of(std::size_t label, std::int64_t count) const {
+        const std::int64_t cell = start_[label] + count;
+        if (cell >= start_[label + 1]) {
+            throw std::invalid_argument(
+                "graph holds a neighbor twice: a label is counted more often than it occurs");
+        }
+        return static_cast<std::size_t>(cell);
+    }
+
+  private:
+    const std::int64_t* start_;
+    std::size_t q_;
+};
+
+// Adds graph rows, which are the rows of Y from `first` on, to the tables of `LabelHistograms`.
+// What stands in the cells of count 0 of `without_label` afterwards means nothing.
+template <class G, class I>
+void add_to_histograms(Strided<const G> graph, std::int64_t first, Vector<const I> indptr,
+                       Vector<const I> indices, Vector<const std::int64_t> start,
+                       Vector<std::int64_t> with_label, Vector<std::int64_t> without_label) {
+    require(with_label.size() == without_label.size(),
+            "with_label and without_label must be of one size");
+    const Cells cells(start, with_label.size());
+    const std::size_t q = cells.labels();
+    NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
+    require(first >= 0 && static_cast<std::uint64_t>(first) <= neighbors.base_rows() &&
+                neighbors.rows() <= neighbors.base_rows() - static_cast<std::size_t>(first),
+            "graph must have its rows within those of Y");
+    std::int64_t* const with = with_label.data();
+    std::int64_t* const without = without_label.data();
+    with_counter(graph.shape(1), [&](auto zero) {
+        Tally<decltype(zero)> tally(q);
+        for (std::size_t row = 0; row < neighbors.rows(); ++row) {
+            for (const Span<I>& span : neighbors.row(row)) tally.add(span);
+            auto* const count = tally.count.data();
+            const Span<I> own = neighbors.labels(static_cast<std::size_t>(first) + row);
+            for (const I* label = own.begin; label != own.end; ++label) {
+                const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
+                require(l < q, "Y holds an index that is no label");
+                ++with[cells.of(l, count[l])];
+                count[l] = 0;  // so that the next loop puts it where it means nothing
+            }
+            for (std::size_t i = 0; i < tally.size; ++i) {
+                const auto l = static_cast<std::size_t>(tally.touched[i]);
+                ++without[cells.of(l, count[l])];
+                count[l] = 0;
+            }
+            tally.size = 0;
+        }
+    });
+}
+
+// Memory that grows without a copy where the system can, and that NumPy takes over as it is.
+template <class T>
+class Buffer {
+  public:
+    Buffer() = default;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() { std::free(data_); }
+
+    T* data() { return data_; }
+
+    void reserve(std::size_t size) {
+        if (size > capacity_) resize(size + size / 2);
+    }
+
+    auto to_numpy(std::size_t size) {
+        resize(size);
+        nb::capsule owner(data_, [](void* memory) noexcept { std::free(memory); });
+        T* const data = data_;
+        data_ = nullptr;
+        return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+    }
+
+  private:
+    void resize(std::size_t size) {
+        const std::size_t some = size > 0 ? size : 1;
+        if (some > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
+        void* const memory = std::realloc(data_, some * sizeof(T));
+        if (memory == nullptr) throw std::bad_alloc();
+        data_ = static_cast<T*>(memory);
+        capacity_ = some;
+    }
+
+    T* data_ = nullptr;
+    std::size_t capacity_ = 0;
+};
+
+// The product of the graph, a one for each neighbor, and Y: data, columns and indptr, rows sorted.
+template <class G, class I>
+nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector<const I> indices,
+                          std::int64_t labels) {
+    Buffer<std::int32_t> data, columns;
+    Buffer<std::int64_t> ends;
+    std::size_t stored = 0;
+    {
+        nb::gil_scoped_release released;
+        const std::size_t q = label_size(labels);
+        NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
+        ends.reserve(neighbors.rows() + 1);
+        ends.data()[0] = 0;
+        OrderedSet found(q);
+        with_counter(graph.shape(1), [&](auto zero) {
+            Tally<decltype(zero)> tally(q);
+            for (std::size_t row = 0; row < neighbors.rows(); ++row) {
+                for (const Span<I>& span : neighbors.row(row)) tally.add(span);
+                for (std::size_t i = 0; i < tally.size; ++i) {
+                    found.insert(static_cast<std::size_t>(tally.touched[i]));
+                }
+                data.reserve(stored + tally.size);
+                columns.reserve(stored + tally.size);
+                std::int32_t* value = data.data() + stored;
+                std::int32_t* column = columns.data() + stored;
+                auto* const count = tally.count.data();
+                found.drain([&](std::size_t label) {
+                    *value++ = static_cast<std::int32_t>(count[label]);
+                    *column++ = static_cast<std::int32_t>(label);
+                    count[label] = 0;
+                });
+                stored = static_cast<std::size_t>(value - data.data());
+                ends.data()[row + 1] = static_cast<std::int64_t>(stored);
+                tally.size = 0;
+            }
+        });
+    }
+    return nb::make_tuple(data.to_numpy(stored), columns.to_numpy(stored),
+                          ends.to_numpy(graph.shape(0) + 1));
+}
+
+// Values of a ragged table at pairs of a label and a count.
+template <class I>
+void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vector<const I> label,
+             Vector<const std::int32_t> count, Vector<double> out) {
+    require(label.size() == count.size() && label.size() == out.size(),
+            "label, count and out must be of one size");
+    const Cells cells(start, table.size());
+    const std::uint64_t q = cells.labels();
+    const double* const values = table.data();
+    const I* const labels = label.data();
+    const std::int32_t* const counts = count.data();
+    double* const result = out.data();
+    for (std::size_t i = 0, size = out.size(); i < size; ++i) {
+        const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(labels[i]));
+        require(l < q && counts[i] >= 0, "label and count must be within the table");
+        result[i] = values[cells.of(l, counts[i])];
+    }
+}
+
+template <class G, class I>
+void bind_counting(nb::module_& module) {
+    module.def("add_to_histograms", &add_to_histograms<G, I>, nb::arg("graph").noconvert(),
+               nb::arg("first"), nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+               nb::arg("start").noconvert(), nb::arg("with_label").noconvert(),
+               nb::arg("without_label").noconvert(), Released());
+    module.def("neighbor_counts", &neighbor_counts<G, I>, nb::arg("graph").noconvert(),
+               nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("labels"));
+}
+
+template <class I>
+void bind_look_up(nb::module_& module) {
+    module.def("look_up", &look_up<I>, nb::arg("table").noconvert(), nb::arg("start").noconvert(),
+               nb::arg("label").noconvert(), nb::arg("count").noconvert(),
+               nb::arg("out").noconvert(), Released());
+}
+
+}  // namespace
+
+void bind_labels(nb::module_& module) {
+    bind_counting<std::int32_t, std::int32_t>(module);
+    bind_counting<std::int32_t, std::int64_t>(module);
+    bind_counting<std::int64_t, std::int32_t>(module);
+    bind_counting<std::int64_t, std::int64_t>(module);
+    bind_look_up<std::int32_t>(module);
+    bind_look_up<std::int64_t>(module);
+    bind_ranking(module);
+}

@@ -5,6 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from nearlabel.graph import NeighborGraph
+from nearlabel.scores import LabelScores
+
+SCORES = st.sampled_from([-1.0, -0.0, 0.0, 0.25, 0.5, 1.0])
 
 
 @st.composite
@@ -60,3 +66,46 @@ def rankings(draw):
     scores = draw(hnp.arrays(np.float64, (n, q), elements=st.sampled_from([0.0, 0.1, 0.5, 0.9])))
     predicted = draw(hnp.arrays(np.int64, (n, q), elements=st.integers(0, 1)))
     return Y, scores, predicted
+
+
+@st.composite
+def label_scores(draw):
+    """LabelScores of touched labels and grouped defaults, and the dense matrix they stand for."""
+    n, q, groups = draw(st.integers(1, 7)), draw(st.integers(1, 9)), draw(st.integers(1, 3))
+    defaults = draw(hnp.arrays(np.float64, (groups, q), elements=SCORES))
+    group = draw(hnp.arrays(np.int64, n, elements=st.integers(0, groups - 1)))
+    is_touched = draw(hnp.arrays(bool, (n, q)))
+    values = draw(hnp.arrays(np.float64, (n, q), elements=SCORES))
+    row, label = np.nonzero(is_touched)
+    indptr = np.concatenate([[0], np.cumsum(is_touched.sum(axis=1))])
+    touched = sparse.csr_array((values[row, label], label, indptr), shape=(n, q))
+    dense = np.where(is_touched, values, defaults[group])
+    return LabelScores(touched, defaults, group=group), dense
+
+
+@st.composite
+def labeled_graphs(draw, of_training_rows=False):
+    """Neighbors of rows among base rows, and labels of these: in any memory order and types."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_base = draw(st.one_of(st.integers(2, 12), st.just(300)))  # more than 8 bits can count
+    k = draw(st.sampled_from([1, max(1, n_base // 2), n_base - 1]))
+    n = n_base if of_training_rows else draw(st.integers(1, 9))
+    # Distinct neighbors in any order; of n_base - 1 rows, to step over a row's own number.
+    indices = rng.permuted(np.tile(np.arange(n_base - 1), (n, 1)), axis=1)
+    indices += indices >= (np.arange(n) % n_base)[:, None]
+    indices = indices.astype(draw(st.sampled_from([np.int32, np.int64])))
+    layout = draw(st.sampled_from(["slice", "columns first", "steps"]))
+    if layout == "columns first":
+        indices = np.asfortranarray(indices)
+    elif layout == "steps":
+        indices = np.repeat(np.repeat(indices, 3, axis=1), 2, axis=0)[::2, ::3]
+    # A word of labels, some words, and so many that the words themselves have a summary.
+    q = draw(st.one_of(st.integers(1, 9), st.sampled_from([64, 65, 200, 9000])))
+    often = rng.choice([0.0, 1.0, 0.1, 0.4], q) if q < 1000 else np.full(q, 0.002)
+    Y = sparse.csr_array((rng.random((n_base, q)) < often).astype(np.int8))
+    Y[[0]] *= draw(st.booleans())  # an empty row
+    Y.eliminate_zeros()
+    kind = draw(st.sampled_from([np.int32, np.int64]))
+    Y.indices, Y.indptr = Y.indices.astype(kind), Y.indptr.astype(kind)
+    graph = NeighborGraph.unchecked(indices, np.zeros(indices.shape), n_base)
+    return graph.head(k), Y

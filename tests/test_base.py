@@ -323,3 +323,21 @@ def test_decisions_from_a_graph(f6, form):
     if form == "sparse":
         found, expected = found.toarray(), expected.toarray()
     np.testing.assert_array_equal(found, expected)
+
+
+def test_ranking_from_a_graph(data, model, monkeypatch):
+    from nearlabel import statistics
+
+    graph = nl.neighbor_graph(data.X, model.n_neighbors_ + 1, data.X[:40])
+    expected = model.rank(data.X[:40], top=3)
+    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 100)
+    for asked in (graph, graph.to_csr()):
+        found = model.rank_from_graph(asked, top=3)
+        np.testing.assert_array_equal(found.labels, expected.labels)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        np.testing.assert_array_equal(found.names, expected.names)
+    assert model.rank_from_graph(graph, data.X[:40], 99).labels.shape == (40, 7)
+    with pytest.raises(ValueError, match="inconsistent numbers of rows: graph has 40, X has 39"):
+        model.rank_from_graph(graph, data.X[:39])
+    with pytest.raises(ValueError, match="top must be an integer from 1 up; got 0"):
+        model.rank_from_graph(graph, top=0)

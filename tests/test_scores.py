@@ -7,27 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from strategies import label_scores
 
 from nearlabel import scores as scores_module
 from nearlabel.decisions import labels_from
 from nearlabel.scores import LabelScores
-
-VALUES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0])
-
-
-@st.composite
-def label_scores(draw):
-    """LabelScores of touched labels and grouped defaults, and the dense matrix they stand for."""
-    n, q, groups = draw(st.integers(1, 7)), draw(st.integers(1, 9)), draw(st.integers(1, 3))
-    defaults = draw(hnp.arrays(np.float64, (groups, q), elements=VALUES))
-    group = draw(hnp.arrays(np.int64, n, elements=st.integers(0, groups - 1)))
-    is_touched = draw(hnp.arrays(bool, (n, q)))
-    values = draw(hnp.arrays(np.float64, (n, q), elements=VALUES))
-    row, label = np.nonzero(is_touched)
-    indptr = np.concatenate([[0], np.cumsum(is_touched.sum(axis=1))])
-    touched = sparse.csr_array((values[row, label], label, indptr), shape=(n, q))
-    dense = np.where(is_touched, values, defaults[group])
-    return LabelScores(touched, defaults, group=group), dense
 
 
 @given(label_scores(), st.data())

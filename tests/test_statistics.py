@@ -35,6 +35,7 @@ def test_histograms_do_not_depend_on_the_blocks(monkeypatch):
     graph = nl.neighbor_graph(data.X, 7)
     whole = statistics.label_histograms(graph, data.Y)
     monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 1)
+    monkeypatch.setattr(statistics, "_ROWS_AT_ONCE", 3)
     by_rows = statistics.label_histograms(graph, data.Y)
     np.testing.assert_array_equal(whole.with_label, by_rows.with_label)
     np.testing.assert_array_equal(whole.without_label, by_rows.without_label)

@@ -209,12 +209,16 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         -------
         LabelScores
         """
+        return self._scores(*self._given_neighbors(graph, X))
+
+    def _given_neighbors(self, graph: Any, X: Any) -> tuple[NeighborGraph, Any]:
+        """A graph of queries and their vectors, checked; only the neighbors in use."""
         check_is_fitted(self)
         graph = as_query_graph(graph, self._labels.shape[0])
         if X is not None:
             X = self._check_queries(X)
             check_same_length(graph=len(graph), X=X.shape[0])
-        return self._scores(_head(graph, self.n_neighbors_), X)
+        return _head(graph, self.n_neighbors_), X
 
     def predict_from_graph(
         self, graph: Any, X: Any = None, *, scores: LabelScores | None = None
@@ -301,12 +305,35 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         top = check_integer(top, "top", low=1)
         X = self._check_queries(X)
-        parts = [scores.rank(top) for _, (scores, _, _) in self._score_blocks(X)]
-        return RankedLabels(
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([part.scores for part in parts]),
-            np.concatenate([part.names for part in parts]),
-        )
+        return self._rank(self._neighbors_of(X), X, top)
+
+    def rank_from_graph(self, graph: Any, X: Any = None, top: int = 10) -> RankedLabels:
+        """Rank the labels of queries whose neighbors were searched before.
+
+        Parameters
+        ----------
+        graph, X
+            As in `scores_from_graph`. The scores of all rows are never held at once.
+        top : int, default=10
+            How many labels; all of them if there are fewer.
+
+        Returns
+        -------
+        RankedLabels
+            Best first; equal scores in the order of the columns.
+        """
+        top = check_integer(top, "top", low=1)
+        return self._rank(*self._given_neighbors(graph, X), top)
+
+    def _rank(self, graph: NeighborGraph, X: Any, top: int) -> RankedLabels:
+        n, q = len(graph), self._labels.shape[1]
+        r = min(top, q)
+        check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
+        labels, best = np.empty((n, r), np.int32), np.empty((n, r))
+        for place, (scores, _, _) in self._score_blocks(X, graph):
+            labels[place], best[place] = scores.top(r)
+        names = labels if self.label_names_ is None else self.label_names_[labels]
+        return RankedLabels(labels, best, names)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -353,11 +380,16 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
 
     def _score_blocks(
-        self, X: Any
+        self, X: Any, graph: NeighborGraph | None = None
     ) -> Iterator[tuple[slice, tuple[LabelScores, NeighborGraph, Any]]]:
-        """Scores, neighbors and vectors of runs of rows: never the scores of all at once."""
-        for place, graph in blocks_of_votes(self._neighbors_of(X), self._labels):
-            yield place, (self._scores(graph, X[place]), graph, X[place])
+        """Scores, neighbors and vectors of runs of rows: never the scores of all at once.
+
+        The neighbors are searched unless they are given; then X may be None.
+        """
+        graph = self._neighbors_of(X) if graph is None else graph
+        for place, part in blocks_of_votes(graph, self._labels):
+            vectors = None if X is None else X[place]
+            yield place, (self._scores(part, vectors), part, vectors)
 
     @property
     def _one_column(self) -> bool:

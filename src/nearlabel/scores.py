@@ -3,7 +3,7 @@
 A neighbor method scores few labels by what it found near a row: the touched labels. All others have
 a default score that does not depend on the row, or only on the group of rows that it belongs to. So
 `LabelScores` keeps the touched labels of each row and one row of defaults a group, and ranks over
-all q labels from these.
+all q labels from these. The compiled core does so where it is there, else NumPy: to the same end.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel import engine
 from nearlabel.arrays import (
     Array,
     Csr,
     Floats,
     canonical_csr,
     entries_at,
+    kernel_array,
+    kernel_rows,
     row_numbers,
     runs,
     with_data,
@@ -34,6 +37,7 @@ from nearlabel.validation import (
 )
 
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
+_CELLS_AT_ONCE = 2**24  # cells of a dense matrix that are filled together
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +167,33 @@ class LabelScores:
             return self._dense.copy()
         assert self.defaults is not None
         check_dense_size("toarray()", self.shape, 8, "top(r) or rank(top)")
+        core = engine.core()
+        return self._dense_by_numpy() if core is None else self._dense_by_core(core)
+
+    def _dense_by_core(self, core: Any) -> Floats:
+        indptr, *entries, group, values = self._kernel_arrays()
+        n, q = self.shape
+        dense = np.empty((n, q))
+        for rows in runs(np.full(n, q), _CELLS_AT_ONCE):
+            ends = indptr[rows.start : rows.stop + 1]
+            core.fill_scores(ends, *entries, group[rows], values, dense[rows])
+        return dense
+
+    def _dense_by_numpy(self) -> Floats:
+        assert self.defaults is not None
         dense: Floats = self.defaults.values[self.group]
         dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
         return dense
+
+    def _kernel_arrays(self) -> tuple[Array, Array, Floats, Array, Floats]:
+        """What kernels read: indptr, indices and data of the touched; groups and defaults."""
+        assert self.defaults is not None
+        return (
+            *kernel_rows(self._touched),
+            kernel_array(self._touched.data, np.float64),
+            kernel_array(self.group, np.int64),
+            kernel_array(self.defaults.values, np.float64),
+        )
 
     def at(self, row: Array, label: Array) -> Floats:
         """Scores of pairs of a row and a label, each an array of shape (p,)."""
@@ -198,11 +226,30 @@ class LabelScores:
         r = min(check_integer(r, "r", low=1), q)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "top(r) or rank(top) of fewer")
         labels, scores = np.empty((n, r), np.int32), np.empty((n, r))
-        for rows in self._blocks(r):
-            labels[rows], scores[rows] = self._top_of(rows, r)
+        core = engine.core()
+        if core is None:
+            for rows in self._blocks(r):
+                labels[rows], scores[rows] = self._top_by_numpy(rows, r)
+        else:
+            self._top_by_core(core, labels, scores)
         return labels, scores
 
-    def _top_of(self, rows: slice, r: int) -> tuple[Array, Floats]:
+    def _top_by_core(self, core: Any, labels: Array, scores: Floats) -> None:
+        r = labels.shape[1]
+        if self._dense is not None:
+            dense = kernel_array(self._dense, np.float64)
+            for rows in self._blocks(r):
+                core.top_of_dense(dense[rows], labels[rows], scores[rows])
+            return
+        assert self.defaults is not None
+        indptr, *entries, group, values = self._kernel_arrays()
+        order = kernel_array(self.defaults.order, np.int64)
+        for rows in self._blocks(r):
+            ends = indptr[rows.start : rows.stop + 1]
+            best = labels[rows], scores[rows]
+            core.top_labels(ends, *entries, group[rows], values, order, *best)
+
+    def _top_by_numpy(self, rows: slice, r: int) -> tuple[Array, Floats]:
         touched = self.touched(rows)
         row, label, score = row_numbers(touched), touched.indices, touched.data
         if self.defaults is not None:

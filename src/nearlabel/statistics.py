@@ -2,20 +2,25 @@
 
 Nothing here allocates rows x labels, nor labels x (k + 1): a label that n_l rows carry is counted
 at most min(k, n_l) times in a neighborhood, and the tables have that many cells for it.
+
+The compiled core counts where it is there, else NumPy and SciPy; both give the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr, runs
+from nearlabel import engine
+from nearlabel.arrays import Array, Csr, Floats, csr_of_known, kernel_rows, runs
 from nearlabel.graph import NeighborGraph
+from nearlabel.validation import check_same_length
 
-_ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**16  # rows of one call of the compiled core: some tenths of a second
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
 
 
@@ -38,6 +43,27 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     csr_array of int32, shape (n, q)
         Counts of the labels that occur among a row's neighbors, in order of the columns.
     """
+    _check_base(graph, Y)
+    core = engine.core()
+    return _counts_by_numpy(graph, Y) if core is None else _counts_by_core(core, graph, Y)
+
+
+def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:
+    indptr, indices = kernel_rows(Y)
+    blocks = [block for _, block in graph.blocks(_ROWS_AT_ONCE)] or [graph]
+    parts = [
+        core.neighbor_counts(_kernel_graph(block), indptr, indices, Y.shape[1]) for block in blocks
+    ]
+    data, columns, ends = zip(*parts, strict=True)
+    indptr = np.cumsum(np.concatenate([[0], *map(np.diff, ends)]))
+    return csr_of_known(_joined(data), _joined(columns), indptr, (len(graph), Y.shape[1]))
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _counts_by_numpy(graph: NeighborGraph, Y: Csr) -> Csr:
     n, k = graph.indices.shape
     votes = sparse.csr_array(
         (np.ones(n * k, np.int32), graph.indices.ravel(), np.arange(0, n * k + 1, k)),
@@ -46,6 +72,17 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     counts = votes @ Y
     counts.sort_indices()
     return counts
+
+
+def _kernel_graph(graph: NeighborGraph) -> Array:
+    """The neighbors as the compiled core takes them: a slice stays one."""
+    kind = graph.indices.dtype if graph.indices.dtype in (np.int32, np.int64) else np.int64
+    return np.require(graph.indices, kind, "A")
+
+
+def _check_base(graph: NeighborGraph, Y: Csr) -> None:
+    if graph.n_base != Y.shape[0]:
+        raise ValueError(f"graph is over {graph.n_base} rows; Y has {Y.shape[0]} rows")
 
 
 def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, NeighborGraph]]:
@@ -86,7 +123,7 @@ class LabelHistograms:
     def of_cells(cls, Y: Csr, k: int, with_label: Array, without_label: Array) -> LabelHistograms:
         """The histograms of labels Y and k neighbors, from the counts in all their cells."""
         totals = label_totals(Y)
-        start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1)])
+        start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1, dtype=np.int64)])
         if not len(with_label) == len(without_label) == start[-1]:
             raise ValueError(
                 f"with_label and without_label must have {start[-1]} cells; "
@@ -103,6 +140,15 @@ class LabelHistograms:
         """Where pairs of a label and a count stand; a count is at most min(k, n_l)."""
         return np.asarray(self.start[label] + count)
 
+    def values_at(self, counts: Csr, table: Floats) -> Floats:
+        """The entries of `table`, one a cell, for the label and the count of each entry."""
+        core = engine.core()
+        if core is None:
+            return table[self.cells(counts.indices, counts.data)]
+        values = np.empty(counts.nnz)
+        core.look_up(table, self.start, kernel_rows(counts)[1], counts.data, values)
+        return values
+
 
 def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
     """Count the training rows by label and number of neighbors with it, in one streaming pass.
@@ -113,19 +159,37 @@ def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
         The k neighbors of each training row, itself left out.
     Y : csr_array, shape (n, q)
     """
+    _check_base(graph, Y)
+    check_same_length(graph=len(graph), Y=Y.shape[0])
     n, k = Y.shape[0], graph.k
     cells = int(np.minimum(label_totals(Y), k).sum()) + Y.shape[1]
     with_label, without_label = np.zeros((2, cells), np.int64)
     result = LabelHistograms.of_cells(Y, k, with_label, without_label)
-    start = result.start
+    core = engine.core()
+    if core is None:
+        _histograms_by_numpy(graph, Y, result)
+    else:
+        _histograms_by_core(core, graph, Y, result)
+    # Rows without the label and without a neighbor that carries it were never visited.
+    start = result.start[:-1]
+    without_label[start] = 0
+    without_label[start] = n - result.totals - np.add.reduceat(without_label, start)
+    return result
+
+
+def _histograms_by_core(core: Any, graph: NeighborGraph, Y: Csr, result: LabelHistograms) -> None:
+    indptr, indices = kernel_rows(Y)
+    tables = result.start, result.with_label, result.without_label
+    for place, block in graph.blocks(_ROWS_AT_ONCE):
+        core.add_to_histograms(_kernel_graph(block), place.start, indptr, indices, *tables)
+
+
+def _histograms_by_numpy(graph: NeighborGraph, Y: Csr, result: LabelHistograms) -> None:
+    k = graph.k
     for place, block in blocks_of_votes(graph, Y):
         # One sparse sum holds both: k + 1 for a label that the row carries, plus the count.
-        both = neighbor_counts(block, Y) + (k + 1) * Y[place].astype(np.int32)
+        both = _counts_by_numpy(block, Y) + (k + 1) * Y[place].astype(np.int32)
         carried, count = np.divmod(both.data, k + 1)
         cell = result.cells(both.indices, count)
-        np.add.at(with_label, cell[carried == 1], 1)
-        np.add.at(without_label, cell[carried == 0], 1)
-    # Rows without the label and without a neighbor that carries it were never visited.
-    visited = np.add.reduceat(without_label, start[:-1])
-    without_label[start[:-1]] += n - result.totals - visited
-    return result
+        np.add.at(result.with_label, cell[carried == 1], 1)
+        np.add.at(result.without_label, cell[carried == 0], 1)

@@ -119,8 +119,7 @@ class MLkNN(NeighborClassifier):
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:  # noqa: ARG002
         counts = neighbor_counts(graph, self._labels)
-        cells = self._counted.cells(counts.indices, counts.data)
-        touched = with_data(counts, self._posterior[cells])
+        touched = with_data(counts, self._counted.values_at(counts, self._posterior))
         return LabelScores(touched, self._defaults, label_names=self.label_names_)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:  # noqa: ARG002

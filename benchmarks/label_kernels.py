@@ -1,0 +1,140 @@
+"""What do counting and ranking labels cost for a million rows and 190,000 labels?
+
+The neighbors of a row are mostly of its own topic, and half of its labels are its topic's. The
+twins of the kernels in NumPy run on a part of the rows; their times are scaled to all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from measuring import core_seconds, peak_mib, report
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel import engine, statistics
+from nearlabel.arrays import Array, Csr
+from nearlabel.statistics import LabelHistograms, blocks_of_votes, label_histograms
+
+QUESTION = "Counting and ranking many labels, given the graph"
+N, K, Q, TOP, PART = 1_000_000, 100, 190_000, 10, 50_000
+TOPICS, TOPIC_LABELS, OWN_TOPIC = 1_000, 40, 0.7
+
+
+def _spread(rng: np.random.Generator, size: Array, draws: int) -> Array:
+    """Distinct numbers below `size`, one from each of as many equal parts; shape (rows, draws)."""
+    part = size[:, None] // draws
+    numbers: Array = np.arange(draws) * part + (rng.random((len(size), draws)) * part).astype(int)
+    return numbers
+
+
+def topic_graph(rng: np.random.Generator, topic: Array) -> nl.NeighborGraph:
+    """Distinct neighbors of each row, none of them the row itself, most from its own topic."""
+    n, own = len(topic), round(OWN_TOPIC * K)
+    by_topic = np.argsort(topic, kind="stable")
+    size = np.bincount(topic, minlength=TOPICS)
+    begin = np.cumsum(size) - size
+    place = np.empty(n, np.int32)
+    place[by_topic] = np.arange(n, dtype=np.int32)
+    indices = np.empty((n, K), np.int32)
+    for start in range(0, n, 2**16):
+        here = slice(start, min(start + 2**16, n))
+        mine = topic[here]
+        # Steps round the circle of the own topic, and round that of all other rows.
+        near = place[here] - begin[mine]
+        near = (near[:, None] + 1 + _spread(rng, size[mine] - 1, own)) % size[mine][:, None]
+        far = (begin[mine] + size[mine])[:, None] + _spread(rng, n - size[mine], K - own)
+        indices[here, :own] = by_topic[begin[mine][:, None] + near]
+        indices[here, own:] = by_topic[far % n]
+        rng.permuted(indices[here], axis=1, out=indices[here])
+    # Nothing here reads distances: one number stands for all.
+    distances = np.broadcast_to(np.float32(1), indices.shape)
+    return nl.NeighborGraph.unchecked(indices, distances, n)
+
+
+def topic_labels(rng: np.random.Generator, topic: Array) -> Csr:
+    """Some 7.6 labels a row: half by Zipf's law from all, half from those of the topic."""
+    n = len(topic)
+    share = np.cumsum(1 / np.arange(1, Q + 1))
+    zipf = np.searchsorted(share, rng.random((n, 4)) * share[-1])
+    columns = rng.permutation(Q)  # often used labels stand anywhere
+    of_topic = rng.integers(Q, size=(TOPICS, TOPIC_LABELS))
+    chosen = of_topic[topic[:, None], rng.integers(TOPIC_LABELS, size=(n, 4))]
+    label = np.hstack([columns[zipf], chosen]).ravel()
+    kept = rng.random(label.size) < 0.975
+    row = np.repeat(np.arange(n), 8)[kept]
+    Y = sparse.csr_array((np.ones(len(row), np.int8), (row, label[kept])), shape=(n, Q))
+    Y.sum_duplicates()
+    small = Y.indices.astype(np.int32), Y.indptr.astype(np.int32)
+    return sparse.csr_array((np.ones(Y.nnz, np.int8), *small), shape=Y.shape)
+
+
+def problem(n: int) -> tuple[nl.NeighborGraph, Csr]:
+    """The graph and the labels."""
+    rng = np.random.default_rng(0)
+    topic = rng.integers(TOPICS, size=n)
+    return topic_graph(rng, topic), topic_labels(rng, topic)
+
+
+def scipy_products(graph: nl.NeighborGraph, Y: Csr) -> None:
+    """Nothing but the counts, not sorted, and not kept."""
+    for _, block in blocks_of_votes(graph, Y):
+        n, k = block.indices.shape
+        ones = np.ones(n * k, np.int32)
+        votes = (ones, block.indices.ravel(), np.arange(0, n * k + 1, k, dtype=np.int32))
+        _ = sparse.csr_array(votes, shape=(n, Y.shape[0])) @ Y
+
+
+def measured(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """What `work` gives, its core-seconds, and the memory it took above its inputs."""
+    results: list[Any] = []
+
+    def timed() -> None:
+        start = time.process_time()
+        results.append(work())
+        results.append(time.process_time() - start)
+
+    mib = peak_mib(timed)
+    return results[0], {"core_seconds": round(results[1], 2), "peak_mib": round(mib)}
+
+
+def scaled(work: Callable[[], Any]) -> float:
+    """Core-seconds for all rows, from those of a part."""
+    return round(core_seconds(work, 1) * N / PART, 1)
+
+
+def main() -> None:
+    graph, Y = problem(N)
+    part = graph.rows(0, PART)
+    histograms, counting = measured(lambda: label_histograms(graph, Y))
+    tables = np.zeros((2, len(histograms.with_label)), np.int64)
+    blank = LabelHistograms.of_cells(Y, K, *tables)
+
+    model, fitting = measured(lambda: nl.MLkNN(n_neighbors=K).fit_graph(graph, Y))
+    ranked, ranking = measured(lambda: model.rank_from_graph(graph, top=TOP))
+    with mock.patch.object(engine, "core", return_value=None):
+        by_numpy = model.rank_from_graph(part, top=TOP)
+        rank_by_numpy = scaled(lambda: model.rank_from_graph(part, top=TOP))
+    np.testing.assert_array_equal(ranked.labels[:PART], by_numpy.labels)
+    np.testing.assert_array_equal(ranked.scores[:PART], by_numpy.scores)
+
+    product = scaled(lambda: scipy_products(part, Y))
+    twin = f"numpy_core_seconds_scaled_from_{PART}_rows"
+    floor = f"scipy_product_core_seconds_scaled_from_{PART}_rows"
+    shape = {"n": N, "k": K, "q": Q, "labels_a_row": round(Y.nnz / N, 2)}
+    by_hand = scaled(lambda: statistics._histograms_by_numpy(part, Y, blank))
+    rows = [
+        {"what": "label_histograms", **shape, **counting, twin: by_hand, floor: product},
+        {"what": "MLkNN.fit_graph", **shape, **fitting},
+        {"what": f"MLkNN.rank_from_graph, top {TOP}", **shape, **ranking}
+        | {twin: rank_by_numpy, floor: product},
+    ]
+    report(QUESTION, rows)
+
+
+if __name__ == "__main__":
+    main()

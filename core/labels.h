@@ -1,0 +1,241 @@
+// What the label kernels share: rows of a graph and of a label matrix, and a set in order.
+//
+// The arrays come from outside. Every place is checked before it is used, so that no input makes a
+// kernel read or write beyond an array; what is wrong is told by std::invalid_argument, which
+// Python sees as a ValueError.
+#pragma once
+
+#include "bindings.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+void bind_ranking(nb::module_& module);
+
+// A matrix whose rows or columns may be a slice of a wider one.
+template <class T>
+using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+// Asks for memory that is read soon; a hint, so a compiler that has no word for it may ignore it.
+inline void prefetch(const void* place) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(place);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    _mm_prefetch(static_cast<const char*>(place), _MM_HINT_T0);
+#elif defined(_MSC_VER) && defined(_M_ARM64)
+    __prefetch(place);
+#else
+    (void)place;
+#endif
+}
+
+// The place of the lowest bit of a word that is not zero.
+inline int lowest_bit(std::uint64_t word) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_ctzll(word);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
+    unsigned long place;
+    _BitScanForward64(&place, word);
+    return static_cast<int>(place);
+#else
+    int place = 0;
+    for (; (word & 1) == 0; word >>= 1) ++place;
+    return place;
+#endif
+}
+
+inline void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+// The number of labels as a size that columns of 32 bits can name.
+inline std::size_t label_size(std::int64_t q) {
+    require(q >= 0 && q <= INT32_MAX, "Y must have from 0 to 2^31 - 1 labels");
+    return static_cast<std::size_t>(q);
+}
+
+// The entries of some rows of a CSR matrix; a row is looked at when it is asked for.
+template <class I>
+class CsrRows {
+  public:
+    CsrRows(const Vector<const I>& indptr, std::size_t entries, const char* message)
+        : indptr_(indptr.data()), entries_(entries), message_(message) {
+        require(indptr.size() > 0, message);
+        rows_ = indptr.size() - 1;
+    }
+
+    std::size_t rows() const { return rows_; }
+    const I* place(std::size_t row) const { return indptr_ + row; }
+
+    // Where the entries of a row begin and end.
+    void row(std::size_t row, std::size_t& begin, std::size_t& end) const {
+        const I first = indptr_[row], last = indptr_[row + 1];
+        require(first >= 0 && first <= last && static_cast<std::uint64_t>(last) <= entries_,
+                message_);
+        begin = static_cast<std::size_t>(first);
+        end = static_cast<std::size_t>(last);
+    }
+
+  private:
+    const I* indptr_;
+    std::size_t entries_, rows_;
+    const char* message_;
+};
+
+// The labels of one base row.
+template <class I>
+struct Span {
+    const I* begin;
+    const I* end;
+};
+
+// The labels of the neighbors of graph rows. Both lie all over the memory, so they are asked for
+// one and two rows ahead of their use.
+template <class G, class I>
+class NeighborLabels {
+  public:
+    NeighborLabels(const Strided<const G>& graph, const Vector<const I>& indptr,
+                   const Vector<const I>& indices, std::size_t q)
+        : graph_(graph.data()), n_(graph.shape(0)), k_(graph.shape(1)),
+          row_stride_(graph.stride(0)), column_stride_(graph.stride(1)),
+          labels_(indptr, indices.size(), "Y has an indptr that does not fit its indices"),
+          indices_(indices.data()), q_(q), now_(k_), next_(k_) {
+        ask_for_places(0);
+        ask_for_places(1);
+        look_up(0, next_);
+    }
+
+    std::size_t rows() const { return n_; }
+    std::size_t base_rows() const { return labels_.rows(); }
+
+    // The labels of each neighbor of a row. Rows must be asked for one after the other from 0 on.
+    const std::vector<Span<I>>& row(std::size_t row) {
+        now_.swap(next_);
+        ask_for_places(row + 2);
+        look_up(row + 1, next_);
+        return now_;
+    }
+
+    // The labels of a base row.
+    Span<I> labels(std::size_t base_row) const {
+        std::size_t begin, end;
+        labels_.row(base_row, begin, end);
+        // A row of distinct labels has at most q: `Tally` counts on it.
+        require(end - begin <= q_, "Y holds a label twice in one row");
+        return {indices_ + begin, indices_ + end};
+    }
+
+  private:
+    // The base row of a neighbor, which may be anything.
+    std::uint64_t neighbor(std::size_t row, std::size_t column) const {
+        const auto at = static_cast<std::int64_t>(row) * row_stride_ +
+                        static_cast<std::int64_t>(column) * column_stride_;
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(graph_[at]));
+    }
+
+    void ask_for_places(std::size_t row) const {
+        if (row >= n_) return;
+        for (std::size_t column = 0; column < k_; ++column) {
+            const std::uint64_t base_row = neighbor(row, column);
+            if (base_row < labels_.rows()) prefetch(labels_.place(base_row));
+        }
+    }
+
+    void look_up(std::size_t row, std::vector<Span<I>>& spans) const {
+        if (row >= n_) return;
+        for (std::size_t column = 0; column < k_; ++column) {
+            const std::uint64_t base_row = neighbor(row, column);
+            require(base_row < labels_.rows(), "graph holds an index that is no row of Y");
+            const Span<I> span = labels(base_row);
+            if (span.begin != span.end) {
+                prefetch(span.begin);
+                prefetch(span.end - 1);
+            }
+            spans[column] = span;
+        }
+    }
+
+    const G* graph_;
+    std::size_t n_, k_;
+    std::int64_t row_stride_, column_stride_;
+    CsrRows<I> labels_;
+    const I* indices_;
+    std::size_t q_;
+    std::vector<Span<I>> now_, next_;
+};
+
+// Counts votes for labels, row by row. C must hold the number of neighbors.
+template <class C>
+class Tally {
+  public:
+    // One more than twice the labels: see `add`.
+    explicit Tally(std::size_t q) : count(q), touched(new std::int32_t[2 * q + 1]) {}
+
+    // One vote for each label of a span.
+    template <class I>
+    void add(Span<I> span) {
+        // Only a count that ran over, of a matrix that names a label many times in one row, can
+        // list a label twice. A list of at most q, and a span of at most q, fit into `touched`.
+        require(size <= count.size(), "Y holds a label twice in one row");
+        const std::uint64_t q = count.size();
+        C* const counts = count.data();
+        std::int32_t* const list = touched.get();
+        std::size_t end = size;
+        for (const I* label = span.begin; label != span.end; ++label) {
+            const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
+            if (l >= q) throw std::invalid_argument("Y holds an index that is no label");
+            // No branch: the label is always written, and kept where it is new.
+            list[end] = static_cast<std::int32_t>(l);
+            end += counts[l] == 0;
+            ++counts[l];
+        }
+        size = end;
+    }
+
+    std::vector<C> count;  // all zero between rows
+    std::unique_ptr<std::int32_t[]> touched;  // labels with a count, in the order they came
+    std::size_t size = 0;  // of `touched`
+};
+
+// A set of labels that gives them back in their order without sorting: a bit a label, and above
+// these a bit for each word that is not empty.
+class OrderedSet {
+  public:
+    explicit OrderedSet(std::size_t q) : words_(q / 64 + 1), summary_(q / 4096 + 1) {}
+
+    void insert(std::size_t label) {
+        words_[label >> 6] |= std::uint64_t{1} << (label & 63);
+        summary_[label >> 12] |= std::uint64_t{1} << (label >> 6 & 63);
+    }
+
+    bool contains(std::size_t label) const { return words_[label >> 6] >> (label & 63) & 1; }
+
+    // Forgets a label and those beside it; for use when all are to go.
+    void clear(std::size_t label) { words_[label >> 6] = summary_[label >> 12] = 0; }
+
+    // Calls `take` with each label, the lowest first, and leaves the set empty.
+    template <class Take>
+    void drain(Take take) {
+        for (std::size_t above = 0; above < summary_.size(); ++above) {
+            for (std::uint64_t full = summary_[above]; full != 0; full &= full - 1) {
+                const std::size_t at = above * 64 + lowest_bit(full);
+                for (std::uint64_t word = words_[at]; word != 0; word &= word - 1) {
+                    take(at * 64 + lowest_bit(word));
+                }
+                words_[at] = 0;
+            }
+            summary_[above] = 0;
+        }
+    }
+
+  private:
+    std::vector<std::uint64_t> words_, summary_;
+};
