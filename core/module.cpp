@@ -2,6 +2,7 @@
 #include "bindings.h"
 
 NB_MODULE(_core, module) {
+    nb::set_leak_warnings(false);  // a model that lives until the interpreter ends is no leak
     module.doc() = "Compiled kernels; each has a twin in NumPy that gives the same.";
     bind_cpu(module);
     bind_labels(module);
