@@ -116,8 +116,8 @@ def about_search() -> list[str]:
         f"Exact search, the {graph['k']} neighbors of each of {graph['n']:,} rows of {graph['d']} "
         f"features in {graph['input']}, core-seconds on one thread: "
         f"{graph['of_faiss']} times as long as faiss, {graph['of_scikit_learn']} times as long as "
-        f"scikit-learn's brute force, {graph['of_floor']} times as long as the matrix product "
-        f"alone. Engine: {result['versions']['engine']}.",
+        f"scikit-learn's brute force, {graph['of_product']} times as long as the product of "
+        f"all rows with all rows alone, by BLAS. Engine: {result['versions']['engine']}.",
     ]
 
 
