@@ -7,6 +7,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <stdexcept>
+
 namespace nb = nanobind;
 using namespace nb::literals;  // "name"_a.noconvert(): no silent copy of an array
 
@@ -14,6 +16,11 @@ template <class T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Python sees a ValueError.
+inline void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
 
 // Lets other Python threads run while a kernel does.
 using Released = nb::call_guard<nb::gil_scoped_release>;

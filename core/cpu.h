@@ -31,14 +31,31 @@
 #define NL_INLINE __forceinline
 #endif
 
-// The place of the lowest bit that is set; there is one.
-inline int lowest_bit(std::uint64_t bits) {
-#ifdef _MSC_VER
+// Asks for memory that is read soon; a hint, so a compiler that has no word for it may ignore it.
+inline void prefetch(const void* place) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(place);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    _mm_prefetch(static_cast<const char*>(place), _MM_HINT_T0);
+#elif defined(_MSC_VER) && defined(_M_ARM64)
+    __prefetch(place);
+#else
+    (void)place;
+#endif
+}
+
+// The place of the lowest bit of a word that is not zero.
+inline int lowest_bit(std::uint64_t word) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_ctzll(word);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
     unsigned long place;
-    _BitScanForward64(&place, bits);
+    _BitScanForward64(&place, word);
     return static_cast<int>(place);
 #else
-    return __builtin_ctzll(bits);
+    int place = 0;
+    for (; (word & 1) == 0; word >>= 1) ++place;
+    return place;
 #endif
 }
 

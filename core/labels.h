@@ -6,55 +6,19 @@
 #pragma once
 
 #include "bindings.h"
+#include "cpu.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
-
-#if defined(_MSC_VER)
-#include <intrin.h>
-#endif
 
 void bind_ranking(nb::module_& module);
 
 // A matrix whose rows or columns may be a slice of a wider one.
 template <class T>
 using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
-
-// Asks for memory that is read soon; a hint, so a compiler that has no word for it may ignore it.
-inline void prefetch(const void* place) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(place);
-#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
-    _mm_prefetch(static_cast<const char*>(place), _MM_HINT_T0);
-#elif defined(_MSC_VER) && defined(_M_ARM64)
-    __prefetch(place);
-#else
-    (void)place;
-#endif
-}
-
-// The place of the lowest bit of a word that is not zero.
-inline int lowest_bit(std::uint64_t word) {
-#if defined(__GNUC__) || defined(__clang__)
-    return __builtin_ctzll(word);
-#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
-    unsigned long place;
-    _BitScanForward64(&place, word);
-    return static_cast<int>(place);
-#else
-    int place = 0;
-    for (; (word & 1) == 0; word >>= 1) ++place;
-    return place;
-#endif
-}
-
-inline void require(bool holds, const char* message) {
-    if (!holds) throw std::invalid_argument(message);
-}
 
 // The number of labels as a size that columns of 32 bits can name.
 inline std::size_t label_size(std::int64_t q) {

@@ -1,11 +1,11 @@
 // Blocks of lower bounds on distances that are no product of dense matrices.
 #include "bindings.h"
 #include "cpu.h"
+#include "rows.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <stdexcept>
 #include <vector>
 
 namespace {
@@ -41,10 +41,10 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base,
     const auto height = static_cast<std::int64_t>(queries.shape(0));
     const auto columns = static_cast<std::int64_t>(base.shape(0));
     const auto width = static_cast<std::int64_t>(queries.shape(1));
-    if (base.shape(1) != queries.shape(1) || block.shape(0) != queries.shape(0) ||
-        block.shape(1) != base.shape(0) || query_offsets.shape(0) != queries.shape(0) ||
-        base_offsets.shape(0) != base.shape(0))
-        throw std::invalid_argument("block must have a row a query and a column a base row");
+    require(base.shape(1) == queries.shape(1) && block.shape(0) == queries.shape(0) &&
+                block.shape(1) == base.shape(0) && query_offsets.shape(0) == queries.shape(0) &&
+                base_offsets.shape(0) == base.shape(0),
+            "block must have a row a query and a column a base row");
     const auto compute = has_avx2() ? tile_sums_avx2 : tile_sums_baseline;
     std::vector<float> panel(static_cast<std::size_t>(width * PANEL));
     for (std::int64_t first = 0; first < columns; first += PANEL) {
@@ -75,7 +75,7 @@ public:
     Postings(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
              Vector<const float> values, std::int64_t width)
         : rows_(static_cast<std::int64_t>(starts.shape(0)) - 1), width_(width) {
-        check(starts, columns, values);
+        check_csr(starts, columns, values.shape(0), width);
         begin_.assign(static_cast<std::size_t>(width) + 1, 0);
         entries_.resize(columns.shape(0));
         for (std::size_t i = 0; i < columns.shape(0); ++i) ++begin_[columns.data()[i] + 1];
@@ -91,12 +91,12 @@ public:
     void block(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                Vector<const float> values, float factor, Vector<const float> query_offsets,
                Vector<const float> offsets, Matrix<float> block) const {
-        check(starts, columns, values);
+        check_csr(starts, columns, values.shape(0), width_);
         const auto height = static_cast<std::int64_t>(starts.shape(0)) - 1;
-        if (block.shape(0) != static_cast<std::size_t>(height) ||
-            block.shape(1) != static_cast<std::size_t>(rows_) ||
-            query_offsets.shape(0) != block.shape(0) || offsets.shape(0) != block.shape(1))
-            throw std::invalid_argument("block must have a row a query and a column a base row");
+        require(block.shape(0) == static_cast<std::size_t>(height) &&
+                    block.shape(1) == static_cast<std::size_t>(rows_) &&
+                    query_offsets.shape(0) == block.shape(0) && offsets.shape(0) == block.shape(1),
+                "block must have a row a query and a column a base row");
         for (std::int64_t i = 0; i < height; ++i) {
             float* result = block.data() + i * rows_;
             std::fill(result, result + rows_, 0.0f);
@@ -117,20 +117,6 @@ private:
         std::int32_t row;
         float value;
     };
-
-    void check(const Vector<const std::int64_t>& starts,
-               const Vector<const std::int32_t>& columns,
-               const Vector<const float>& values) const {
-        const std::int64_t* start = starts.data();
-        const std::size_t n = starts.shape(0);
-        if (n == 0 || columns.shape(0) != values.shape(0) || start[0] != 0 ||
-            start[n - 1] != static_cast<std::int64_t>(values.shape(0)) ||
-            !std::is_sorted(start, start + n))
-            throw std::invalid_argument("starts must lead from 0 to the number of entries");
-        for (std::size_t i = 0; i < columns.shape(0); ++i)
-            if (columns.data()[i] < 0 || columns.data()[i] >= width_)
-                throw std::invalid_argument("a column is out of range");
-    }
 
     std::int64_t rows_, width_;
     std::vector<std::int64_t> begin_;

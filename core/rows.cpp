@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nanobind/stl/string.h>
-#include <stdexcept>
 #include <string>
 
 namespace {
@@ -28,13 +27,25 @@ struct Magnitudes {
 
 }  // namespace
 
+void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std::int32_t>& columns,
+               std::size_t values, std::int64_t width) {
+    const std::int64_t* const start = starts.data();
+    const std::size_t n = starts.shape(0);
+    require(n > 0 && columns.shape(0) == values && start[0] == 0 &&
+                start[n - 1] == static_cast<std::int64_t>(values) &&
+                std::is_sorted(start, start + n),
+            "starts must lead from 0 to the number of entries");
+    for (std::size_t i = 0; i < values; ++i)
+        require(columns.data()[i] >= 0 && columns.data()[i] < width, "a column is out of range");
+}
+
 Rows::Rows(Metric metric, std::int64_t size, std::int64_t width)
     : metric_(metric), size_(size), width_(width) {}
 
 void Rows::set_lengths(Vector<const std::int32_t> exponents, Vector<const double> lengths) {
     const auto n = static_cast<std::size_t>(size_);
-    if (metric_ == Metric::cosine && (exponents.shape(0) != n || lengths.shape(0) != n))
-        throw std::invalid_argument("exponents and lengths must have one entry a row");
+    require(metric_ != Metric::cosine || (exponents.shape(0) == n && lengths.shape(0) == n),
+            "exponents and lengths must have one entry a row");
     exponents_ = std::move(exponents);
     lengths_ = std::move(lengths);
 }
@@ -65,8 +76,8 @@ public:
                static_cast<std::int64_t>(values.shape(1))),
           values_(std::move(values)),
           stride_(values_.stride(0)) {
-        if (width_ > 1 && values_.stride(1) != 1)
-            throw std::invalid_argument("vectors must have the features of a row side by side");
+        require(width_ <= 1 || values_.stride(1) == 1,
+                "values must have the features of a row side by side");
         set_lengths(std::move(exponents), std::move(lengths));
     }
 
@@ -196,11 +207,7 @@ public:
           starts_(std::move(starts)),
           columns_(std::move(columns)),
           values_(std::move(values)) {
-        const std::int64_t* start = starts_.data();
-        if (size_ < 0 || columns_.shape(0) != values_.shape(0) || start[0] != 0 ||
-            start[size_] != static_cast<std::int64_t>(values_.shape(0)) ||
-            !std::is_sorted(start, start + size_ + 1))
-            throw std::invalid_argument("starts must lead from 0 to the number of entries");
+        check_csr(starts_, columns_, values_.shape(0), width);
         set_lengths(std::move(exponents), std::move(lengths));
     }
 

@@ -20,6 +20,10 @@ struct Query {
     bool empty = false;                 // nothing but zeros, which cosine asks for
 };
 
+// That CSR rows are within their arrays and their width.
+void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std::int32_t>& columns,
+               std::size_t values, std::int64_t width);
+
 class Rows {
 public:
     virtual ~Rows() = default;

@@ -17,7 +17,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -90,19 +89,20 @@ public:
         : queries_(queries), base_(base), n_(queries.size()), k_(k), room_(room),
           query_errors_(std::move(query_errors)), base_errors_(std::move(base_errors)),
           scale_(scale), itself_(itself), stripe_(stripe) {
-        if (queries.sparse() != base.sparse() || queries.width() != base.width() ||
-            queries.metric() != base.metric())
-            throw std::invalid_argument("queries and base must be rows of one kind");
-        if (stripe < 1 || (itself && &queries != &base))
-            throw std::invalid_argument("stripe must be positive, itself only for the base rows");
+        require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
+                    queries.metric() == base.metric(),
+                "queries and base must be rows of one kind");
+        require(n_ > 0, "queries must have a row");
+        require(stripe > 0 && (!itself || &queries == &base),
+                "stripe must be positive, itself only for the base rows");
         const std::int64_t others = base.size() - (itself ? 1 : 0);
-        if (k < 1 || k > others || room < k || (room == k && room < others))
-            throw std::invalid_argument("k must be from 1 to the rows searched, room above k");
-        if (base.size() > std::numeric_limits<std::int32_t>::max())
-            throw std::invalid_argument("base must have less than 2**31 rows");
-        if (query_errors_.shape(0) != static_cast<std::size_t>(n_) ||
-            base_errors_.shape(0) != static_cast<std::size_t>(base.size()))
-            throw std::invalid_argument("errors must have one entry a row");
+        require(0 < k && k <= others && (k < room || room == others),
+                "k must be from 1 to the rows searched, room above k");
+        require(room <= others && base.size() <= std::numeric_limits<std::int32_t>::max(),
+                "base must have less than 2^31 rows, and as many as there is room for");
+        require(query_errors_.shape(0) == static_cast<std::size_t>(n_) &&
+                    base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
+                "errors must have one entry a row");
         limits_.assign(static_cast<std::size_t>(n_), infinite);
         sizes_.assign(static_cast<std::size_t>(n_), 0);
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
@@ -116,14 +116,14 @@ public:
     void offer(Matrix<const float> block, std::int64_t query, std::int64_t row, bool both) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
-        if (query < 0 || query + height > n_ || row < 0 || row + width > base_.size() ||
-            (both && !itself_))
-            throw std::invalid_argument("block must be within the queries and the base rows");
+        require(0 <= query && height <= n_ && query <= n_ - height && 0 <= row &&
+                    width <= base_.size() && row <= base_.size() - width && (itself_ || !both),
+                "block must be within the queries and the base rows");
         if (height == 0 || width == 0) return;
         const std::int64_t a = query / stripe_, b = row / stripe_;
-        if (a != (query + height - 1) / stripe_ || (both && b != (row + width - 1) / stripe_) ||
-            (both && a == b))
-            throw std::invalid_argument("block must be within one stripe, of each side with both");
+        require(a == (query + height - 1) / stripe_, "block must be within a stripe of queries");
+        require(!both || (a != b && b == (row + width - 1) / stripe_),
+                "block must be within two stripes to speak for both");
         Work work;
         if (both) {
             std::scoped_lock guard(locks_[a], locks_[b]);
@@ -139,13 +139,13 @@ public:
     void finish(std::int64_t query, Matrix<std::int32_t> rows, Matrix<double> distances) {
         const auto count = static_cast<std::int64_t>(rows.shape(0));
         const auto k = static_cast<std::size_t>(k_);
-        if (query < 0 || query + count > n_ || rows.shape(1) != k || distances.shape(1) != k ||
-            distances.shape(0) != rows.shape(0))
-            throw std::invalid_argument("rows and distances must have one row a query");
+        require(0 <= query && count <= n_ && query <= n_ - count && rows.shape(1) == k &&
+                    distances.shape(1) == k && distances.shape(0) == rows.shape(0),
+                "rows and distances must have one row a query");
         Work work;
         for (std::int64_t i = 0; i < count; ++i) {
             if (limits_[query + i] == -infinite) continue;
-            if (sizes_[query + i] < k_) throw std::runtime_error("a query saw too few rows");
+            require(sizes_[query + i] >= k_, "a query has been offered too few rows");
             shrink(query + i, work);
             measure(query + i, work);
             auto& found = work.found;
@@ -156,16 +156,15 @@ public:
                 distances.data()[i * k_ + place] = found[place].first;
                 rows.data()[i * k_ + place] = found[place].second;
             }
-            if (!std::isfinite(found[k_ - 1].first))
-                throw std::invalid_argument(
+            require(std::isfinite(found[k_ - 1].first),
                     "a distance to a neighbor is too large for float64; rescale X");
         }
     }
 
     // Say which queries were given up; `finish` writes nothing for them.
     void given_up(Vector<bool> result) const {
-        if (result.shape(0) != static_cast<std::size_t>(n_))
-            throw std::invalid_argument("result must have one entry a query");
+        require(result.shape(0) == static_cast<std::size_t>(n_),
+                "result must have one entry a query");
         for (std::int64_t query = 0; query < n_; ++query)
             result.data()[query] = limits_[query] == -infinite;
     }
@@ -265,7 +264,8 @@ private:
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
         if (itself_ && row == query) return;
         if (sizes_[query] == room_) make_room(query, work);
-        if (!(bound <= limits_[query])) return;  // the limit may have been lowered just now
+        // The limit may have been lowered just now; no room is left where all rows were listed.
+        if (!(bound <= limits_[query]) || sizes_[query] == room_) return;
         const std::int64_t place = query * room_ + sizes_[query]++;
         bounds_[place] = bound;
         rows_[place] = static_cast<std::int32_t>(row);

@@ -293,7 +293,7 @@ def test_blocks_outside_the_rows_are_refused():
     with pytest.raises(TypeError):
         lists.offer(block[:, ::2], 0, 0, False)
     found = np.zeros((3, 2), np.int32), np.zeros((3, 2))
-    with pytest.raises(RuntimeError, match="too few"):
+    with pytest.raises(ValueError, match="too few"):
         lists.finish(0, *found)
     for query, rows, distances in (
         (4, *found),

@@ -13,9 +13,9 @@ and its columns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import isqrt
 from typing import Any
 
@@ -266,7 +266,8 @@ class CompiledIndex:
         self._is_kept = elements <= _KEPT_ELEMENTS
         if not self._is_kept:
             side = _SIDE_UNKEPT
-        self._side = max(1, min(side, isqrt(block_bytes // 4)))
+        side = max(1, min(side, isqrt(block_bytes // 4)))
+        self._side = -(-n // -(-n // side))  # stripes of one size
         packed = (products.pack(vectors[stripe]) for stripe in self._stripes())
         if self._is_kept:
             self._kept = list(packed)
@@ -280,28 +281,24 @@ class CompiledIndex:
 
     def among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
         """Fill the graph of the base rows, each left out of its own row; see `nearest`."""
-        n, products = self._vectors.shape[0], self._products
+        n = self._vectors.shape[0]
         count = -(-n // self._side)
         lists = self._shortlist(self._rows, found.k, self._errors, itself=True)
 
-        def within(rows: slice) -> None:  # first, because it gives every row a good limit
+        def compare(rows: slice, *, with_others: bool) -> None:
             mine = rows.start // self._side
-            block = self._block(products.pack_queries(self._base(mine)), mine)
-            lists.offer(block, rows.start, rows.start, False)
-
-        def between(rows: slice) -> None:
-            mine = rows.start // self._side
-            queries = products.pack_queries(self._base(mine))
-            for other in _partners(mine, count):
-                block = self._block(queries, other)
-                lists.offer(block, rows.start, other * self._side, True)
+            queries = self._products.pack_queries(self._base(mine))
+            others = _partners(mine, count) if with_others else [mine]
+            for first, block in self._blocks(queries, others):
+                lists.offer(block, rows.start, first, with_others)
 
         def finish(rows: slice) -> None:
             part = found.rows(rows.start, rows.stop)
             lists.finish(rows.start, part.indices, part.distances)
 
-        run_blocks(within, n, self._side, n_jobs, None)
-        run_blocks(between, n, self._side, n_jobs, progress)
+        # Within itself first: that gives every row a good limit.
+        run_blocks(partial(compare, with_others=False), n, self._side, n_jobs, None)
+        run_blocks(partial(compare, with_others=True), n, self._side, n_jobs, progress)
         run_blocks(finish, n, self._side, n_jobs, None)
         given_up = np.empty(n, bool)
         lists.given_up(given_up)
@@ -317,7 +314,7 @@ class CompiledIndex:
         ndarray of int
             Queries that are left to do: float32 tells too little about their distances.
         """
-        m = queries.shape[0]
+        m, count = queries.shape[0], -(-self._vectors.shape[0] // self._side)
         given_up = np.empty(m, bool)
 
         def search(rows: slice) -> None:
@@ -326,8 +323,8 @@ class CompiledIndex:
             core_rows = _core_rows(part, self._metric)
             lists = self._shortlist(core_rows, found.k, packed.errors, itself=False)
             packed = self._products.pack_queries(packed)
-            for place, stripe in enumerate(self._stripes()):
-                lists.offer(self._block(packed, place), 0, stripe.start, False)
+            for first, block in self._blocks(packed, range(count)):
+                lists.offer(block, 0, first, False)
             mine = found.rows(rows.start, rows.stop)
             lists.finish(0, mine.indices, mine.distances)
             lists.given_up(given_up[rows])
@@ -359,11 +356,15 @@ class CompiledIndex:
             return self._kept[place]
         return self._products.pack(self._vectors[place * self._side : (place + 1) * self._side])
 
-    def _block(self, queries: Packed, place: int) -> Array:
-        base = self._base(place)
-        block = np.empty((len(queries.offsets), len(base.offsets)), np.float32)
-        self._products.fill(block, queries, base)
-        return block
+    def _blocks(self, queries: Packed, places: Iterable[int]) -> Iterator[tuple[int, Array]]:
+        """Lower bounds between packed queries and some stripes of the base rows, in one memory."""
+        height = len(queries.offsets)
+        memory = np.empty(height * self._side, np.float32)
+        for place in places:
+            base = self._base(place)
+            block = memory[: height * len(base.offsets)].reshape(height, -1)
+            self._products.fill(block, queries, base)
+            yield place * self._side, block
 
 
 def _partners(mine: int, count: int) -> Iterator[int]:
