@@ -39,11 +39,12 @@ sanitize: $(VENV)/.dev  ## The kernels' tests on a build that watches memory and
 bench: $(VENV)/.dev $(VENV)-peers/.ready  ## Measure; writes benchmarks/results and docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py --peers $(abspath $(VENV)-peers/bin/python)
 
-lint: $(VENV)/.dev  ## ruff, mypy, import-linter, the compiler's warnings
+lint: $(VENV)/.dev  ## ruff, mypy, import-linter, clang-format, the compiler's warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*)
 	$(BIN)/python tests/core_warnings.py
 
 docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again

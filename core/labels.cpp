@@ -22,7 +22,7 @@ void with_counter(std::size_t k, Work work) {
 
 // Where the cells of each label stand in a ragged table: label l from start[l] to start[l + 1].
 class Cells {
-  public:
+public:
     Cells(const Vector<const std::int64_t>& start, std::size_t size) : start_(start.data()) {
         require(start.size() > 0, "start must have one place more than there are labels");
         q_ = label_size(static_cast<std::int64_t>(start.size() - 1));
@@ -44,7 +44,7 @@ class Cells {
         return static_cast<std::size_t>(cell);
     }
 
-  private:
+private:
     const std::int64_t* start_;
     std::size_t q_;
 };
@@ -90,7 +90,7 @@ void add_to_histograms(Strided<const G> graph, std::int64_t first, Vector<const 
 // Memory that grows without a copy where the system can, and that NumPy takes over as it is.
 template <class T>
 class Buffer {
-  public:
+public:
     Buffer() = default;
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
@@ -110,7 +110,7 @@ class Buffer {
         return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
     }
 
-  private:
+private:
     void resize(std::size_t size) {
         const std::size_t some = size > 0 ? size : 1;
         if (some > SIZE_MAX / sizeof(T)) throw std::bad_alloc();

@@ -29,7 +29,7 @@ inline std::size_t label_size(std::int64_t q) {
 // The entries of some rows of a CSR matrix; a row is looked at when it is asked for.
 template <class I>
 class CsrRows {
-  public:
+public:
     CsrRows(const Vector<const I>& indptr, std::size_t entries, const char* message)
         : indptr_(indptr.data()), entries_(entries), message_(message) {
         require(indptr.size() > 0, message);
@@ -48,7 +48,7 @@ class CsrRows {
         end = static_cast<std::size_t>(last);
     }
 
-  private:
+private:
     const I* indptr_;
     std::size_t entries_, rows_;
     const char* message_;
@@ -65,13 +65,19 @@ struct Span {
 // one and two rows ahead of their use.
 template <class G, class I>
 class NeighborLabels {
-  public:
+public:
     NeighborLabels(const Strided<const G>& graph, const Vector<const I>& indptr,
                    const Vector<const I>& indices, std::size_t q)
-        : graph_(graph.data()), n_(graph.shape(0)), k_(graph.shape(1)),
-          row_stride_(graph.stride(0)), column_stride_(graph.stride(1)),
+        : graph_(graph.data()),
+          n_(graph.shape(0)),
+          k_(graph.shape(1)),
+          row_stride_(graph.stride(0)),
+          column_stride_(graph.stride(1)),
           labels_(indptr, indices.size(), "Y has an indptr that does not fit its indices"),
-          indices_(indices.data()), q_(q), now_(k_), next_(k_) {
+          indices_(indices.data()),
+          q_(q),
+          now_(k_),
+          next_(k_) {
         ask_for_places(0);
         ask_for_places(1);
         look_up(0, next_);
@@ -97,7 +103,7 @@ class NeighborLabels {
         return {indices_ + begin, indices_ + end};
     }
 
-  private:
+private:
     // The base row of a neighbor, which may be anything.
     std::uint64_t neighbor(std::size_t row, std::size_t column) const {
         const auto at = static_cast<std::int64_t>(row) * row_stride_ +
@@ -139,7 +145,7 @@ class NeighborLabels {
 // Counts votes for labels, row by row. C must hold the number of neighbors.
 template <class C>
 class Tally {
-  public:
+public:
     // One more than twice the labels: see `add`.
     explicit Tally(std::size_t q) : count(q), touched(new std::int32_t[2 * q + 1]) {}
 
@@ -164,15 +170,15 @@ class Tally {
         size = end;
     }
 
-    std::vector<C> count;  // all zero between rows
+    std::vector<C> count;                     // all zero between rows
     std::unique_ptr<std::int32_t[]> touched;  // labels with a count, in the order they came
-    std::size_t size = 0;  // of `touched`
+    std::size_t size = 0;                     // of `touched`
 };
 
 // A set of labels that gives them back in their order without sorting: a bit a label, and above
 // these a bit for each word that is not empty.
 class OrderedSet {
-  public:
+public:
     explicit OrderedSet(std::size_t q) : words_(q / 64 + 1), summary_(q / 4096 + 1) {}
 
     void insert(std::size_t label) {
@@ -200,6 +206,6 @@ class OrderedSet {
         }
     }
 
-  private:
+private:
     std::vector<std::uint64_t> words_, summary_;
 };

@@ -130,10 +130,10 @@ void bind_products(nb::module_& module) {
                "base"_a.noconvert(), "query_offsets"_a.noconvert(), "base_offsets"_a.noconvert(),
                "block"_a.noconvert());
     nb::class_<Postings>(module, "Postings", "CSR rows by feature.")
-        .def(nb::init<Vector<const std::int64_t>, Vector<const std::int32_t>,
-                      Vector<const float>, std::int64_t>(),
+        .def(nb::init<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>,
+                      std::int64_t>(),
              "starts"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(), "width"_a)
         .def("block", &Postings::block, Released(), "starts"_a.noconvert(), "columns"_a.noconvert(),
-             "values"_a.noconvert(), "factor"_a, "query_offsets"_a.noconvert(), "offsets"_a.noconvert(),
-             "block"_a.noconvert());
+             "values"_a.noconvert(), "factor"_a, "query_offsets"_a.noconvert(),
+             "offsets"_a.noconvert(), "block"_a.noconvert());
 }

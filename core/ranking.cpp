@@ -28,7 +28,7 @@ bool before(const Scored& a, const Scored& b) {
 
 // The r best labels of one row after the other.
 class Best {
-  public:
+public:
     explicit Best(std::size_t r) : r_(r) {}
 
     // Those of a row, best first. `scores` come in the order of the columns, and `label` gives the
@@ -49,7 +49,7 @@ class Best {
         return list_;
     }
 
-  private:
+private:
     // Puts one at the front of the heap, and lets it sink to where it belongs.
     void replace_worst(Scored one) {
         Scored* const heap = list_.data();
@@ -69,9 +69,11 @@ class Best {
 
 // Default scores of groups of rows, and the labels of each group from the best on.
 class Defaults {
-  public:
+public:
     Defaults(const Vector<const std::int64_t>& group, const Matrix<const double>& values)
-        : group_(group.data()), values_(values.data()), groups_(values.shape(0)),
+        : group_(group.data()),
+          values_(values.data()),
+          groups_(values.shape(0)),
           q_(label_size(static_cast<std::int64_t>(values.shape(1)))) {}
 
     std::size_t labels() const { return q_; }
@@ -84,7 +86,7 @@ class Defaults {
 
     const double* of(std::size_t group) const { return values_ + group * q_; }
 
-  private:
+private:
     const std::int64_t* group_;
     const double* values_;
     std::size_t groups_, q_;
@@ -123,18 +125,15 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
             "order must have the shape of the defaults");
     if (r == 0) return;
     const I* const columns = indices.data();
-    const auto column = [=](std::size_t at) {
-        return checked_label(columns[at], q, WRONG_LABEL);
-    };
+    const auto column = [=](std::size_t at) { return checked_label(columns[at], q, WRONG_LABEL); };
     Best best(r);
     OrderedSet is_touched(q);
     for (std::size_t row = 0; row < n; ++row) {
         std::size_t begin, end;
         rows.row(row, begin, end);
         const std::vector<Scored>& found =
-            best.of(scores.data() + begin, end - begin, [=](std::size_t at) {
-                return static_cast<std::int32_t>(column(begin + at));
-            });
+            best.of(scores.data() + begin, end - begin,
+                    [=](std::size_t at) { return static_cast<std::int32_t>(column(begin + at)); });
 
         // Two sorted lists become one. Only where a default comes in, its label is looked up
         // among those that the row touches: for most rows none does.
@@ -182,9 +181,9 @@ void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
                   Matrix<double> best_scores) {
     const std::size_t n = labels.shape(0), r = labels.shape(1);
     const std::size_t q = label_size(static_cast<std::int64_t>(scores.shape(1)));
-    require(scores.shape(0) == n && best_scores.shape(0) == n && best_scores.shape(1) == r &&
-                r <= q,
-            "labels and scores must be of one shape, no wider than there are labels");
+    require(
+        scores.shape(0) == n && best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
+        "labels and scores must be of one shape, no wider than there are labels");
     if (r == 0) return;
     Best best(r);
     for (std::size_t row = 0; row < n; ++row) {

@@ -110,8 +110,7 @@ public:
             result[done] = four_results[0];
         }
         for (std::int64_t i = 0; i < count; ++i) {
-            const bool empty =
-                metric_ == Metric::cosine && (query.empty || unit(rows[i]).empty);
+            const bool empty = metric_ == Metric::cosine && (query.empty || unit(rows[i]).empty);
             result[i] = empty ? 1.0 : finished(result[i]);
         }
     }
@@ -153,16 +152,16 @@ private:
         return _mm256_cvtps_pd(_mm_loadu_ps(from));
     }
 
-    NL_TARGET_AVX2 void four_avx2(const double* query, const T* const from[4],
-                                  const Unit units[4], double sums[4]) const {
+    NL_TARGET_AVX2 void four_avx2(const double* query, const T* const from[4], const Unit units[4],
+                                  double sums[4]) const {
         const bool absolute = metric_ == Metric::manhattan, scaled = metric_ == Metric::cosine;
         const __m256d no_sign = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7fffffffffffffff));
-        const __m256d first = _mm256_setr_pd(units[0].first, units[1].first, units[2].first,
-                                             units[3].first);
-        const __m256d second = _mm256_setr_pd(units[0].second, units[1].second,
-                                              units[2].second, units[3].second);
-        const __m256d length = _mm256_setr_pd(units[0].length, units[1].length,
-                                              units[2].length, units[3].length);
+        const __m256d first =
+            _mm256_setr_pd(units[0].first, units[1].first, units[2].first, units[3].first);
+        const __m256d second =
+            _mm256_setr_pd(units[0].second, units[1].second, units[2].second, units[3].second);
+        const __m256d length =
+            _mm256_setr_pd(units[0].length, units[1].length, units[2].length, units[3].length);
         __m256d total = _mm256_setzero_pd();
         std::int64_t f = 0;
         for (; f + 4 <= width_; f += 4) {
@@ -179,8 +178,8 @@ private:
                     feature[i] = _mm256_div_pd(
                         _mm256_mul_pd(_mm256_mul_pd(feature[i], first), second), length);
                 const __m256d apart = _mm256_sub_pd(_mm256_set1_pd(query[f + i]), feature[i]);
-                total = _mm256_add_pd(total, absolute ? _mm256_and_pd(apart, no_sign)
-                                                      : _mm256_mul_pd(apart, apart));
+                total = _mm256_add_pd(
+                    total, absolute ? _mm256_and_pd(apart, no_sign) : _mm256_mul_pd(apart, apart));
             }
         }
         _mm256_storeu_pd(sums, total);
@@ -267,21 +266,16 @@ private:
 
 template <class T>
 Rows* dense_rows(typename DenseRows<T>::Values values, const std::string& metric,
-                                 Vector<const std::int32_t> exponents,
-                                 Vector<const double> lengths) {
-    return new DenseRows<T>(metric_named(metric), std::move(values),
-                                          std::move(exponents), std::move(lengths));
+                 Vector<const std::int32_t> exponents, Vector<const double> lengths) {
+    return new DenseRows<T>(metric_named(metric), std::move(values), std::move(exponents),
+                            std::move(lengths));
 }
 
-Rows* sparse_rows(Vector<const std::int64_t> starts,
-                                  Vector<const std::int32_t> columns,
-                                  Vector<const double> values, std::int64_t width,
-                                  const std::string& metric,
-                                  Vector<const std::int32_t> exponents,
-                                  Vector<const double> lengths) {
-    return new SparseRows(metric_named(metric), width, std::move(starts),
-                                        std::move(columns), std::move(values),
-                                        std::move(exponents), std::move(lengths));
+Rows* sparse_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+                  Vector<const double> values, std::int64_t width, const std::string& metric,
+                  Vector<const std::int32_t> exponents, Vector<const double> lengths) {
+    return new SparseRows(metric_named(metric), width, std::move(starts), std::move(columns),
+                          std::move(values), std::move(exponents), std::move(lengths));
 }
 
 }  // namespace

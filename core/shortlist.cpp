@@ -86,9 +86,16 @@ public:
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               bool itself, std::int64_t stripe)
-        : queries_(queries), base_(base), n_(queries.size()), k_(k), room_(room),
-          query_errors_(std::move(query_errors)), base_errors_(std::move(base_errors)),
-          scale_(scale), itself_(itself), stripe_(stripe) {
+        : queries_(queries),
+          base_(base),
+          n_(queries.size()),
+          k_(k),
+          room_(room),
+          query_errors_(std::move(query_errors)),
+          base_errors_(std::move(base_errors)),
+          scale_(scale),
+          itself_(itself),
+          stripe_(stripe) {
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
                     queries.metric() == base.metric(),
                 "queries and base must be rows of one kind");
@@ -219,28 +226,22 @@ private:
     NL_TARGET_AVX2 void filter_avx2(const float* block, std::int64_t height, std::int64_t width,
                                     std::int64_t query, std::int64_t row, Work& work) {
         const float* column_limits = both ? limits_.data() + row : nullptr;
+        const std::int64_t whole = width - width % 32;
         for (std::int64_t i = 0; i < height; ++i) {
             const float* bounds = block + i * width;
-            __m256 limit = _mm256_set1_ps(limits_[query + i]);
-            std::int64_t j = 0;
-            for (; j + 32 <= width; j += 32) {
-                __m256 near[4], any = _mm256_setzero_ps();
-                for (int part = 0; part < 4; ++part) {
-                    __m256 reach = limit;
-                    if constexpr (both)
-                        reach = _mm256_max_ps(limit, _mm256_loadu_ps(column_limits + j + 8 * part));
-                    near[part] = _mm256_loadu_ps(bounds + j + 8 * part);
-                    any = _mm256_or_ps(any, _mm256_cmp_ps(near[part], reach, _CMP_LE_OQ));
-                }
-                if (_mm256_testz_ps(any, any)) continue;
+            const float& limit = limits_[query + i];
+            std::int64_t j = skip_far<both>(bounds, column_limits, 0, whole, limit);
+            for (; j < whole; j = skip_far<both>(bounds, column_limits, j + 32, whole, limit)) {
+                const __m256 limits = _mm256_set1_ps(limit);
                 std::uint32_t of_row = 0, of_columns = 0;
                 for (int part = 0; part < 4; ++part) {
-                    of_row |= mask(_mm256_cmp_ps(near[part], limit, _CMP_LE_OQ)) << 8 * part;
-                    if constexpr (both)
-                        of_columns |= mask(_mm256_cmp_ps(
-                                          near[part], _mm256_loadu_ps(column_limits + j + 8 * part),
-                                          _CMP_LE_OQ))
-                                      << 8 * part;
+                    const std::int64_t at = j + 8 * part;
+                    const __m256 values = _mm256_loadu_ps(bounds + at);
+                    of_row |= mask(_mm256_cmp_ps(values, limits, _CMP_LE_OQ)) << 8 * part;
+                    if constexpr (both) {
+                        const __m256 others = _mm256_loadu_ps(column_limits + at);
+                        of_columns |= mask(_mm256_cmp_ps(values, others, _CMP_LE_OQ)) << 8 * part;
+                    }
                 }
                 for (; of_row; of_row &= of_row - 1) {
                     const std::int64_t at = j + lowest_bit(of_row);
@@ -250,10 +251,28 @@ private:
                     const std::int64_t at = j + lowest_bit(of_columns);
                     push(row + at, query + i, bounds[at], work);
                 }
-                limit = _mm256_set1_ps(limits_[query + i]);
             }
-            scan<both>(bounds, j, width, query + i, row, work);
+            scan<both>(bounds, whole, width, query + i, row, work);
         }
+    }
+
+    // The first 32 bounds, from a multiple of 32 on, of which one is within a limit; or the end.
+    template <bool both>
+    NL_TARGET_AVX2 static std::int64_t skip_far(const float* bounds, const float* column_limits,
+                                                std::int64_t from, std::int64_t end, float limit) {
+        const __m256 limits = _mm256_set1_ps(limit);
+        for (; from < end; from += 32) {
+            __m256 any = _mm256_setzero_ps();
+            for (int part = 0; part < 4; ++part) {
+                __m256 reach = limits;
+                if constexpr (both)
+                    reach = _mm256_max_ps(limits, _mm256_loadu_ps(column_limits + from + 8 * part));
+                const __m256 values = _mm256_loadu_ps(bounds + from + 8 * part);
+                any = _mm256_or_ps(any, _mm256_cmp_ps(values, reach, _CMP_LE_OQ));
+            }
+            if (!_mm256_testz_ps(any, any)) break;
+        }
+        return from;
     }
 
     NL_TARGET_AVX2 static std::uint32_t mask(__m256 found) {
@@ -285,8 +304,7 @@ private:
         const float error = query_errors_.data()[query], *errors = base_errors_.data();
         for (std::int64_t i = 0; i < size; ++i)
             work.upper[i] = bounds[i] + (error + errors[rows[i]]);
-        const float limit =
-            std::min(limits_[query], limit_of(work.upper.data(), size, k_));
+        const float limit = std::min(limits_[query], limit_of(work.upper.data(), size, k_));
         limits_[query] = limit;
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < size; ++i) {
@@ -317,9 +335,8 @@ private:
         sizes_[query] = kept;
         // Rounded up: what is at the same distance stays within.
         const auto rounded = static_cast<float>(limit * (1 + 1e-6));
-        limits_[query] =
-            std::min(limits_[query], rounded + std::numeric_limits<float>::min());
-        if (in_vain_[query] > 16 * room_ + base_.size() / 32) {
+        limits_[query] = std::min(limits_[query], rounded + std::numeric_limits<float>::min());
+        if (in_vain_[query] > 4 * room_ + base_.size() / 32) {
             limits_[query] = -infinite;
             sizes_[query] = 0;
         }
@@ -361,12 +378,11 @@ void bind_shortlist(nb::module_& module) {
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, bool, std::int64_t>(),
-             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a,
-             "k"_a, "room"_a,
-             "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a,
-             "itself"_a, "stripe"_a)
-        .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a,
-             "row"_a, "both"_a)
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
+             "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
+             "stripe"_a)
+        .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
+             "both"_a)
         .def("given_up", &Shortlist::given_up, "result"_a.noconvert())
         .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
              "distances"_a.noconvert());

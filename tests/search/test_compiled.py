@@ -150,7 +150,7 @@ def test_ties_are_not_searched_again(searched_again):
 def test_queries_far_beyond_the_rows(searched_again):
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(200, 4)), rng.normal(size=(5, 4))
-    for size, times in ((1e9, 0), (1e30, 1), (1e140, 1)):
+    for size, times in ((1e3, 0), (1e30, 1), (1e140, 1)):
         searched_again.clear()
         for form in (X, sparse.csr_array(X)):
             ours = nl.neighbor_graph(form, 4, size * queries)

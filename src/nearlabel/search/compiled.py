@@ -42,7 +42,7 @@ _TINY = 2.0**-124  # covers what underflow, to zero even, can take from one term
 _FAR = 2.0**40  # queries may be so much larger than the base rows
 _ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others take the NumPy engine
 _KEPT_ELEMENTS = 2**26  # packed rows are kept up to here: 256 MiB
-_SIDE = 768  # rows of a block; two such blocks of factors and their product stay in the cache
+_SIDE = 768  # rows of a block, as measured: BLAS is fastest so, and the block is still in a cache
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 _SPARSE_COST = 25  # a product of two stored features takes as long as so many in a dense product
 
@@ -61,8 +61,7 @@ class Products(ABC):
 
     side = _SIDE
 
-    def __init__(self, vectors: Any, scale: float, terms: int) -> None:
-        self.vectors = vectors
+    def __init__(self, scale: float, terms: int) -> None:
         self.scale = scale  # from a distance, squared for euclidean, to the products
         # The rounding of the factors, of the offsets and of a sum of `terms` products err by less
         # than (2 terms + 10) units of o + o' without slack; twice that is taken.
@@ -123,9 +122,9 @@ class Euclidean(DenseProducts):
 
     factor = -2.0
 
-    def __init__(self, vectors: Any, center: Floats, reach: float) -> None:
+    def __init__(self, center: Floats, reach: float) -> None:
         self.center, self.shrink = center, _power_of_two_near(reach)
-        super().__init__(vectors, self.shrink**2, vectors.shape[1])
+        super().__init__(self.shrink**2, len(center))
 
     def reaches(self, queries: Any) -> bool:
         with np.errstate(over="ignore"):
@@ -146,8 +145,8 @@ class Cosine(DenseProducts):
 
     factor = -1.0
 
-    def __init__(self, vectors: Any) -> None:
-        super().__init__(vectors, 1.0, vectors.shape[1])
+    def __init__(self, d: int) -> None:
+        super().__init__(1.0, d)
 
     def pack(self, rows: Any) -> Packed:
         return self._packed(dense_rows(unit_rows(rows)), np.full(rows.shape[0], 0.5))
@@ -156,8 +155,8 @@ class Cosine(DenseProducts):
 class Manhattan(Euclidean):
     """The sum of |x - y| of centered rows, by a loop of the core's own."""
 
-    def __init__(self, vectors: Any, center: Floats, reach: float) -> None:
-        super().__init__(vectors, center, reach)
+    def __init__(self, center: Floats, reach: float) -> None:
+        super().__init__(center, reach)
         self.scale = self.shrink
 
     def pack(self, rows: Any) -> Packed:
@@ -180,9 +179,10 @@ class SparseProducts(Products):
 
     side = 2048
 
-    def __init__(self, vectors: Csr, scale: float, factor: float) -> None:
-        super().__init__(vectors, scale, int(np.diff(vectors.indptr).max(initial=0)))
-        self.factor = factor
+    factor: float
+
+    def __init__(self, scale: float, vectors: Csr) -> None:
+        super().__init__(scale, int(np.diff(vectors.indptr).max(initial=0)))
 
     def fill(self, block: Array, queries: Packed, base: Packed) -> None:
         base.factors.postings.block(
@@ -193,9 +193,11 @@ class SparseProducts(Products):
 class SparseEuclidean(SparseProducts):
     """|x|² + |y|² - 2 xy."""
 
+    factor = -2.0
+
     def __init__(self, vectors: Csr, reach: float) -> None:
         self.shrink = _power_of_two_near(reach)
-        super().__init__(vectors, self.shrink**2, -2.0)
+        super().__init__(self.shrink**2, vectors)
 
     def reaches(self, queries: Any) -> bool:
         return _largest(queries) * self.shrink <= _FAR
@@ -208,8 +210,10 @@ class SparseEuclidean(SparseProducts):
 class SparseCosine(SparseProducts):
     """1 - xy of unit rows."""
 
+    factor = -1.0
+
     def __init__(self, vectors: Csr) -> None:
-        super().__init__(vectors, 1.0, -1.0)
+        super().__init__(1.0, vectors)
 
     def pack(self, rows: Any) -> Packed:
         return self._packed(SparseFactors(unit_rows(rows)), np.full(rows.shape[0], 0.5))
@@ -238,7 +242,7 @@ def products_for(vectors: Any, metric: Metric) -> Products | None:
         return None
     packs_sparse = sparse.issparse(vectors) and not _better_dense(vectors)
     if metric == "cosine":
-        return SparseCosine(vectors) if packs_sparse else Cosine(vectors)
+        return SparseCosine(vectors) if packs_sparse else Cosine(vectors.shape[1])
     if metric not in ("euclidean", "sqeuclidean", "manhattan"):
         return None
     if packs_sparse:
@@ -250,7 +254,7 @@ def products_for(vectors: Any, metric: Metric) -> Products | None:
         reach = _reach(vectors, center)
     if not _is_ordinary(reach):
         return None
-    return (Manhattan if metric == "manhattan" else Euclidean)(vectors, center, reach)
+    return (Manhattan if metric == "manhattan" else Euclidean)(center, reach)
 
 
 class CompiledIndex:
