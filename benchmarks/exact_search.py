@@ -15,7 +15,7 @@ from typing import Any
 
 import faiss
 import numpy as np
-from measuring import core_seconds, report, taking_turns
+from measuring import MIB, core_seconds, peak_mib, report, taking_turns
 from sklearn.neighbors import NearestNeighbors
 
 import nearlabel as nl
@@ -125,19 +125,43 @@ def seconds_and_answers(n: int, k: int) -> dict[str, Any]:
     return found
 
 
+def mib_above_inputs(n: int, d: int, k: int) -> float:
+    """Peak memory of the graph of n rows, in a process that has done nothing else."""
+    X = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
+    nl.neighbor_graph(X[: 2 * k], k)  # what is imported and started once
+    return peak_mib(partial(nl.neighbor_graph, X, k))
+
+
+def memory(n: int, d: int, k: int) -> dict[str, Any]:
+    """Peak memory beside that of the graph itself."""
+    return {
+        "measured": "graph of the rows, peak MiB above the rows",
+        "n": n,
+        "d": d,
+        "k": k,
+        "peak_mib": round(in_a_new_process("auto", "--memory", n, d, k)),
+        "graph_mib": round(n * k * 12 / MIB, 1),
+    }
+
+
+def in_a_new_process(engine: str, *arguments: object) -> Any:
+    """What this script says to some arguments, with one of the engines."""
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, arguments)],
+        env={**os.environ, "NEARLABEL_ENGINE": engine},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout)
+
+
 def engines(n: int, k: int) -> list[dict[str, Any]]:
     """Both engines on awkward data, each in processes of its own, which take turns."""
     runs: dict[str, list[Any]] = {"auto": [], "numpy": []}
     for _ in range(3):
         for engine, results in runs.items():
-            done = subprocess.run(
-                [sys.executable, __file__, "--awkward", str(n), str(k)],
-                env={**os.environ, "NEARLABEL_ENGINE": engine},
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            results.append(json.loads(done.stdout))
+            results.append(in_a_new_process(engine, "--awkward", n, k))
     rows = []
     for name in runs["auto"][0]:
         best = {
@@ -162,9 +186,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000, help="fewer, to try the script")
     parser.add_argument("--awkward", type=int, nargs=2, help="n and k: what `engines` runs")
+    parser.add_argument("--memory", type=int, nargs=3, help="n, d and k: what `memory` runs")
     arguments = parser.parse_args()
     if arguments.awkward:
         json.dump(seconds_and_answers(*arguments.awkward), sys.stdout)
+        return
+    if arguments.memory:
+        json.dump(mib_above_inputs(*arguments.memory), sys.stdout)
         return
     faiss.omp_set_num_threads(1)
     n = arguments.rows
@@ -176,6 +204,7 @@ def main() -> None:
         searches(n, 100, 10, dtype=np.float64),
         *(threads(n, 100, k) for k in (10, 100)),
         *engines(n // 4, 10),
+        *(memory(rows, 100, k) for rows in (n, 2 * n) for k in (10, 100)),
     ]
     report(QUESTION, rows, peers=("faiss-cpu",))
 
