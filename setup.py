@@ -24,7 +24,7 @@ SANITIZE = bool(os.environ.get("NEARLABEL_SANITIZE"))  # see tests/sanitize.py
 def compiler_options() -> list[str]:
     """No fused multiply-add unless written out: canonical distances must round after each step."""
     if sys.platform == "win32":
-        return ["/std:c++17", "/O2", "/EHsc", "/fp:precise"]
+        return ["/std:c++17", "/O2", "/EHsc", "/fp:precise", "/bigobj"]
     options = ["-std=c++17", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
     options += ["-fno-strict-aliasing", "-g0"]  # nanobind asks for the first
     if SANITIZE:

@@ -32,5 +32,6 @@ constexpr int CORE_VERSION = 2;
 void bind_cpu(nb::module_& module);
 void bind_labels(nb::module_& module);
 void bind_products(nb::module_& module);
+void bind_ranking(nb::module_& module);
 void bind_rows(nb::module_& module);
 void bind_shortlist(nb::module_& module);

@@ -8,10 +8,6 @@
 #include <cstring>
 #include <string>
 
-#if defined(NL_X86) && defined(_MSC_VER)
-#include <intrin.h>
-#endif
-
 // Distances are sums that round to float64 after each step. A build that cannot promise this must
 // fail: the installation goes on without it, and NumPy computes.
 static_assert(FLT_EVAL_METHOD == 0, "the canonical distances need plain float64 arithmetic");

@@ -186,19 +186,17 @@ void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vecto
 
 template <class G, class I>
 void bind_counting(nb::module_& module) {
-    module.def("add_to_histograms", &add_to_histograms<G, I>, nb::arg("graph").noconvert(),
-               nb::arg("first"), nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-               nb::arg("start").noconvert(), nb::arg("with_label").noconvert(),
-               nb::arg("without_label").noconvert(), Released());
-    module.def("neighbor_counts", &neighbor_counts<G, I>, nb::arg("graph").noconvert(),
-               nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("labels"));
+    module.def("add_to_histograms", &add_to_histograms<G, I>, "graph"_a.noconvert(), "first"_a,
+               "indptr"_a.noconvert(), "indices"_a.noconvert(), "start"_a.noconvert(),
+               "with_label"_a.noconvert(), "without_label"_a.noconvert(), Released());
+    module.def("neighbor_counts", &neighbor_counts<G, I>, "graph"_a.noconvert(),
+               "indptr"_a.noconvert(), "indices"_a.noconvert(), "labels"_a);
 }
 
 template <class I>
 void bind_look_up(nb::module_& module) {
-    module.def("look_up", &look_up<I>, nb::arg("table").noconvert(), nb::arg("start").noconvert(),
-               nb::arg("label").noconvert(), nb::arg("count").noconvert(),
-               nb::arg("out").noconvert(), Released());
+    module.def("look_up", &look_up<I>, "table"_a.noconvert(), "start"_a.noconvert(),
+               "label"_a.noconvert(), "count"_a.noconvert(), "out"_a.noconvert(), Released());
 }
 
 }  // namespace
@@ -210,5 +208,4 @@ void bind_labels(nb::module_& module) {
     bind_counting<std::int64_t, std::int64_t>(module);
     bind_look_up<std::int32_t>(module);
     bind_look_up<std::int64_t>(module);
-    bind_ranking(module);
 }

@@ -11,10 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
-
-void bind_ranking(nb::module_& module);
 
 // A matrix whose rows or columns may be a slice of a wider one.
 template <class T>

@@ -6,6 +6,7 @@ NB_MODULE(_core, module) {
     module.doc() = "Compiled kernels; each has a twin in NumPy that gives the same.";
     bind_cpu(module);
     bind_labels(module);
+    bind_ranking(module);
     bind_rows(module);
     bind_products(module);
     bind_shortlist(module);

@@ -219,15 +219,13 @@ void fill_scores(Vector<const I> indptr, Vector<const I> indices, Vector<const d
 
 template <class I>
 void bind_touched(nb::module_& module) {
-    module.def("top_labels", &top_labels<I>, nb::arg("indptr").noconvert(),
-               nb::arg("indices").noconvert(), nb::arg("scores").noconvert(),
-               nb::arg("group").noconvert(), nb::arg("values").noconvert(),
-               nb::arg("order").noconvert(), nb::arg("labels").noconvert(),
-               nb::arg("best_scores").noconvert(), Released());
-    module.def("fill_scores", &fill_scores<I>, nb::arg("indptr").noconvert(),
-               nb::arg("indices").noconvert(), nb::arg("scores").noconvert(),
-               nb::arg("group").noconvert(), nb::arg("values").noconvert(),
-               nb::arg("out").noconvert(), Released());
+    module.def("top_labels", &top_labels<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "scores"_a.noconvert(), "group"_a.noconvert(), "values"_a.noconvert(),
+               "order"_a.noconvert(), "labels"_a.noconvert(), "best_scores"_a.noconvert(),
+               Released());
+    module.def("fill_scores", &fill_scores<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "scores"_a.noconvert(), "group"_a.noconvert(), "values"_a.noconvert(),
+               "out"_a.noconvert(), Released());
 }
 
 }  // namespace
@@ -235,6 +233,6 @@ void bind_touched(nb::module_& module) {
 void bind_ranking(nb::module_& module) {
     bind_touched<std::int32_t>(module);
     bind_touched<std::int64_t>(module);
-    module.def("top_of_dense", &top_of_dense, nb::arg("scores").noconvert(),
-               nb::arg("labels").noconvert(), nb::arg("best_scores").noconvert(), Released());
+    module.def("top_of_dense", &top_of_dense, "scores"_a.noconvert(), "labels"_a.noconvert(),
+               "best_scores"_a.noconvert(), Released());
 }

@@ -6,6 +6,11 @@
 #include <cmath>
 #include <nanobind/stl/string.h>
 #include <string>
+#include <utility>
+
+#ifdef _MSC_VER
+#pragma fp_contract(off)  // older ones fuse under /fp:precise where the processor can
+#endif
 
 namespace {
 

@@ -8,7 +8,6 @@
 #include "bindings.h"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 enum class Metric { euclidean, sqeuclidean, cosine, manhattan };

@@ -283,8 +283,8 @@ private:
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
         if (itself_ && row == query) return;
         if (sizes_[query] == room_) make_room(query, work);
-        // The limit may have been lowered just now; no room is left where all rows were listed.
-        if (!(bound <= limits_[query]) || sizes_[query] == room_) return;
+        if (!(bound <= limits_[query])) return;  // it may have been lowered just now
+        require(sizes_[query] < room_, "block holds rows that were offered before");
         const std::int64_t place = query * room_ + sizes_[query]++;
         bounds_[place] = bound;
         rows_[place] = static_cast<std::int32_t>(row);

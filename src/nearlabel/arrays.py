@@ -38,7 +38,7 @@ def _csr_of_dense(dense: Array) -> Csr:
 
 
 def csr_of_known(data: Array, indices: Array, indptr: Array, shape: tuple[int, ...]) -> Csr:
-    """A CSR matrix of arrays that are known to be canonical, with small indices where they do."""
+    """A CSR matrix of arrays that are known to be canonical; with 32-bit indices where these do."""
     small = max(int(indptr[-1]), *shape) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64  # SciPy would widen both to the wider one
     parts = (data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))

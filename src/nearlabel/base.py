@@ -305,6 +305,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         top = check_integer(top, "top", low=1)
         X = self._check_queries(X)
+        self._check_rank_size(X.shape[0], top)
         return self._rank(self._neighbors_of(X), X, top)
 
     def rank_from_graph(self, graph: Any, X: Any = None, top: int = 10) -> RankedLabels:
@@ -323,12 +324,16 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             Best first; equal scores in the order of the columns.
         """
         top = check_integer(top, "top", low=1)
-        return self._rank(*self._given_neighbors(graph, X), top)
+        graph, X = self._given_neighbors(graph, X)
+        self._check_rank_size(len(graph), top)
+        return self._rank(graph, X, top)
+
+    def _check_rank_size(self, n: int, top: int) -> None:
+        r = min(top, self._labels.shape[1])
+        check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
 
     def _rank(self, graph: NeighborGraph, X: Any, top: int) -> RankedLabels:
-        n, q = len(graph), self._labels.shape[1]
-        r = min(top, q)
-        check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
+        n, r = len(graph), min(top, self._labels.shape[1])
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
         for place, (scores, _, _) in self._score_blocks(X, graph):
             labels[place], best[place] = scores.top(r)

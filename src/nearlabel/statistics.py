@@ -20,7 +20,8 @@ from nearlabel.arrays import Array, Csr, Floats, csr_of_known, kernel_rows, runs
 from nearlabel.graph import NeighborGraph
 from nearlabel.validation import check_same_length
 
-_ROWS_AT_ONCE = 2**16  # rows of one call of the compiled core: some tenths of a second
+_ROWS_AT_ONCE = 2**16
+_VOTES_A_CALL = 2**25  # labels of neighbors in a call of the core: tenths of a second
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
 
 
@@ -50,13 +51,18 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
 
 def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:
     indptr, indices = kernel_rows(Y)
-    blocks = [block for _, block in graph.blocks(_ROWS_AT_ONCE)] or [graph]
+    blocks = [block for _, block in graph.blocks(_rows_a_call(graph, Y))] or [graph]
     parts = [
         core.neighbor_counts(_kernel_graph(block), indptr, indices, Y.shape[1]) for block in blocks
     ]
     data, columns, ends = zip(*parts, strict=True)
     indptr = np.cumsum(np.concatenate([[0], *map(np.diff, ends)]))
     return csr_of_known(_joined(data), _joined(columns), indptr, (len(graph), Y.shape[1]))
+
+
+def _rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
+    votes_a_row = int(graph.k * (1 + Y.nnz // max(1, Y.shape[0])))
+    return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // votes_a_row))
 
 
 def _joined(parts: Sequence[Array]) -> Array:
@@ -180,7 +186,7 @@ def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
 def _histograms_by_core(core: Any, graph: NeighborGraph, Y: Csr, result: LabelHistograms) -> None:
     indptr, indices = kernel_rows(Y)
     tables = result.start, result.with_label, result.without_label
-    for place, block in graph.blocks(_ROWS_AT_ONCE):
+    for place, block in graph.blocks(_rows_a_call(graph, Y)):
         core.add_to_histograms(_kernel_graph(block), place.start, indptr, indices, *tables)
 
 

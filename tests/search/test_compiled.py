@@ -15,7 +15,7 @@ from strategies import vectors
 
 import nearlabel as nl
 from nearlabel import engine
-from nearlabel.search import compiled, exact
+from nearlabel.search import compiled, exact, products
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
@@ -80,10 +80,10 @@ def test_equals_numpy_in_every_form(data, X, metric):
     k = data.draw(st.integers(1, X.shape[0] - 1))
     options = {"metric": metric, "search": search, "n_jobs": n_jobs}
     dense = data.draw(st.sampled_from([True, False]))
-    kept = data.draw(st.sampled_from([0, 2**26]))
+    kept = data.draw(st.sampled_from([0, 2**28]))
     with (
-        mock.patch.object(compiled, "_better_dense", return_value=dense),
-        mock.patch.object(compiled, "_KEPT_ELEMENTS", kept),
+        mock.patch.object(products, "_better_dense", return_value=dense),
+        mock.patch.object(compiled, "_KEPT_BYTES", kept),
     ):
         among = nl.neighbor_graph(X, k, **options)
         asked = nl.neighbor_graph(X, k + 1, X[: data.draw(st.integers(1, 5))], **options)
@@ -118,6 +118,9 @@ HARD = {
 }
 
 
+SMALL = nl.ExactSearch(block_bytes=4 * 64 * 64)  # blocks of 64 rows, each with all others
+
+
 @pytest.mark.parametrize("kind", HARD)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -129,9 +132,58 @@ def test_hard_data(kind, metric, dtype):
     for k in (1, 30):
         twin = by_numpy(X, k, metric=metric)
         assert_same(nl.neighbor_graph(X, k, metric=metric), twin)
+        assert_same(nl.neighbor_graph(X, k, metric=metric, search=SMALL, n_jobs=2), twin)
         assert_same(nl.neighbor_graph(sparse.csr_array(X), k, metric=metric, n_jobs=2), twin)
     some = X[::7]
     assert_same(nl.neighbor_graph(X, 5, some, metric=metric), by_numpy(X, 5, some, metric=metric))
+
+
+@given(data=st.data(), metric=st.sampled_from(METRICS), cells=st.integers(1, 4))
+def test_lists_that_fill(data, metric, cells):
+    """More rows than a list has room for, with ties, in blocks that meet from both sides."""
+    n, d = data.draw(st.integers(70, 200)), data.draw(st.integers(1, 6))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X = rng.integers(0, cells + 1, (n, d)) * data.draw(st.sampled_from([1.0, 1 / 3]))
+    X = X + data.draw(st.sampled_from([0.0, 1e-9, 1e5])) * rng.normal(size=(n, 1))
+    k = data.draw(st.integers(1, 12))
+    search = nl.ExactSearch(block_bytes=4 * data.draw(st.sampled_from([9, 33, 64])) ** 2)
+    ours = nl.neighbor_graph(X, k, metric=metric, search=search, n_jobs=2)
+    assert_same(ours, by_numpy(X, k, metric=metric))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_layout_and_type_in_memory(metric, tmp_path):
+    X = np.random.default_rng(0).integers(0, 99, (60, 30)).astype(np.float64)
+    twin = by_numpy(X, 5, metric=metric)
+    unaligned = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
+    np.save(tmp_path / "x.npy", X)
+    forms = [
+        np.asfortranarray(X),
+        np.repeat(X, 2, axis=1)[:, ::2],
+        X[::-1][::-1],
+        X.astype(">f8"),
+        X.astype(np.longdouble),
+        X.astype(np.float16),
+        X.astype(np.int16),
+        unaligned,
+        np.load(tmp_path / "x.npy", mmap_mode="r"),
+        pytest.importorskip("pandas").DataFrame(X),
+    ]
+    for form in forms:
+        assert_same(nl.neighbor_graph(form, 5, metric=metric), twin)
+        assert_same(
+            nl.neighbor_graph(form, 5, form, metric=metric), by_numpy(X, 5, X, metric=metric)
+        )
+
+
+def test_packed_rows_are_not_kept_beyond_their_limit():
+    X = sparse.csr_array(np.eye(20)[np.zeros(60, int)])  # few entries, and better made dense
+    X.data[:] = np.arange(60)
+    for limit, is_kept in ((60 * 22 * 4, True), (60 * 22 * 4 - 1, False)):
+        with mock.patch.object(compiled, "_KEPT_BYTES", limit):
+            index = nl.ExactSearch().build(X)
+            assert index._compiled._is_kept == is_kept
+            assert_same(index.graph(3), by_numpy(X, 3))
 
 
 def test_what_float32_cannot_tell_apart_is_searched_again(searched_again):
@@ -190,18 +242,20 @@ numbers = st.one_of(st.floats(-1e6, 1e6), st.floats(-1e-20, 1e-20), st.integers(
 )
 def test_bounds_hold(data, X, metric, is_dense):
     X = X + data.draw(st.sampled_from([0.0, 1e7]))
+    queries = X * data.draw(st.sampled_from([1.0, -1e3, 1e9]))
     rows = X if is_dense or metric == "manhattan" else sparse.csr_array(X)
-    with mock.patch.object(compiled, "_better_dense", return_value=is_dense):
-        products = compiled.products_for(rows, metric)
-    assert products is not None
-    packed = products.pack(rows)
+    with mock.patch.object(products, "_better_dense", return_value=is_dense):
+        ours = products.products_for(rows, metric)
+    assert ours is not None
+    base = ours.pack(rows)
+    asked = ours.pack(queries if rows is X else sparse.csr_array(queries))
     block = np.empty((len(X), len(X)), np.float32)
-    products.fill(block, products.pack_queries(packed), packed)
-    for i, a in enumerate(X):
+    ours.fill(block, ours.pack_queries(asked), base)
+    for i, a in enumerate(queries):
         for j, b in enumerate(X):
-            distance = exactly(metric, a, b) * Fraction(products.scale)
+            distance = exactly(metric, a, b) * Fraction(ours.scale)
             lower = Fraction(float(block[i, j]))
-            error = Fraction(float(packed.errors[i])) + Fraction(float(packed.errors[j]))
+            error = Fraction(float(asked.errors[i])) + Fraction(float(base.errors[j]))
             assert lower <= distance <= lower + error
 
 
@@ -228,7 +282,7 @@ def test_blocks_of_the_core_equal_numpy(A, B):
     CORE.manhattan_block(A, B, *more, block)
     expected = np.abs(A[:, None] - B).sum(axis=2) + query_offsets[:, None] + base_offsets
     np.testing.assert_array_equal(block, expected)
-    a, b = (compiled.SparseFactors(sparse.csr_array(rows)) for rows in (A, B))
+    a, b = (products.SparseFactors(sparse.csr_array(rows)) for rows in (A, B))
     b.postings.block(*a.parts, -2.0, *more, block)
     expected = -2 * A @ B.T + query_offsets[:, None] + base_offsets
     np.testing.assert_array_equal(block, expected)

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel import engine
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, index_type
-from nearlabel.search.compiled import CompiledIndex, products_for
+from nearlabel.search.compiled import CompiledIndex, can_read
 from nearlabel.search.distances import Bounds, Metric, Space, space, warn_if_slow
+from nearlabel.search.products import products_for
 from nearlabel.search.rows import as_float
 from nearlabel.search.threads import Progress, run_blocks
 from nearlabel.search.tree import TreeIndex, tree_wins
@@ -37,8 +39,8 @@ class ExactSearch:
     ----------
     block_bytes : int, default=2**26
         About how much memory the temporary matrices of a search take, over all threads. It changes
-        the time, never the result. The compiled core needs less, but keeps the rows in float32, up
-        to 256 MiB, and lists that take about 1.5 times the memory of the graph.
+        the time, never the result. The compiled core keeps, beside these, the rows in float32, up
+        to 256 MiB, and lists of 8 (2 k + 16) bytes a row.
     """
 
     block_bytes: int = 2**26
@@ -57,10 +59,21 @@ class ExactIndex:
     def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
         self._space = space(vectors, metric)
         self._metric, self._block_bytes = metric, block_bytes
-        self._tree = TreeIndex(self._space, metric) if tree_wins(vectors, metric) else None
-        self._compiled: CompiledIndex | None = None
-        if (products := products_for(vectors, metric)) is not None:
-            self._compiled = CompiledIndex(vectors, str(metric), products, block_bytes)
+        self._tree: TreeIndex | None = None
+        if tree_wins(vectors, metric):
+            self._tree = TreeIndex(self._space, str(metric), block_bytes)
+        elif self._compiled is None:
+            self._ready_space  # noqa: B018 - before the first search, as the others are
+
+    @cached_property
+    def _compiled(self) -> CompiledIndex | None:
+        vectors, metric = self._space.vectors, self._metric
+        if engine.core() is None or not can_read(vectors):
+            return None
+        products = products_for(vectors, metric)
+        if products is None:
+            return None
+        return CompiledIndex(vectors, str(metric), products, self._block_bytes)
 
     @cached_property
     def _ready_space(self) -> Space:
@@ -89,18 +102,21 @@ class ExactIndex:
             np.empty(shape, index_type(n_base)), np.empty(shape), n_base
         )
         left = np.arange(len(found))
+        tell = progress  # for whoever looks at all rows first
         if self._tree is not None:
-            left = self._tree.search(rows, found, alone, n_jobs, progress)
-            progress = None  # has been told of all rows
+            left = self._tree.search(rows, found, alone, n_jobs, _all_but_one(tell))
+            tell = None
         if len(left) > _FEW * len(found) and self._compiled is not None:
             if alone:
-                left = self._compiled.among(found, n_jobs, progress)
-                progress = None
+                left = self._compiled.among(found, n_jobs, tell)
+                tell = None
             elif self._compiled.reaches(rows):
-                left = self._compiled.nearest(rows, found, n_jobs, progress)
-                progress = None
+                left = self._compiled.nearest(rows, found, n_jobs, tell)
+                tell = None
         if len(left):
-            self._by_bounds(rows, left, found, alone, n_jobs, progress)
+            self._by_bounds(rows, left, found, alone, n_jobs, tell)
+        if self._tree is not None and progress is not None:
+            progress(len(found), len(found))
         return found
 
     def _by_bounds(
@@ -130,6 +146,11 @@ class ExactIndex:
         step = max(1, self._block_bytes // (bytes_a_row * n_jobs))
         step = min(step, -(-n // n_jobs))  # work for every thread
         run_blocks(search, n, step, n_jobs, progress)
+
+
+def _all_but_one(progress: Progress | None) -> Progress | None:
+    """Tell of progress, but not of the end: something may be left to do."""
+    return None if progress is None else lambda done, n: progress(min(done, n - 1), n)
 
 
 def nearest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event, Lock, Thread
 
@@ -10,11 +10,16 @@ Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
 
 
 def run_blocks(
-    work: Callable[[slice], None], n: int, step: int, n_jobs: int, progress: Progress | None
+    work: Callable[[slice], Iterator[None] | None],
+    n: int,
+    step: int,
+    n_jobs: int,
+    progress: Progress | None,
 ) -> None:
     """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads.
 
-    An error or an interrupt ends it after the blocks that are being worked on.
+    Work of many steps yields after each. An error or an interrupt ends all threads at their next
+    step, or at the end of the block that they work on.
     """
     blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
     done = 0
@@ -25,20 +30,28 @@ def run_blocks(
         if progress is not None:
             progress(done, n)
 
+    ended = Event()
+
+    def take_steps(block: slice) -> None:
+        for _ in work(block) or ():
+            if ended.is_set():
+                return
+
     if n_jobs == 1 or len(blocks) == 1:
         for block in blocks:
-            work(block)
+            take_steps(block)
             tell(block)
         return
 
     blas = _hold_blas_of_this_thread
     with _one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
-        running = {pool.submit(work, block): block for block in blocks}
         try:
+            running = {pool.submit(take_steps, block): block for block in blocks}
             for finished in as_completed(running):
                 finished.result()
                 tell(running[finished])
         except BaseException:
+            ended.set()
             pool.shutdown(cancel_futures=True)
             raise
 
