@@ -76,15 +76,15 @@ public:
              Vector<const float> values, std::int64_t width)
         : rows_(static_cast<std::int64_t>(starts.shape(0)) - 1), width_(width) {
         check_csr(starts, columns, values.shape(0), width);
-        begin_.assign(static_cast<std::size_t>(width) + 1, 0);
+        // One place further than they belong, until all entries are in.
+        begin_.assign(static_cast<std::size_t>(width) + 2, 0);
         entries_.resize(columns.shape(0));
-        for (std::size_t i = 0; i < columns.shape(0); ++i) ++begin_[columns.data()[i] + 1];
-        for (std::int64_t f = 0; f < width; ++f) begin_[f + 1] += begin_[f];
-        std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
+        for (std::size_t i = 0; i < columns.shape(0); ++i) ++begin_[columns.data()[i] + 2];
+        for (std::int64_t f = 0; f < width; ++f) begin_[f + 2] += begin_[f + 1];
         for (std::int64_t row = 0; row < rows_; ++row)
             for (std::int64_t i = starts.data()[row]; i < starts.data()[row + 1]; ++i)
-                entries_[next[columns.data()[i]]++] = {static_cast<std::int32_t>(row),
-                                                       values.data()[i]};
+                entries_[begin_[columns.data()[i] + 1]++] = {static_cast<std::int32_t>(row),
+                                                             values.data()[i]};
     }
 
     // block[i, j] = factor * queries[i] . rows[j] + query_offsets[i] + offsets[j]

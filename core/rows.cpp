@@ -36,6 +36,7 @@ void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std:
                std::size_t values, std::int64_t width) {
     const std::int64_t* const start = starts.data();
     const std::size_t n = starts.shape(0);
+    require(width >= 0, "width must not be negative");
     require(n > 0 && columns.shape(0) == values && start[0] == 0 &&
                 start[n - 1] == static_cast<std::int64_t>(values) &&
                 std::is_sorted(start, start + n),

@@ -154,6 +154,7 @@ public:
             if (limits_[query + i] == -infinite) continue;
             require(sizes_[query + i] >= k_, "a query has been offered too few rows");
             shrink(query + i, work);
+            require(sizes_[query + i] >= k_, "query_errors and base_errors must be numbers");
             measure(query + i, work);
             auto& found = work.found;
             if (static_cast<std::int64_t>(found.size()) > k_)

@@ -186,6 +186,20 @@ def test_packed_rows_are_not_kept_beyond_their_limit():
             assert_same(index.graph(3), by_numpy(X, 3))
 
 
+@given(data=st.data(), metric=st.sampled_from(METRICS))
+def test_wide_rows_of_few_entries(data, metric):
+    shape = data.draw(st.integers(2, 9)), 1000
+    X, queries = (sparse.lil_array((n, shape[1])) for n in (shape[0], 3))
+    for rows in (X, queries):
+        for row in range(rows.shape[0]):
+            for column in data.draw(st.lists(st.sampled_from([0, 7, 500, 999]), max_size=3)):
+                rows[row, column] = data.draw(st.integers(-2, 2))
+    X, queries = sparse.csr_array(X), sparse.csr_array(queries)
+    assert_same(nl.neighbor_graph(X, 1, metric=metric), by_numpy(X, 1, metric=metric))
+    ours = nl.neighbor_graph(X, 2, queries, metric=metric)
+    assert_same(ours, by_numpy(X, 2, queries, metric=metric))
+
+
 def test_what_float32_cannot_tell_apart_is_searched_again(searched_again):
     X = HARD["two far clusters"](np.random.default_rng(0))
     assert_same(nl.neighbor_graph(X, 3), by_numpy(X, 3))
@@ -358,6 +372,13 @@ def test_blocks_outside_the_rows_are_refused():
             lists.finish(query, rows, distances)
     with pytest.raises(ValueError, match="result"):
         lists.given_up(np.zeros(5, bool))
+
+
+def test_errors_that_are_no_numbers_are_refused():
+    lists = shortlist(dense(np.zeros((6, 2))), base_errors=np.full(6, np.nan, np.float32))
+    lists.offer(np.zeros((3, 6), np.float32), 0, 0, False)
+    with pytest.raises(ValueError, match="numbers|too few"):
+        lists.finish(0, np.zeros((3, 2), np.int32), np.zeros((3, 2)))
 
 
 def test_rows_that_are_none_are_refused():

@@ -190,6 +190,8 @@ class SparseProducts(Products):
 
     def __init__(self, scale: float, vectors: Csr) -> None:
         super().__init__(scale, _longest_row(vectors))
+        # Of more features than entries only those are kept that some base row stores.
+        self._features = np.unique(vectors.indices) if vectors.shape[1] > vectors.nnz else None
 
     def fill(self, block: Array, queries: Packed, base: Packed) -> None:
         base.factors.postings.block(
@@ -198,7 +200,8 @@ class SparseProducts(Products):
 
     def bytes_of(self, rows: Any) -> int:
         stripes = -(-rows.shape[0] // self.side)
-        return int(16 * rows.nnz + 8 * rows.shape[1] * stripes)
+        features = rows.shape[1] if self._features is None else len(self._features)
+        return int(16 * rows.nnz + 8 * features * stripes)
 
 
 class SparseEuclideanProducts(SparseProducts):
@@ -215,7 +218,7 @@ class SparseEuclideanProducts(SparseProducts):
 
     def pack(self, rows: Any) -> Packed:
         scaled = as_float(rows) * self._unit
-        return self._packed(SparseFactors(scaled), squared_lengths(scaled))
+        return self._packed(SparseFactors(scaled, self._features), squared_lengths(scaled))
 
 
 class SparseCosineProducts(SparseProducts):
@@ -227,18 +230,30 @@ class SparseCosineProducts(SparseProducts):
         super().__init__(1.0, vectors)
 
     def pack(self, rows: Any) -> Packed:
-        return self._packed(SparseFactors(unit_rows(rows)), np.full(rows.shape[0], 0.5))
+        factors = SparseFactors(unit_rows(rows), self._features)
+        return self._packed(factors, np.full(rows.shape[0], 0.5))
 
 
 class SparseFactors:
-    """CSR rows in the types that the core takes, and turned round once they are asked for."""
+    """CSR rows in the types that the core takes, and turned round once they are asked for.
 
-    def __init__(self, rows: Csr) -> None:
+    Only the given features, in order; by default all.
+    """
+
+    def __init__(self, rows: Csr, features: Array | None = None) -> None:
+        starts, columns, values = rows.indptr, rows.indices, rows.data
         self._width = int(rows.shape[1])
+        if features is not None:
+            self._width = len(features)
+            place = np.searchsorted(features, columns)
+            place[place == self._width] = 0
+            is_given = features[place] == columns if self._width else np.zeros(len(place), bool)
+            starts = np.concatenate([[0], np.cumsum(is_given)])[starts]
+            columns, values = place[is_given], values[is_given]
         self.parts = (  # where rows begin, columns, values
-            rows.indptr.astype(np.int64, copy=False),
-            rows.indices.astype(np.int32, copy=False),
-            rows.data.astype(np.float32),
+            starts.astype(np.int64, copy=False),
+            columns.astype(np.int32, copy=False),
+            values.astype(np.float32),
         )
 
     @cached_property
@@ -273,6 +288,8 @@ def products_for(vectors: Any, metric: Metric) -> Products | None:
 def _better_dense(vectors: Csr) -> bool:
     """Whether CSR rows have so much in common that dense products are faster."""
     n, d = vectors.shape
+    if _SPARSE_COST * vectors.nnz < n * d:  # no share is above 1
+        return False
     share = np.bincount(vectors.indices, minlength=d) / n  # of the rows that store each feature
     return bool(_SPARSE_COST * np.sum(share * share) >= d)
 
