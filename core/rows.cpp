@@ -64,6 +64,13 @@ Rows::Unit Rows::unit(std::int64_t row) const {
             empty};
 }
 
+void Rows::to_unit(std::int64_t row, Query& query) const {
+    if (metric_ != Metric::cosine) return;
+    const Unit unit = this->unit(row);
+    query.empty = unit.empty;
+    for (double& value : query.values) value = unit.of(value);
+}
+
 double Rows::finished(double sum) const {
     if (metric_ == Metric::euclidean) return std::sqrt(sum);
     return metric_ == Metric::cosine ? sum / 2 : sum;
@@ -93,10 +100,7 @@ public:
         query.values.resize(static_cast<std::size_t>(width_));
         const T* from = at(row);
         std::copy(from, from + width_, query.values.begin());
-        if (metric_ != Metric::cosine) return;
-        const Unit unit = this->unit(row);
-        query.empty = unit.empty;
-        for (double& value : query.values) value = unit.of(value);
+        to_unit(row, query);
     }
 
     void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
@@ -222,10 +226,7 @@ public:
         const std::int64_t begin = starts_.data()[row], end = starts_.data()[row + 1];
         query.columns.assign(columns_.data() + begin, columns_.data() + end);
         query.values.assign(values_.data() + begin, values_.data() + end);
-        if (metric_ != Metric::cosine) return;
-        const Unit unit = this->unit(row);
-        query.empty = unit.empty;
-        for (double& value : query.values) value = unit.of(value);
+        to_unit(row, query);
     }
 
     void distances(const Query& query, const std::int32_t* rows, std::int64_t count,

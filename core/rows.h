@@ -51,6 +51,7 @@ protected:
         double of(double value) const { return value * first * second / length; }
     };
     Unit unit(std::int64_t row) const;
+    void to_unit(std::int64_t row, Query& query) const;  // for cosine only
 
     double finished(double sum) const;
 
