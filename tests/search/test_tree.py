@@ -73,7 +73,7 @@ def test_where_it_is_taken():
     few, many = np.zeros((100, 2)), np.zeros((4000, 2))
     assert tree.tree_wins(many, "euclidean")
     assert tree.tree_wins(many, "chebyshev")
-    assert not tree.tree_wins(few, "euclidean") or len(few) >= 12 * 16
+    assert not tree.tree_wins(few, "euclidean")
     assert not tree.tree_wins(many, "cosine")
     assert not tree.tree_wins(np.zeros((4000, 9)), "euclidean")
     assert not tree.tree_wins(many, min)

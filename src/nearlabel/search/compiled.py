@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel import engine
-from nearlabel.arrays import Array
+from nearlabel.arrays import Array, kernel_array
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.products import Packed, Products
 from nearlabel.search.rows import as_float, chunks, typical_length, unit_scales
@@ -186,7 +186,7 @@ def _core_rows(vectors: Any, metric: str) -> Any:
         )
     if not _is_plain(vectors):
         kind = np.float32 if np.can_cast(vectors.dtype, np.float32) else np.float64
-        vectors = np.require(vectors, kind, ["C", "A"])
+        vectors = kernel_array(vectors, kind)
     return engine.core().dense_rows(np.asarray(vectors), metric, exponents, lengths)
 
 
