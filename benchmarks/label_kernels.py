@@ -110,9 +110,9 @@ def scaled(work: Callable[[], Any]) -> float:
 def main() -> None:
     graph, Y = problem(N)
     part = graph.rows(0, PART)
-    histograms, counting = measured(lambda: label_histograms(graph, Y))
-    tables = np.zeros((2, len(histograms.with_label)), np.int64)
-    blank = LabelHistograms.of_cells(Y, K, *tables)
+    _, counting = measured(lambda: label_histograms(graph, Y))
+    blank = LabelHistograms.of_cells(Y, K)
+    tables = blank.start, blank.with_label, blank.without_label
 
     model, fitting = measured(lambda: nl.MLkNN(n_neighbors=K).fit_graph(graph, Y))
     ranked, ranking = measured(lambda: model.rank_from_graph(graph, top=TOP))
@@ -126,7 +126,7 @@ def main() -> None:
     twin = f"numpy_core_seconds_scaled_from_{PART}_rows"
     floor = f"scipy_product_core_seconds_scaled_from_{PART}_rows"
     shape = {"n": N, "k": K, "q": Q, "labels_a_row": round(Y.nnz / N, 2)}
-    by_hand = scaled(lambda: statistics._histograms_by_numpy(part, Y, blank))
+    by_hand = scaled(lambda: statistics._add_by_numpy(part, np.arange(PART), Y, *tables))
     rows = [
         {"what": "label_histograms", **shape, **counting, twin: by_hand, floor: product},
         {"what": "MLkNN.fit_graph", **shape, **fitting},

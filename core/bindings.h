@@ -27,7 +27,7 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 
 // Raised with every change of what Python calls, here and in src/nearlabel/engine.py, so that a
 // module of an older build is not used.
-constexpr int CORE_VERSION = 2;
+constexpr int CORE_VERSION = 3;
 
 void bind_cpu(nb::module_& module);
 void bind_labels(nb::module_& module);

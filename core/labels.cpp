@@ -49,20 +49,21 @@ private:
     std::size_t q_;
 };
 
-// Adds graph rows, which are the rows of Y from `first` on, to the tables of `LabelHistograms`.
+// Adds graph rows, each of which is the row of Y that `rows` says, to the tables of
+// `LabelHistograms`.
 // What stands in the cells of count 0 of `without_label` afterwards means nothing.
 template <class G, class I>
-void add_to_histograms(Strided<const G> graph, std::int64_t first, Vector<const I> indptr,
-                       Vector<const I> indices, Vector<const std::int64_t> start,
-                       Vector<std::int64_t> with_label, Vector<std::int64_t> without_label) {
+void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
+                       Vector<const I> indptr, Vector<const I> indices,
+                       Vector<const std::int64_t> start, Vector<std::int64_t> with_label,
+                       Vector<std::int64_t> without_label) {
     require(with_label.size() == without_label.size(),
             "with_label and without_label must be of one size");
     const Cells cells(start, with_label.size());
     const std::size_t q = cells.labels();
     NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
-    require(first >= 0 && static_cast<std::uint64_t>(first) <= neighbors.base_rows() &&
-                neighbors.rows() <= neighbors.base_rows() - static_cast<std::size_t>(first),
-            "graph must have its rows within those of Y");
+    require(rows.size() == neighbors.rows(), "rows must name a row of Y for each of the graph");
+    const std::int64_t* const own_row = rows.data();
     std::int64_t* const with = with_label.data();
     std::int64_t* const without = without_label.data();
     with_counter(graph.shape(1), [&](auto zero) {
@@ -70,7 +71,9 @@ void add_to_histograms(Strided<const G> graph, std::int64_t first, Vector<const 
         for (std::size_t row = 0; row < neighbors.rows(); ++row) {
             for (const Span<I>& span : neighbors.row(row)) tally.add(span);
             auto* const count = tally.count.data();
-            const Span<I> own = neighbors.labels(static_cast<std::size_t>(first) + row);
+            const auto at = static_cast<std::uint64_t>(own_row[row]);
+            require(at < neighbors.base_rows(), "rows must be within those of Y");
+            const Span<I> own = neighbors.labels(at);
             for (const I* label = own.begin; label != own.end; ++label) {
                 const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
                 require(l < q, "Y holds an index that is no label");
@@ -165,6 +168,53 @@ nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector
                           ends.to_numpy(graph.shape(0) + 1));
 }
 
+// The same product with a weight for each neighbor: a sum adds the nearest neighbor first. A label
+// of a neighbor is stored whatever its sum.
+template <class G, class I>
+nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
+                        Vector<const I> indptr, Vector<const I> indices, std::int64_t labels) {
+    Buffer<double> data;
+    Buffer<std::int32_t> columns;
+    Buffer<std::int64_t> ends;
+    std::size_t stored = 0;
+    {
+        nb::gil_scoped_release released;
+        const std::size_t q = label_size(labels), k = graph.shape(1);
+        require(weights.shape(0) == graph.shape(0) && weights.shape(1) == k,
+                "weights must be of the shape of the graph");
+        NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
+        ends.reserve(neighbors.rows() + 1);
+        ends.data()[0] = 0;
+        OrderedSet found(q);
+        std::vector<double> sums(q);
+        for (std::size_t row = 0; row < neighbors.rows(); ++row) {
+            const double* weight = weights.data() + row * k;
+            std::size_t votes = 0;
+            for (const Span<I>& span : neighbors.row(row)) {
+                for (const I* label = span.begin; label != span.end; ++label) {
+                    const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
+                    require(l < q, "Y holds an index that is no label");
+                    found.insert(l);
+                    sums[l] += *weight;
+                }
+                votes += static_cast<std::size_t>(span.end - span.begin);
+                ++weight;
+            }
+            const std::size_t most = votes < q ? votes : q;
+            data.reserve(stored + most);
+            columns.reserve(stored + most);
+            found.drain([&](std::size_t label) {
+                data.data()[stored] = sums[label];
+                columns.data()[stored++] = static_cast<std::int32_t>(label);
+                sums[label] = 0;
+            });
+            ends.data()[row + 1] = static_cast<std::int64_t>(stored);
+        }
+    }
+    return nb::make_tuple(data.to_numpy(stored), columns.to_numpy(stored),
+                          ends.to_numpy(graph.shape(0) + 1));
+}
+
 // Values of a ragged table at pairs of a label and a count.
 template <class I>
 void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vector<const I> label,
@@ -186,11 +236,15 @@ void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vecto
 
 template <class G, class I>
 void bind_counting(nb::module_& module) {
-    module.def("add_to_histograms", &add_to_histograms<G, I>, "graph"_a.noconvert(), "first"_a,
-               "indptr"_a.noconvert(), "indices"_a.noconvert(), "start"_a.noconvert(),
-               "with_label"_a.noconvert(), "without_label"_a.noconvert(), Released());
+    module.def("add_to_histograms", &add_to_histograms<G, I>, "graph"_a.noconvert(),
+               "rows"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "start"_a.noconvert(), "with_label"_a.noconvert(), "without_label"_a.noconvert(),
+               Released());
     module.def("neighbor_counts", &neighbor_counts<G, I>, "graph"_a.noconvert(),
                "indptr"_a.noconvert(), "indices"_a.noconvert(), "labels"_a);
+    module.def("neighbor_sums", &neighbor_sums<G, I>, "graph"_a.noconvert(),
+               "weights"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "labels"_a);
 }
 
 template <class I>

@@ -14,7 +14,7 @@ from strategies import label_scores, labeled_graphs
 import nearlabel as nl
 from nearlabel import engine, statistics
 from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_histograms, neighbor_counts
+from nearlabel.statistics import label_histograms, neighbor_counts, neighbor_sums
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
@@ -52,18 +52,41 @@ def test_counts(problem, rows_at_once):
     np.testing.assert_array_equal(ours.indptr, twin.indptr)
 
 
-@given(labeled_graphs(of_training_rows=True), st.sampled_from([1, 3, 2**16]))
-def test_histograms_and_the_values_of_their_cells(problem, rows_at_once):
+@given(labeled_graphs(), st.sampled_from([1, 2, 2**16]), st.integers(0, 2**32 - 1))
+def test_sums(problem, rows_at_once, seed):
     graph, Y = problem
+    rng = np.random.default_rng(seed)
+    weights = rng.choice([0.0, -0.0, 1e-300, 0.1, 1.0, -1.0, 1e17], graph.indices.shape)
     with mock.patch.object(statistics, "_ROWS_AT_ONCE", rows_at_once):
-        ours, twin = both(lambda: label_histograms(graph, Y))
-    for name in ("totals", "start", "with_label", "without_label"):
+        ours, twin = both(lambda: neighbor_sums(graph, Y, weights))
+    counts = neighbor_counts(graph, Y)
+    np.testing.assert_array_equal(ours.indices, counts.indices)
+    np.testing.assert_array_equal(ours.indptr, counts.indptr)
+    np.testing.assert_array_equal(twin.indices, counts.indices)
+    np.testing.assert_array_equal(ours.data, twin.data)  # zeros of either sign are one weight
+    for row in range(min(3, len(graph))):
+        for label in counts.indices[counts.indptr[row] : counts.indptr[row + 1]][:5]:
+            total = 0.0
+            for neighbor, weight in zip(graph.indices[row], weights[row], strict=True):
+                total += weight if Y[neighbor, label] else 0
+            assert ours[row, label] == total
+
+
+@given(
+    labeled_graphs(of_training_rows=True), st.sampled_from([1, 3, 2**16]), st.sampled_from([1, 3])
+)
+def test_histograms_and_the_values_of_their_cells(problem, rows_at_once, n_groups):
+    graph, Y = problem
+    group = None if n_groups == 1 else np.arange(len(graph)) * 7 % 5 % n_groups
+    with mock.patch.object(statistics, "_ROWS_AT_ONCE", rows_at_once):
+        ours, twin = both(lambda: label_histograms(graph, Y, group=group, n_groups=n_groups))
+    for name in ("n", "totals", "start", "with_label", "without_label"):
         assert_same(getattr(ours, name), getattr(twin, name))
     assert ours.with_label.sum() == Y.nnz
     assert ours.without_label.sum() == Y.shape[0] * Y.shape[1] - Y.nnz
     table = np.random.default_rng(0).random(len(ours.with_label))
     counts = neighbor_counts(graph, Y)
-    assert_same(*both(lambda: ours.values_at(counts, table)))
+    assert_same(*both(lambda: ours.values_at(counts, table, group)))
 
 
 @given(label_scores(), st.sampled_from([np.int32, np.int64]))
@@ -122,7 +145,7 @@ def arrays(**changed):
     """Arguments of the counting kernels: a circle of three rows, of which row i carries label i."""
     given = {
         "graph": np.array([[1], [2], [0]]),
-        "first": 0,
+        "rows": np.array([0, 1, 2]),
         "indptr": np.array([0, 1, 2, 3]),
         "indices": np.array([0, 1, 2]),
         "labels": 3,
@@ -162,9 +185,10 @@ def test_counts_of_what_cannot_be_are_refused(changed, message):
     ("changed", "message"),
     [
         *COUNTING,
-        ({"first": 1}, "graph must have its rows within those of Y"),
-        ({"first": -1}, "graph must have its rows within those of Y"),
-        ({"first": 2**62}, "graph must have its rows within those of Y"),
+        ({"rows": [0, 1]}, "rows must name a row of Y for each of the graph"),
+        ({"rows": [0, 1, 3]}, "rows must be within those of Y"),
+        ({"rows": [0, -1, 2]}, "rows must be within those of Y"),
+        ({"rows": [2**62, 1, 2]}, "rows must be within those of Y"),
         ({"start": np.array([], np.int64)}, "start must have one place more"),
         ({"start": [0, 2, 4, 7]}, "start must stay within the table"),
         ({"start": [-1, 2, 4, 6]}, "start must stay within the table"),
@@ -178,7 +202,7 @@ def test_histograms_of_what_cannot_be_are_refused(changed, message):
     given = arrays(**changed)
     given.pop("labels")
     with pytest.raises(ValueError, match=message):
-        CORE.add_to_histograms(**{**given, "first": int(given["first"])})
+        CORE.add_to_histograms(**given)
 
 
 def test_labels_that_are_named_too_often_do_no_harm():

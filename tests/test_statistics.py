@@ -30,6 +30,26 @@ def test_counts_and_histograms_equal_loops(problem):
             assert seen.without_label[cell] == np.sum(here & ~carried)
 
 
+@given(problems())
+def test_histograms_of_groups_are_those_of_their_rows(problem):
+    X, dense, _, k = problem
+    Y, graph = label_matrix(dense, "Y"), nl.neighbor_graph(X, k)
+    group = np.arange(len(dense)) % 3  # for two rows, the third group is empty
+    seen = statistics.label_histograms(graph, Y, group=group, n_groups=3)
+    C = dense[graph.indices].sum(axis=1)
+    for g in range(3):
+        mine = group == g
+        assert seen.n[g] == mine.sum()
+        np.testing.assert_array_equal(seen.totals[g], dense[mine].sum(axis=0))
+        for label in range(dense.shape[1]):
+            carried = mine & (dense[:, label] == 1)
+            for count in range(min(k, dense[:, label].sum()) + 1):
+                here = C[:, label] == count
+                cell = seen.cells(label, count, g)
+                assert seen.with_label[cell] == np.sum(here & carried)
+                assert seen.without_label[cell] == np.sum(here & mine & ~carried)
+
+
 def test_histograms_do_not_depend_on_the_blocks(monkeypatch):
     data = nl.datasets.make_local_labels(200, 4, 9)
     graph = nl.neighbor_graph(data.X, 7)

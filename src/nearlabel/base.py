@@ -2,7 +2,8 @@
 
 A method says what it learns from the graph of the training rows (`_learn`) and how it scores labels
 from the graph of queries (`_scores`). Validation, searching and answers in the form of y are here;
-what a model says about its answers is in `explaining.py`.
+what a model says about its answers is in `explaining.py`. A hook gets all that any method needs of
+it, and most methods need less.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.arrays import Csr, Floats
+from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.decisions import labels_from
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.scores import LabelScores, RankedLabels
@@ -36,6 +37,10 @@ from nearlabel.validation import (
 )
 
 _FEATURES = ("n_features_in_", "feature_names_in_")  # set by scikit-learn's validation
+_NEIGHBORS_AT_ONCE = 2**26  # of queries that are searched together: 1 GiB
+_SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
+# What `_training_rows` says of a method that learns nothing from neighbors.
+NO_ROWS = np.empty(0, np.int64)
 # The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
 _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 
@@ -43,35 +48,66 @@ _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the methods that read labels off a neighbor graph: learning and answering."""
 
-    n_neighbors: int
+    n_neighbors: int | None
     metric: Any
     search: Any
     n_jobs: int | None
 
+    _all_rows_allowed = False  # whether n_neighbors=None means all training rows
+    _dense_scores = False  # whether every label has a score of its own in every row
+
+    @property
+    def _needs_vectors(self) -> bool:
+        """Whether the method looks at vectors, not at the graph alone."""
+        return False
+
+    def _training_rows(self, n: int) -> Array | None:
+        """Of n training rows those whose neighbors `_learn` wants to see; None for all."""
+        return None
+
     @abstractmethod
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:
-        """Learn from the k neighbors of each training row, itself left out, and the labels."""
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+        """Learn from the k neighbors of the training rows `rows`, each row left out of its own.
+
+        Y and X have the labels and the vectors of all training rows; X is None where the model was
+        fitted from a graph alone.
+        """
 
     @abstractmethod
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         """Score the labels of queries from their k neighbors among the training rows."""
 
-    def _decide(self, scores: LabelScores, graph: NeighborGraph, X: Any) -> Csr:  # noqa: ARG002
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        """Score the training rows `rows` as if each were new.
+
+        The graph leaves each row out of its own neighbors; a method with tables takes the row's own
+        entry out of them, too. Its place among the neighbors of other rows stays.
+        """
+        return self._scores(graph, X)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         """Label sets, shape (n, q): by default where the score is at least 1/2."""
         return labels_from(scores, 0.5)
 
-    def _probabilities(self, scores: LabelScores, graph: NeighborGraph, X: Any) -> Floats:  # noqa: ARG002
-        """Probabilities, shape (n, q): above 1/2 for just the labels that are decided for."""
-        probabilities = scores.toarray()
-        # A score of exactly 1/2 is decided for the label, but scikit-learn rounds it down: it is
-        # told as the next greater number.
-        probabilities[probabilities == 0.5] = np.nextafter(0.5, 1)
-        return probabilities
+    def _probabilities(self, scores: Floats) -> Floats:
+        """Probabilities of a dense matrix of scores, one column a label; by default the scores.
+
+        A score of exactly 1/2 is decided for the label, but scikit-learn rounds it down: it is told
+        as the next greater number.
+        """
+        scores[scores == 0.5] = np.nextafter(0.5, 1)
+        return scores
 
     def _check_parameters(self) -> None:
         """Refuse parameters out of range; methods add their own."""
-        check_integer(self.n_neighbors, "n_neighbors", low=1)
+        if not (self.n_neighbors is None and self._all_rows_allowed):
+            check_integer(self.n_neighbors, "n_neighbors", low=1)
         check_n_jobs(self.n_jobs)
+        if self._needs_vectors and is_precomputed(self.metric):
+            raise ValueError(
+                f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
+                "not only distances"
+            )
 
     def fit(self, X: Any, y: Any, *, label_names: Any = None, ids: Any = None) -> Self:
         """Search the neighbors of the training rows and learn from them.
@@ -100,8 +136,9 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         store = VectorStore(X, ids)
         k = self._usable_neighbors(X.shape[0])
         index = build_index(X, self.metric, self.search)
-        graph = index.graph(k, n_jobs=check_n_jobs(self.n_jobs))
-        return self._adopt(graph, labels, store, index, features)
+        rows = self._training_rows(X.shape[0])
+        graph = self._left_out_graph(index, X, min(k, X.shape[0] - 1), rows)
+        return self._adopt(graph, k, rows, labels, store, index, features)
 
     def fit_graph(
         self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None, ids: Any = None
@@ -115,8 +152,9 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             `neighbor_graph`, or a graph in scikit-learn's precomputed form.
         y, label_names : labels and their names, as in `fit`
         X : training vectors, optional
-            Needed only by what searches later: `predict` and the like on new vectors. Without them
-            the model answers by `scores_from_graph`.
+            Needed by what searches later: `predict` and the like on new vectors; without them the
+            model answers by `scores_from_graph`. A few methods look at vectors and say so where
+            they are missing.
         ids : names of the rows of X, as in `fit`
 
         Returns
@@ -127,14 +165,22 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         labels = check_labels(y, label_names)
         graph = as_self_graph(graph)
         check_same_length(graph=len(graph), y=labels.matrix.shape[0])
-        graph = _head(graph, self._usable_neighbors(len(graph)))
+        n = len(graph)
+        k = self._usable_neighbors(n)
+        graph, rows = _head(graph, min(k, n - 1)), self._training_rows(n)
+        if rows is not None:
+            graph = graph.take(rows)
         if X is None:
-            return self._adopt(graph, labels, None, None, {})
+            if self._needs_vectors:
+                raise ValueError(
+                    f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
+                )
+            return self._adopt(graph, k, rows, labels, None, None, {})
         X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         store = VectorStore(X, ids)
         index = build_index(X, self.metric, self.search)
-        return self._adopt(graph, labels, store, index, features)
+        return self._adopt(graph, k, rows, labels, store, index, features)
 
     def _check_training(self, X: Any) -> tuple[Any, dict[str, Any]]:
         """Training vectors, checked, and what scikit-learn keeps of their features.
@@ -146,9 +192,11 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return X, {name: vars(noted)[name] for name in _FEATURES if name in vars(noted)}
 
     def _usable_neighbors(self, n: int) -> int:
-        """Neighbors of each of n training rows: `n_neighbors`, or all others if they are fewer."""
+        """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
         if n < 2:
             raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+        if self.n_neighbors is None:
+            return n
         if self.n_neighbors > n - 1:
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
@@ -158,26 +206,43 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             )
         return min(int(self.n_neighbors), n - 1)
 
+    def _left_out_graph(self, index: Index, X: Any, k: int, rows: Array | None) -> NeighborGraph:
+        """Neighbors of some training rows, all if None, each left out of its own."""
+        n_jobs = check_n_jobs(self.n_jobs)
+        if rows is None:
+            return index.graph(k, n_jobs=n_jobs)
+        if not len(rows):
+            return NeighborGraph.unchecked(np.empty((0, k), np.int32), np.empty((0, k)), X.shape[0])
+        if is_precomputed(self.metric):  # it may hold no distance of a row to itself
+            return index.graph(k, n_jobs=n_jobs).take(rows)
+        return index.graph(k + 1, X[rows], n_jobs=n_jobs).without(rows)
+
     def _adopt(
         self,
         graph: NeighborGraph,
+        k: int,
+        rows: Array | None,
         labels: Labels,
         store: VectorStore | None,
         index: Index | None,
         features: dict[str, Any],
     ) -> Self:
-        """Keep the training items and learn, after all has been checked and searched."""
+        """Keep the training items and learn, after all has been checked and searched.
+
+        The graph has the neighbors of `rows`, of all training rows if None.
+        """
         for name in _FEATURES:
             self.__dict__.pop(name, None)
         self.__dict__.update(features)
-        self.n_neighbors_ = graph.k
+        self.n_neighbors_ = k
         self.classes_ = labels.classes
         self.label_names_ = labels.names
         self._sparse_output = labels.sparse
         self._labels = labels.matrix
         self._store = store
         self._index, self._metric, self._search = index, self.metric, self.search
-        self._learn(graph, self._labels, None if store is None else store.vectors)
+        rows = np.arange(labels.matrix.shape[0]) if rows is None else rows
+        self._learn(graph, self._labels, None if store is None else store.vectors, rows)
         return self
 
     def label_scores(self, X: Any) -> LabelScores:
@@ -193,7 +258,14 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             Of shape (n, q), without a dense matrix.
         """
         X = self._check_queries(X)
+        self._check_score_size(X.shape[0])
         return self._scores(self._neighbors_of(X), X)
+
+    def _check_score_size(self, n: int) -> None:
+        """Refuse dense scores of n rows that would not fit."""
+        if self._dense_scores:
+            shape = (n, self._labels.shape[1])
+            check_dense_size("label_scores' result", shape, 8, "rank")
 
     def scores_from_graph(self, graph: Any, X: Any = None) -> LabelScores:
         """Score every label for queries whose neighbors were searched before.
@@ -209,7 +281,9 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         -------
         LabelScores
         """
-        return self._scores(*self._given_neighbors(graph, X))
+        graph, X = self._given_neighbors(graph, X)
+        self._check_score_size(len(graph))
+        return self._scores(graph, X)
 
     def _given_neighbors(self, graph: Any, X: Any) -> tuple[NeighborGraph, Any]:
         """A graph of queries and their vectors, checked; only the neighbors in use."""
@@ -218,6 +292,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         if X is not None:
             X = self._check_queries(X)
             check_same_length(graph=len(graph), X=X.shape[0])
+        elif self._needs_vectors:
+            raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
         return _head(graph, self.n_neighbors_), X
 
     def predict_from_graph(
@@ -238,7 +314,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         scores = self.scores_from_graph(graph, X) if scores is None else scores
         graph = _head(as_query_graph(graph, self._labels.shape[0]), self.n_neighbors_)
-        return self._answer(self._decide(scores, graph, X))
+        return self._answer(self._decide(scores, graph))
 
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row.
@@ -257,7 +333,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             shape = (X.shape[0], self._labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
         decided = sparse.vstack(
-            [self._decide(*block) for _, block in self._score_blocks(X)], format="csr"
+            [self._decide(scores, graph) for _, (scores, graph, _) in self._score_blocks(X)],
+            format="csr",
         )
         return self._answer(decided)
 
@@ -283,8 +360,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, block in self._score_blocks(X):
-            result[place] = self._probabilities(*block)
+        for place, (scores, _, _) in self._score_blocks(X):
+            result[place] = self._probabilities(scores.toarray())
         if self._one_column:
             result = np.hstack([1 - result, result])
         return np.clip(result, _SMALLEST, _LARGEST, out=result)
@@ -306,7 +383,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         top = check_integer(top, "top", low=1)
         X = self._check_queries(X)
         self._check_rank_size(X.shape[0], top)
-        return self._rank(self._neighbors_of(X), X, top)
+        return self._rank(X.shape[0], X, None, top)
 
     def rank_from_graph(self, graph: Any, X: Any = None, top: int = 10) -> RankedLabels:
         """Rank the labels of queries whose neighbors were searched before.
@@ -326,14 +403,14 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         top = check_integer(top, "top", low=1)
         graph, X = self._given_neighbors(graph, X)
         self._check_rank_size(len(graph), top)
-        return self._rank(graph, X, top)
+        return self._rank(len(graph), X, graph, top)
 
     def _check_rank_size(self, n: int, top: int) -> None:
         r = min(top, self._labels.shape[1])
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
 
-    def _rank(self, graph: NeighborGraph, X: Any, top: int) -> RankedLabels:
-        n, r = len(graph), min(top, self._labels.shape[1])
+    def _rank(self, n: int, X: Any, graph: NeighborGraph | None, top: int) -> RankedLabels:
+        r = min(top, self._labels.shape[1])
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
         for place, (scores, _, _) in self._score_blocks(X, graph):
             labels[place], best[place] = scores.top(r)
@@ -391,10 +468,23 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
         The neighbors are searched unless they are given; then X may be None.
         """
-        graph = self._neighbors_of(X) if graph is None else graph
-        for place, part in blocks_of_votes(graph, self._labels):
-            vectors = None if X is None else X[place]
-            yield place, (self._scores(part, vectors), part, vectors)
+        q = self._labels.shape[1]
+        for start, near in self._neighbor_blocks(X) if graph is None else [(0, graph)]:
+            if self._dense_scores:
+                parts = near.blocks(max(1, _SCORES_AT_ONCE // q))
+            else:
+                parts = blocks_of_votes(near, self._labels)
+            for inside, part in parts:
+                place = slice(start + inside.start, start + inside.stop)
+                vectors = None if X is None else X[place]
+                yield place, (self._scores(part, vectors), part, vectors)
+
+    def _neighbor_blocks(self, X: Any) -> Iterator[tuple[int, NeighborGraph]]:
+        """Neighbors of runs of queries, with the first row of each: one run unless k is great."""
+        check_is_fitted(self)
+        size = max(1, _NEIGHBORS_AT_ONCE // self.n_neighbors_)
+        for start in range(0, X.shape[0], size):
+            yield start, self._neighbors_of(X[start : start + size])
 
     @property
     def _one_column(self) -> bool:

@@ -48,22 +48,23 @@ class NeighborClassifier(NeighborModel):
         if X.shape[0] != 1:
             raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
         k = self.n_neighbors_
-        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k:
+        n = self._labels.shape[0]
+        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k < n:
             raise ValueError(
                 f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
                 f"the graph of x holds {X.nnz}"
             )
-        further = self._neighbors_of(X, k + 1)  # there are at least k + 1 training rows
+        further = self._neighbors_of(X, min(k + 1, n))
         graph = further.head(k)
         scores = self._scores(graph, X)
         chosen = scores.top(top)[0][0] if labels is None else self._columns(labels)
         chosen_scores = scores.at(np.zeros(len(chosen), np.intp), chosen).tolist()
         # Row i of `without`: the scores if neighbor i were not there.
-        without = self._scores(_each_left_out(further), X[np.zeros(k, np.intp)])
+        without = self._scores(_each_left_out(further, k), X[np.zeros(k, np.intp)])
         score_without = without.at(np.repeat(np.arange(k), len(chosen)), np.tile(chosen, k))
         score_without = score_without.reshape(k, len(chosen))
         carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
-        predicted = np.isin(chosen, self._decide(scores, graph, X).indices)
+        predicted = np.isin(chosen, self._decide(scores, graph).indices)
         ids, distances = self._ids(graph.indices[0]).tolist(), graph.distances[0].tolist()
 
         explained = []
@@ -164,10 +165,9 @@ def _as_one_row(x: Any) -> Any:
     return np.reshape(x, (1, -1)) if np.ndim(x) == 1 else x
 
 
-def _each_left_out(further: NeighborGraph) -> NeighborGraph:
-    """For one query with k + 1 neighbors: k rows, row i without neighbor i."""
-    k = further.k - 1
-    kept = np.array([[j for j in range(k + 1) if j != i] for i in range(k)])
+def _each_left_out(further: NeighborGraph, k: int) -> NeighborGraph:
+    """For one query, its k neighbors and the next, if there is any: row i without neighbor i."""
+    kept = np.array([[j for j in range(further.k) if j != i] for i in range(k)])
     return NeighborGraph.unchecked(
         further.indices[0][kept], further.distances[0][kept], further.n_base
     )

@@ -19,8 +19,8 @@ class Voter:
         The training item.
     distance : float
     score_without : float
-        The label's score if this item were not there: the next nearest one takes its place among
-        the neighbors. What was learnt in fit stays.
+        The label's score if this item were not there: the next nearest one, if there is any, takes
+        its place among the neighbors. What was learnt in fit stays.
     part : float
         What the item adds to the score: the score less `score_without`.
     """

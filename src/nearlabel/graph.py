@@ -107,6 +107,22 @@ class NeighborGraph:
         """The graph of the query rows from `start` to before `stop`; shares memory with this."""
         return self.unchecked(self.indices[start:stop], self.distances[start:stop], self.n_base)
 
+    def take(self, rows: Array) -> NeighborGraph:
+        """The graph of some query rows, in the order given."""
+        return self.unchecked(self.indices[rows], self.distances[rows], self.n_base)
+
+    def without(self, left_out: Array) -> NeighborGraph:
+        """The graph of one neighbor less, where row i does not hold the base row left_out[i].
+
+        A row that did not hold it anyway loses its last neighbor.
+        """
+        kept = self.indices != left_out[:, None]
+        kept[kept.all(axis=1), -1] = False
+        shape = (len(self), self.k - 1)
+        return self.unchecked(
+            self.indices[kept].reshape(shape), self.distances[kept].reshape(shape), self.n_base
+        )
+
     def blocks(self, size: int) -> Iterator[tuple[slice, NeighborGraph]]:
         """Yield the graph in runs of at most `size` query rows, each with its place."""
         for start in range(0, len(self), size):

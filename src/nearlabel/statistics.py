@@ -8,7 +8,7 @@ The compiled core counts where it is there, else NumPy and SciPy; both give the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,16 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel import engine
-from nearlabel.arrays import Array, Csr, Floats, csr_of_known, kernel_rows, runs
+from nearlabel.arrays import (
+    Array,
+    Csr,
+    Floats,
+    csr_of_known,
+    kernel_array,
+    kernel_rows,
+    runs,
+    with_data,
+)
 from nearlabel.graph import NeighborGraph
 from nearlabel.validation import check_same_length
 
@@ -49,15 +58,52 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     return _counts_by_numpy(graph, Y) if core is None else _counts_by_core(core, graph, Y)
 
 
+def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
+    """For each label of a row's neighbors, the sum of the weights of those that carry it.
+
+    Parameters
+    ----------
+    graph : NeighborGraph of n rows over n_base
+    Y : csr_array, shape (n_base, q)
+    weights : ndarray of float, shape (n, k)
+        One a neighbor.
+
+    Returns
+    -------
+    csr_array of float, shape (n, q)
+        Stored for the labels that `neighbor_counts` stores, zero or not. The nearest neighbor is
+        added first.
+    """
+    _check_base(graph, Y)
+    core = engine.core()
+    if core is None:
+        return _sums_by_numpy(graph, Y, weights)
+    return _sums_by_core(core, graph, Y, weights)
+
+
 def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:
-    indptr, indices = kernel_rows(Y)
-    blocks = [block for _, block in graph.blocks(_rows_a_call(graph, Y))] or [graph]
-    parts = [
-        core.neighbor_counts(_kernel_graph(block), indptr, indices, Y.shape[1]) for block in blocks
-    ]
-    data, columns, ends = zip(*parts, strict=True)
+    labels = *kernel_rows(Y), Y.shape[1]
+    return _joined(graph, Y, lambda _, block: core.neighbor_counts(_kernel_graph(block), *labels))
+
+
+def _sums_by_core(core: Any, graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
+    labels = *kernel_rows(Y), Y.shape[1]
+    weights = kernel_array(weights, np.float64)
+    return _joined(
+        graph,
+        Y,
+        lambda rows, block: core.neighbor_sums(_kernel_graph(block), weights[rows], *labels),
+    )
+
+
+def _joined(graph: NeighborGraph, Y: Csr, count: Callable[[slice, NeighborGraph], Any]) -> Csr:
+    """One matrix of what `count` gives for runs of rows: data, columns and indptr."""
+    parts = [count(*block) for block in graph.blocks(_rows_a_call(graph, Y))]
+    parts = parts or [count(slice(0, 0), graph)]
+    *entries, ends = zip(*parts, strict=True)
+    data, columns = (some[0] if len(some) == 1 else np.concatenate(some) for some in entries)
     indptr = np.cumsum(np.concatenate([[0], *map(np.diff, ends)]))
-    return csr_of_known(_joined(data), _joined(columns), indptr, (len(graph), Y.shape[1]))
+    return csr_of_known(data, columns, indptr, (len(graph), Y.shape[1]))
 
 
 def _rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
@@ -65,19 +111,22 @@ def _rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
     return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // votes_a_row))
 
 
-def _joined(parts: Sequence[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _counts_by_numpy(graph: NeighborGraph, Y: Csr) -> Csr:
+    return _product(graph, np.ones(graph.indices.shape, np.int32), Y)
+
+
+def _sums_by_numpy(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
+    # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
+    sums = _product(graph, weights + 1j, Y)
+    return with_data(sums, sums.data.real.copy())
+
+
+def _product(graph: NeighborGraph, weights: Array, Y: Csr) -> Csr:
     n, k = graph.indices.shape
-    votes = sparse.csr_array(
-        (np.ones(n * k, np.int32), graph.indices.ravel(), np.arange(0, n * k + 1, k)),
-        shape=(n, graph.n_base),
-    )
-    counts = votes @ Y
-    counts.sort_indices()
-    return counts
+    parts = (weights.ravel(), graph.indices.ravel(), np.arange(0, n * k + 1, k))
+    product = sparse.csr_array(parts, shape=(n, graph.n_base)) @ Y
+    product.sort_indices()
+    return product
 
 
 def _kernel_graph(graph: NeighborGraph) -> Array:
@@ -104,59 +153,103 @@ def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, Neigh
 
 @dataclass(frozen=True)
 class LabelHistograms:
-    """For each label, the training rows by the number of their neighbors that carry it.
+    """For each label, training rows by the number of their neighbors that carry it.
 
-    The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
+    The rows may be divided into groups, each with tables of its own. The cells of label l in group
+    g stand from ``start[g * q + l]`` on, one for each count from 0 to min(k, n_l).
 
     Attributes
     ----------
-    n : int
-        Training rows.
-    totals : ndarray of shape (q,)
-        n_l: rows that carry label l.
-    start : ndarray of shape (q + 1,)
+    n : ndarray of shape (n_groups,)
+        Rows of each group.
+    totals : ndarray of shape (n_groups, q)
+        How many of them carry each label.
+    start : ndarray of shape (n_groups * q + 1,)
     with_label, without_label : ndarray of shape (start[-1],)
-        Rows that carry the label, and rows that do not: c[j] and c'[j] of the paper.
+        Rows that carry the label, and rows that do not: c[j] and c'[j] of the ML-kNN paper.
     """
 
-    n: int
+    n: Array
     totals: Array
     start: Array
     with_label: Array
     without_label: Array
 
     @classmethod
-    def of_cells(cls, Y: Csr, k: int, with_label: Array, without_label: Array) -> LabelHistograms:
-        """The histograms of labels Y and k neighbors, from the counts in all their cells."""
-        totals = label_totals(Y)
-        start = np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1, dtype=np.int64)])
+    def of_cells(
+        cls,
+        Y: Csr,
+        k: int,
+        with_label: Array | None = None,
+        without_label: Array | None = None,
+        *,
+        group: Array | None = None,
+        n_groups: int = 1,
+    ) -> LabelHistograms:
+        """Histograms of all rows of Y and k neighbors: of given counts, or empty.
+
+        Parameters
+        ----------
+        Y : csr_array, shape (n, q)
+        k : int
+        with_label, without_label : ndarray, optional
+            The counts of all cells; by default zeros.
+        group : ndarray of int, shape (n,), optional
+            The group of each row; by default one for all.
+        n_groups : int, default=1
+        """
+        everywhere = label_totals(Y)
+        cells = np.tile(np.minimum(everywhere, k) + 1, n_groups)
+        start = np.concatenate([[0], np.cumsum(cells, dtype=np.int64)])
+        if group is None:
+            n, totals = np.array([Y.shape[0]]), everywhere[None]
+        else:
+            n = np.bincount(group, minlength=n_groups)
+            totals = np.array(
+                [label_totals(Y[np.flatnonzero(group == g)]) for g in range(n_groups)]
+            )
+        if with_label is None or without_label is None:
+            with_label, without_label = np.zeros((2, start[-1]), np.int64)
         if not len(with_label) == len(without_label) == start[-1]:
             raise ValueError(
                 f"with_label and without_label must have {start[-1]} cells; "
                 f"got {len(with_label)} and {len(without_label)}"
             )
-        return cls(Y.shape[0], totals, start, with_label, without_label)
+        return cls(n, totals, start, with_label, without_label)
 
     @property
     def label(self) -> Array:
-        """The label that each cell belongs to."""
-        return np.repeat(np.arange(len(self.totals)), np.diff(self.start))
+        """The label that each cell belongs to, as a place in the flat `totals`."""
+        return np.repeat(np.arange(self.totals.size), np.diff(self.start))
 
-    def cells(self, label: Array | int, count: Array | int) -> Array:
-        """Where pairs of a label and a count stand; a count is at most min(k, n_l)."""
-        return np.asarray(self.start[label] + count)
+    def starts(self, group: int) -> Array:
+        """Where the cells of the labels of one group stand, shape (q + 1,)."""
+        q = self.totals.shape[1]
+        return self.start[group * q : (group + 1) * q + 1]
 
-    def values_at(self, counts: Csr, table: Floats) -> Floats:
-        """The entries of `table`, one a cell, for the label and the count of each entry."""
+    def cells(self, label: Array | int, count: Array | int, group: Array | int = 0) -> Array:
+        """Where a label and a count stand in a group; a count is at most min(k, n_l)."""
+        return np.asarray(self.start[group * self.totals.shape[1] + label] + count)
+
+    def values_at(self, counts: Csr, table: Floats, group: Array | None = None) -> Floats:
+        """The entries of `table`, one a cell, for the label and the count of each entry.
+
+        `group` has the group of each row of `counts`; by default the first.
+        """
+        label = kernel_rows(counts)[1]
+        if group is not None:
+            label = label + np.repeat(group * counts.shape[1], np.diff(counts.indptr))
         core = engine.core()
         if core is None:
-            return table[self.cells(counts.indices, counts.data)]
+            return table[self.cells(label, counts.data)]
         values = np.empty(counts.nnz)
-        core.look_up(table, self.start, kernel_rows(counts)[1], counts.data, values)
+        core.look_up(table, self.start, label, counts.data, values)
         return values
 
 
-def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
+def label_histograms(
+    graph: NeighborGraph, Y: Csr, *, group: Array | None = None, n_groups: int = 1
+) -> LabelHistograms:
     """Count the training rows by label and number of neighbors with it, in one streaming pass.
 
     Parameters
@@ -164,38 +257,54 @@ def label_histograms(graph: NeighborGraph, Y: Csr) -> LabelHistograms:
     graph : NeighborGraph
         The k neighbors of each training row, itself left out.
     Y : csr_array, shape (n, q)
+    group : ndarray of int, shape (n,), optional
+        The group of each row, from 0 to `n_groups` - 1; by default one for all. The neighbors of a
+        row are of any group.
+    n_groups : int, default=1
     """
     _check_base(graph, Y)
     check_same_length(graph=len(graph), Y=Y.shape[0])
-    n, k = Y.shape[0], graph.k
-    cells = int(np.minimum(label_totals(Y), k).sum()) + Y.shape[1]
-    with_label, without_label = np.zeros((2, cells), np.int64)
-    result = LabelHistograms.of_cells(Y, k, with_label, without_label)
+    result = LabelHistograms.of_cells(Y, graph.k, group=group, n_groups=n_groups)
     core = engine.core()
-    if core is None:
-        _histograms_by_numpy(graph, Y, result)
-    else:
-        _histograms_by_core(core, graph, Y, result)
+    for g in range(n_groups):
+        if group is None:
+            rows, members = np.arange(len(graph), dtype=np.int64), graph
+        else:
+            rows = np.flatnonzero(group == g)
+            members = graph.take(rows)
+        tables = result.starts(g), result.with_label, result.without_label
+        if core is None:
+            _add_by_numpy(members, rows, Y, *tables)
+        else:
+            _add_by_core(core, members, rows, Y, *tables)
     # Rows without the label and without a neighbor that carries it were never visited.
-    start = result.start[:-1]
+    start, without_label = result.start[:-1], result.without_label
     without_label[start] = 0
-    without_label[start] = n - result.totals - np.add.reduceat(without_label, start)
+    never = (result.n[:, None] - result.totals).ravel() - np.add.reduceat(without_label, start)
+    without_label[start] = never
     return result
 
 
-def _histograms_by_core(core: Any, graph: NeighborGraph, Y: Csr, result: LabelHistograms) -> None:
+def _add_by_core(core: Any, graph: NeighborGraph, rows: Array, Y: Csr, *tables: Array) -> None:
     indptr, indices = kernel_rows(Y)
-    tables = result.start, result.with_label, result.without_label
     for place, block in graph.blocks(_rows_a_call(graph, Y)):
-        core.add_to_histograms(_kernel_graph(block), place.start, indptr, indices, *tables)
+        core.add_to_histograms(_kernel_graph(block), rows[place], indptr, indices, *tables)
 
 
-def _histograms_by_numpy(graph: NeighborGraph, Y: Csr, result: LabelHistograms) -> None:
-    k = graph.k
+def _add_by_numpy(
+    graph: NeighborGraph, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
+) -> None:
     for place, block in blocks_of_votes(graph, Y):
-        # One sparse sum holds both: k + 1 for a label that the row carries, plus the count.
-        both = _counts_by_numpy(block, Y) + (k + 1) * Y[place].astype(np.int32)
-        carried, count = np.divmod(both.data, k + 1)
-        cell = result.cells(both.indices, count)
-        np.add.at(result.with_label, cell[carried == 1], 1)
-        np.add.at(result.without_label, cell[carried == 0], 1)
+        both = counts_and_own(block, Y, rows[place])
+        carried, count = np.divmod(both.data, graph.k + 1)
+        cell = start[both.indices] + count
+        np.add.at(with_label, cell[carried == 1], 1)
+        np.add.at(without, cell[carried == 0], 1)
+
+
+def counts_and_own(graph: NeighborGraph, Y: Csr, rows: Array) -> Csr:
+    """For each of `rows`, the counts among its neighbors, plus k + 1 for a label of its own.
+
+    One sparse sum holds both: an entry for every label that the row or a neighbor carries.
+    """
+    return neighbor_counts(graph, Y) + (graph.k + 1) * Y[rows].astype(np.int32)

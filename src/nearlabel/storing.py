@@ -112,7 +112,8 @@ class StoredModel:
         learned = tree["learned"].values()
         if q > max((part.size for part in learned if isinstance(part, np.ndarray)), default=0):
             raise ValueError("it has learned nothing of most of its labels")
-        model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=n - 1)
+        most = n if model._all_rows_allowed else n - 1  # type: ignore[attr-defined]
+        model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=most)
         model._metric = check_metric(_object(tree["metric"]))
         model._search = _object(tree["search"])
         check_search(model._search)

@@ -52,7 +52,7 @@ class TestWorkedExample:
 
         X, Y, _ = f6
         seen = label_histograms(nl.neighbor_graph(X, 3), label_matrix(Y, "Y"))
-        assert seen.totals.tolist() == [3, 4, 0, 6]
+        assert seen.totals.tolist() == [[3, 4, 0, 6]]
         # Label 2 has the one cell of count 0: no row carries it.
         assert seen.start.tolist() == [0, 4, 8, 9, 13]
         h1, h0 = (np.split(h, seen.start[1:-1]) for h in (seen.with_label, seen.without_label))

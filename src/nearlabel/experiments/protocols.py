@@ -122,14 +122,16 @@ def _one_split(
     transformer = scaler(scale, X)
     if transformer is not None:
         X, new = transformer.fit_transform(X), transformer.transform(new)
-    k = min(max(model.n_neighbors for model in models), len(train) - 1)
+    n = len(train)
+    k = max(n if model.n_neighbors is None else model.n_neighbors for model in models)
     first = models[0]
     search: dict[str, Any] = {"metric": first.metric, "search": first.search}
     search.update(n_jobs=first.n_jobs, progress=progress)
-    graph = neighbor_graph(X, k, **search)
-    queries = neighbor_graph(X, k, new, **search)
+    graph = neighbor_graph(X, min(k, n - 1), **search)
+    queries = neighbor_graph(X, min(k, n), new, **search)
     for place, model in enumerate(models):
-        model.fit_graph(graph, data.Y[train])
-        scores = model.scores_from_graph(queries)
-        predicted = model.predict_from_graph(queries, scores=scores)
+        vectors = (X, new) if model._needs_vectors else (None, None)
+        model.fit_graph(graph, data.Y[train], vectors[0])
+        scores = model.scores_from_graph(queries, vectors[1])
+        predicted = model.predict_from_graph(queries, vectors[1], scores=scores)
         yield place, evaluate(data.Y[test], scores, predicted, convention, at=at)

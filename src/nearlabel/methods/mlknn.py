@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Csr, with_data
+from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores
-from nearlabel.statistics import LabelHistograms, label_histograms, neighbor_counts
+from nearlabel.statistics import (
+    LabelHistograms,
+    counts_and_own,
+    label_histograms,
+    neighbor_counts,
+)
 from nearlabel.storing import stored_counts
 from nearlabel.validation import check_real
 
@@ -86,24 +91,34 @@ class MLkNN(NeighborClassifier):
         super()._check_parameters()
         check_real(self.smoothing, "smoothing", low=0, high=1e100)
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any) -> None:  # noqa: ARG002
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
         self._weigh(label_histograms(graph, Y), float(self.smoothing))
 
     def _weigh(self, counted: LabelHistograms, s: float) -> None:
         """Posteriors of c[j] and c'[j], one cell a label and count j."""
-        n, k, label = counted.n, self.n_neighbors_, counted.label
-        n_with, n_without = counted.totals, n - counted.totals
-        prior = (s + n_with) / (2 * s + n)  # P(H_1)
+        self._counted, self._s = counted, s
+        n, n_with = np.broadcast_arrays(counted.n[:, None], counted.totals)
+        label = counted.label
+        self._posterior = self._posterior_of(
+            n.ravel()[label], n_with.ravel()[label], counted.with_label, counted.without_label
+        )
+        at_zero = self._posterior[counted.start[:-1]]  # j = 0
+        self._defaults = DefaultScores(at_zero.reshape(counted.totals.shape))
+
+    def _posterior_of(self, n: Array, n_with: Array, c_j: Array, c_prime_j: Array) -> Floats:
+        """P(H_1 | E_j) where of n rows n_with carry a label, and c[j] and c'[j] have count j."""
+        s, k = self._s, self.n_neighbors_
+        n_without = n - n_with
         # P(H_1) P(E_j | H_1) and P(H_0) P(E_j | H_0) as the paper compares them, both times the
         # denominators of all four: for a whole s these are whole numbers, so that equal hypotheses
         # tie exactly, and a tiny s does no harm.
-        yes = ((s + n_with) * (s * (k + 1) + n_without))[label] * (s + counted.with_label)
-        no = ((s + n_without) * (s * (k + 1) + n_with))[label] * (s + counted.without_label)
+        yes = (s + n_with) * (s * (k + 1) + n_without) * (s + c_j)
+        no = (s + n_without) * (s * (k + 1) + n_with) * (s + c_prime_j)
         # Departs from the paper, which has s > 0: without smoothing, evidence that was never seen
         # leaves the prior, as in the authors' code.
-        self._posterior = np.divide(yes, yes + no, where=yes + no > 0, out=prior[label])
-        self._counted, self._s = counted, s
-        self._defaults = DefaultScores(self._posterior[None, counted.start[:-1]])  # j = 0
+        prior = np.divide(s + n_with, 2 * s + n, where=2 * s + n > 0, out=np.full(yes.shape, 0.5))
+        posterior: Floats = np.divide(yes, yes + no, where=yes + no > 0, out=prior)
+        return posterior
 
     def _learned(self) -> dict[str, Any]:
         return {
@@ -117,23 +132,52 @@ class MLkNN(NeighborClassifier):
         counted = LabelHistograms.of_cells(self._labels, self.n_neighbors_, *cells)
         self._weigh(counted, check_real(learned["smoothing"], "smoothing", low=0, high=1e100))
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:  # noqa: ARG002
-        counts = neighbor_counts(graph, self._labels)
-        touched = with_data(counts, self._counted.values_at(counts, self._posterior))
-        return LabelScores(touched, self._defaults, label_names=self.label_names_)
+    def _groups(self, X: Any) -> Array | None:
+        """The tables that each query reads; None where there is but one."""
+        return None
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:  # noqa: ARG002
-        s, k, counted = self._s, graph.k, self._counted
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        counts, group = neighbor_counts(graph, self._labels), self._groups(X)
+        touched = with_data(counts, self._counted.values_at(counts, self._posterior, group))
+        return LabelScores(touched, self._defaults, group=group, label_names=self.label_names_)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        counted, group = self._counted, self._groups(X)
+        both = counts_and_own(graph, self._labels, rows)
+        carried, count = np.divmod(both.data, graph.k + 1)
+        g = 0 if group is None else group[row_numbers(both)]
+        cell = counted.cells(both.indices, count, g)
+        touched = self._posterior_of(
+            counted.n[g] - 1,
+            counted.totals[g, both.indices] - carried,
+            counted.with_label[cell] - carried,
+            counted.without_label[cell] - (1 - carried),
+        )
+        # All other labels: the row was one of those without the label and with count 0.
+        zero = counted.start[:-1]
+        at_zero = self._posterior_of(
+            np.repeat(counted.n - 1, counted.totals.shape[1]),
+            np.minimum(counted.totals, counted.n[:, None] - 1).ravel(),
+            counted.with_label[zero],
+            np.maximum(counted.without_label[zero] - 1, 0),
+        )
+        defaults = at_zero.reshape(counted.totals.shape)
+        names = self.label_names_
+        return LabelScores(with_data(both, touched), defaults, group=group, label_names=names)
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        s, k, counted, group = self._s, graph.k, self._counted, self._groups(X)
+        g = 0 if group is None else int(group[0])
         count = int(np.sum(self._labels[graph.indices[0]].indices == label))
-        cell = int(counted.cells(label, count))
-        n_with = int(counted.totals[label])
+        cell = int(counted.cells(label, count, g))
+        n, n_with = int(counted.n[g]), int(counted.totals[g, label])
 
         def likelihood(rows: int, total: int) -> float:  # P(E_j | H): of `total` rows, `rows`
             return (s + rows) / (s * (k + 1) + total) if s or total else 1 / (k + 1)
 
         return {
             "count": count,
-            "prior": (s + n_with) / (2 * s + counted.n),
+            "prior": (s + n_with) / (2 * s + n),
             "likelihood_with": likelihood(int(counted.with_label[cell]), n_with),
-            "likelihood_without": likelihood(int(counted.without_label[cell]), counted.n - n_with),
+            "likelihood_without": likelihood(int(counted.without_label[cell]), n - n_with),
         }
