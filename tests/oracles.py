@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -58,16 +59,17 @@ def neighbors(X, k, queries=None, metric="euclidean"):
     return np.array(indices), np.array(distances)
 
 
-def mlknn(Y, training_neighbors, query_neighbors, s):
-    """ML-kNN in exact fractions.
+def mlknn(Y, training_neighbors, query_neighbors, s, rows=None):
+    """ML-kNN in exact fractions, learned from some rows, by default all.
 
     Returns posteriors, decisions, prior, and for each query and label the two likelihoods.
     """
-    n, q, k, s = len(Y), len(Y[0]), len(training_neighbors[0]), Fraction(s)
+    rows = range(len(Y)) if rows is None else rows
+    n, q, k, s = len(rows), len(Y[0]), len(training_neighbors[0]), Fraction(s)
     half = Fraction(1, 2)
-    prior = [_over(s + sum(int(row[m]) for row in Y), 2 * s + n, half) for m in range(q)]
+    prior = [_over(s + sum(int(Y[i][m]) for i in rows), 2 * s + n, half) for m in range(q)]
     seen = [[[0] * (k + 1) for _ in range(q)] for _ in range(2)]  # [carried][label][count]
-    for i in range(n):
+    for i in rows:
         for label in range(q):
             count = sum(int(Y[j][label]) for j in training_neighbors[i])
             seen[int(Y[i][label])][label][count] += 1
@@ -96,6 +98,106 @@ def mlknn(Y, training_neighbors, query_neighbors, s):
 
 def _over(a, b, otherwise):
     return a / b if b else otherwise
+
+
+# ---- cuts -------------------------------------------------------------------------------------
+
+
+def f1_of(truth, given):
+    both = sum(bool(a) and bool(b) for a, b in zip(truth, given, strict=True))
+    total = sum(map(bool, truth)) + sum(map(bool, given))
+    return Fraction(2 * both, total) if total else Fraction(0)
+
+
+def f1_cut(scores, truth):
+    """The lowest of the best cuts between scores of one label; infinite where none is right."""
+    best, cut = Fraction(0), math.inf
+    levels = sorted(set(scores), reverse=True)
+    for level, lower in zip(levels, [*levels[1:], levels[-1]], strict=True):
+        got = f1_of(truth, [score >= level for score in scores])
+        if got >= best and got > 0:
+            best, cut = got, (level + lower) / 2
+    return cut
+
+
+def hamming_cut(scores, truth):
+    """The highest of the best cuts over all labels; infinite where none is better than nothing."""
+    pairs = list(zip(np.ravel(scores).tolist(), np.ravel(truth).tolist(), strict=True))
+    best, cut = sum(y for _, y in pairs), math.inf
+    levels = sorted({score for score, _ in pairs}, reverse=True)
+    for level, lower in zip(levels, [*levels[1:], levels[-1]], strict=True):
+        wrong = sum((score >= level) != y for score, y in pairs)
+        if wrong < best:
+            best, cut = wrong, (level + lower) / 2
+    return cut
+
+
+# ---- BRkNN ------------------------------------------------------------------------------------
+
+
+def brknn(Y, neighbors, distances, weights, fill):
+    """Shares of votes and label sets."""
+    shares, sets = [], []
+    n_l = [sum(int(row[m]) for row in Y) for m in range(len(Y[0]))]
+    for found, far in zip(neighbors.tolist(), distances.tolist(), strict=True):
+        if weights == "uniform":
+            votes = [Fraction(1)] * len(found)
+        elif 0 in far:
+            votes = [Fraction(d == 0) for d in far]
+        else:
+            votes = [1 / Fraction(d) for d in far]
+        share = [
+            sum(v for v, j in zip(votes, found, strict=True) if Y[j][m]) / sum(votes)
+            for m in range(len(n_l))
+        ]
+        best = sorted(range(len(n_l)), key=lambda m: (-share[m], -n_l[m], m))
+        chosen = {m for m in range(len(n_l)) if share[m] > Fraction(1, 2)}
+        if fill == "top" and not chosen:
+            chosen = {best[0]}
+        if fill == "cardinality":
+            mean = Fraction(sum(int(sum(Y[j])) for j in found), len(found))
+            chosen = set(best[: math.floor(mean + Fraction(1, 2))])
+        shares.append(share)
+        sets.append([int(m in chosen) for m in range(len(n_l))])
+    return shares, sets
+
+
+# ---- Mallows ----------------------------------------------------------------------------------
+
+
+def mallows(Y, neighbors, estimate):
+    """Scores and decisions."""
+    n, q, k = len(Y), len(Y[0]), len(neighbors[0])
+    n_l = [sum(int(row[m]) for row in Y) for m in range(q)]
+    scores, decided = [], []
+    for found in neighbors:
+        c = [sum(int(Y[j][m]) for j in found) for m in range(q)]
+        if estimate == "map":
+            scores.append([(c[m] + Fraction(n_l[m] + 1, n + 2)) / (k + 1) for m in range(q)])
+        else:
+            scores.append([Fraction(c[m], k) for m in range(q)])
+        decided.append([int(2 * c[m] > k) for m in range(q)])
+    return scores, decided
+
+
+def mallows_log_likelihood(sets, order, theta):
+    """Of label sets under a ranking of all labels and the neutral one, by adding up all rankings.
+
+    `sets` are sets of labels 0 to q - 1, `order` a tuple of the labels and q, the neutral one.
+    """
+    objects = sorted(order)
+    neutral = objects[-1]
+    place = {label: at for at, label in enumerate(order)}
+    weight = {}
+    for ranking in itertools.permutations(objects):
+        at = {label: i for i, label in enumerate(ranking)}
+        reversed_pairs = sum(
+            (at[a] < at[b]) != (place[a] < place[b]) for a, b in itertools.combinations(objects, 2)
+        )
+        chosen = frozenset(label for label in objects[:-1] if at[label] < at[neutral])
+        weight[chosen] = weight.get(chosen, 0.0) + math.exp(-theta * reversed_pairs)
+    total = sum(weight.values())
+    return sum(math.log(weight[frozenset(labels)] / total) for labels in sets)
 
 
 # ---- metrics, each row and label by itself, from the table of conventions ---------------------

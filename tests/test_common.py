@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearlabel as nl
 
-ESTIMATORS = [nl.MLkNN()]
+ESTIMATORS = [nl.BRkNN(), nl.LAMLkNN(random_state=0), nl.MallowskNN(), nl.MLkNN()]
 
 
 # The checks fit on few rows, fewer than n_neighbors.

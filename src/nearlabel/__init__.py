@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
-    from nearlabel.methods import MLkNN
+    from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BRkNN": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
     "FileError": "nearlabel.persistence",
+    "LAMLkNN": "nearlabel.methods",
     "LabelScores": "nearlabel.scores",
     "MLkNN": "nearlabel.methods",
+    "MallowskNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
     "RankedLabels": "nearlabel.scores",
     "load": "nearlabel.models",
@@ -35,10 +38,13 @@ _HOMES = {
 _MODULES = ("datasets", "experiments", "metrics")
 
 __all__ = [
+    "BRkNN",
     "ExactSearch",
     "FileError",
+    "LAMLkNN",
     "LabelScores",
     "MLkNN",
+    "MallowskNN",
     "NeighborGraph",
     "RankedLabels",
     "__version__",

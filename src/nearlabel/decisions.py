@@ -49,6 +49,33 @@ def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = Fals
     return decided
 
 
+def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
+    """So many of the best labels of each row.
+
+    Parameters
+    ----------
+    scores : LabelScores of shape (n, q)
+    how_many : ndarray of int, shape (n,)
+    preferred : ndarray of shape (q,)
+        Of labels with equal scores the one with the greater value is better, then the lower column.
+
+    Returns
+    -------
+    csr_array of int64 ones, shape (n, q)
+    """
+    order = np.lexsort((np.arange(len(preferred)), -preferred))
+    by_preference = scores.with_columns(order)  # whose ties go to the lower column
+    rows, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for r in np.unique(how_many[how_many > 0]):
+        some = np.flatnonzero(how_many == r)
+        rows.append(np.repeat(some, r))
+        labels.append(order[by_preference.take(some).top(int(r))[0].ravel()])
+    row, label = np.concatenate(rows), np.concatenate(labels)
+    chosen = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=scores.shape)
+    chosen.sort_indices()
+    return chosen
+
+
 def f1_cuts(scores: LabelScores, Y: Csr, pools: Array | None = None) -> Floats:
     """For each label the cut with the greatest F1 on rows whose labels are known.
 

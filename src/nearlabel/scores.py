@@ -206,6 +206,26 @@ class LabelScores:
             score[~found] = self.defaults.values[group[row[~found]], label[~found]]
         return score
 
+    def take(self, rows: Array) -> LabelScores:
+        """The scores of some rows, in the order given."""
+        if self._dense is not None:
+            return LabelScores.from_dense(self._dense[rows], self.label_names)
+        group, names = self.group[rows], self.label_names
+        return LabelScores(self._touched[rows], self.defaults, group=group, label_names=names)
+
+    def with_columns(self, order: Array) -> LabelScores:
+        """The scores of all labels in another order of columns: column j is label order[j]."""
+        names = None if self.label_names is None else self.label_names[order]
+        if self.defaults is None:
+            assert self._dense is not None
+            return LabelScores.from_dense(self._dense[:, order], names)
+        place = np.empty(len(order), self._touched.indices.dtype)
+        place[order] = np.arange(len(order))
+        parts = (self._touched.data, place[self._touched.indices], self._touched.indptr)
+        touched = sparse.csr_array(parts, shape=self.shape)
+        values = self.defaults.values[:, order]
+        return LabelScores(touched, values, group=self.group, label_names=names)
+
     def rank(self, top: int | None = None) -> RankedLabels:
         """The `top` best labels of each row, or all of them, with their names."""
         top = self.shape[1] if top is None else top

@@ -27,6 +27,7 @@ from nearlabel.search import (
     check_search,
     is_precomputed,
 )
+from nearlabel.statistics import label_totals
 from nearlabel.texts import text_array
 from nearlabel.validation import LabelClasses, check_integer
 from nearlabel.versions import package_versions
@@ -150,6 +151,14 @@ def stored_counts(tree: Mapping[str, Any], key: str) -> Array:
     return counts
 
 
+def stored_totals(tree: Mapping[str, Any], labels: Csr) -> Array:
+    """Numbers of rows that carry each label, of a tree that must have them as they are."""
+    totals = stored_counts(tree, "totals")
+    if not np.array_equal(totals, label_totals(labels)):
+        raise ValueError("its totals are not those of its labels")
+    return totals
+
+
 def _plain(name: str, value: Any) -> Any:
     """A parameter as a value of JSON."""
     if isinstance(value, ExactSearch):
@@ -158,6 +167,8 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind in "iuf":
+        return np.asarray(value)
     raise TypeError(
         f"{name}={value!r} cannot be written to a file: only numbers, texts and nearlabel's own "
         "search objects can (joblib or pickle keep any object)"

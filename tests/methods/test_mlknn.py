@@ -142,6 +142,20 @@ def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, s)
                 assert voter.part == label.score - voter.score_without
 
 
+@given(problem=problems(), s=st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(0)]))
+def test_a_left_out_row_is_in_no_table(problem, s):
+    X, Y, _, k = problem
+    training, _ = oracles.neighbors(X, k)
+    graph = nl.neighbor_graph(X, k)
+    model = nl.MLkNN(n_neighbors=k, smoothing=float(s)).fit_graph(graph, Y)
+    rows = np.arange(len(X))[::-1]
+    got = model._left_out_scores(graph.take(rows), None, rows).toarray()
+    for row, scores in zip(rows, got, strict=True):
+        others = [i for i in range(len(X)) if i != row]
+        expected = oracles.mlknn(Y, training, [training[row]], s, others)[0][0]
+        np.testing.assert_allclose(scores, np.array(expected, float), rtol=1e-12, atol=1e-12)
+
+
 def test_never_and_always_seen_labels_have_the_closed_form():
     n, k, s = 30, 4, 1.0
     X = np.random.default_rng(0).normal(size=(n, 3))

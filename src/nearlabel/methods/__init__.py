@@ -1,5 +1,8 @@
 """The published neighbor methods, one a file."""
 
+from nearlabel.methods.brknn import BRkNN
+from nearlabel.methods.lamlknn import LAMLkNN
+from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
 from nearlabel.methods.mlknn import MLkNN
 
-__all__ = ["MLkNN"]
+__all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLkNN", "MallowskNN"]

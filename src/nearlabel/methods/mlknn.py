@@ -128,8 +128,11 @@ class MLkNN(NeighborClassifier):
         }
 
     def _recall(self, learned: Mapping[str, Any]) -> None:
+        self._recall_cells(learned)
+
+    def _recall_cells(self, learned: Mapping[str, Any], **groups: Any) -> None:
         cells = [stored_counts(learned, key) for key in ("with_label", "without_label")]
-        counted = LabelHistograms.of_cells(self._labels, self.n_neighbors_, *cells)
+        counted = LabelHistograms.of_cells(self._labels, self.n_neighbors_, *cells, **groups)
         self._weigh(counted, check_real(learned["smoothing"], "smoothing", low=0, high=1e100))
 
     def _groups(self, X: Any) -> Array | None:

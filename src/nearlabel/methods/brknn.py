@@ -1,0 +1,156 @@
+"""BRkNN, with its two ways to fill label sets and with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Array, Csr, Floats, with_data
+from nearlabel.base import NO_ROWS
+from nearlabel.decisions import best_labels, labels_from
+from nearlabel.explaining import NeighborClassifier
+from nearlabel.graph import NeighborGraph
+from nearlabel.scores import LabelScores
+from nearlabel.statistics import label_totals, neighbor_counts, neighbor_sums
+from nearlabel.storing import stored_totals
+from nearlabel.validation import check_choice
+
+_WEIGHTS = ("uniform", "distance")
+_FILLS = ("top", "cardinality")
+
+
+class BRkNN(NeighborClassifier):
+    """Binary relevance by k nearest neighbors: each label by the share of votes it gets [1]_.
+
+    Nothing is learned: the k neighbors of a query vote, each for the labels that it carries. A
+    label is predicted where more than half of the votes are for it.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, with a warning.
+    weights : {"uniform", "distance"}, default="uniform"
+        A vote of each neighbor, or 1 / distance of it (BRkNN-w [2]_). Neighbors at distance 0 vote
+        alone where there are some.
+    fill : {None, "top", "cardinality"}, default=None
+        What is done about the label sets, which are often empty: nothing; the best label where
+        there is none (BRkNN-a); or the b best labels, where b is the mean number of labels of the
+        neighbors, halves rounded up (BRkNN-b). Of labels with equal shares the more frequent one
+        is better, then the lower column.
+    metric : str or callable, default="euclidean"
+        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
+    search : {"auto", "exact"} or Search, default="auto"
+    n_jobs : int, optional
+        Threads of the search; -1 for all cores.
+
+    Attributes
+    ----------
+    n_neighbors_, classes_, label_names_, n_features_in_
+        As in `MLkNN`.
+
+    Notes
+    -----
+    `predict_proba` is (c + 1/n) / (k + 2/n) for c of k votes: it is above 1/2 for just the labels
+    with more than half of the votes, whatever `fill` adds.
+
+    References
+    ----------
+    .. [1] E. Spyromitros, G. Tsoumakas and I. Vlahavas, "An empirical study of lazy multilabel
+       classification algorithms", SETN 2008.
+    .. [2] The weighted form is a baseline of the 2017 paper on positive-sample label ranking: see
+       `PositivekNN`.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
+    >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
+    >>> model = nl.BRkNN(n_neighbors=3, weights="distance").fit(X, y)
+    >>> model.label_scores([[2.2, 0.4]]).toarray().round(6)
+    array([[0.709146, 0.743784, 0.      , 1.      ]])
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        weights: str = "uniform",
+        fill: str | None = None,
+        metric: Any = "euclidean",
+        search: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.fill = fill
+        self.metric = metric
+        self.search = search
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self.weights, "weights", _WEIGHTS)
+        if self.fill is not None:
+            check_choice(self.fill, "fill (or None)", _FILLS)
+
+    def _training_rows(self, n: int) -> Array:
+        return NO_ROWS
+
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+        self._weights, self._fill = self.weights, self.fill
+        self._totals = label_totals(Y)
+
+    def _learned(self) -> dict[str, Any]:
+        return {"weights": self._weights, "fill": self._fill, "totals": self._totals}
+
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        self._weights = check_choice(learned["weights"], "weights", _WEIGHTS)
+        self._fill = learned["fill"]
+        if self._fill is not None:
+            check_choice(self._fill, "fill", _FILLS)
+        self._totals = stored_totals(learned, self._labels)
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        if self._weights == "uniform":
+            counts = neighbor_counts(graph, self._labels)
+            touched = with_data(counts, counts.data / graph.k)
+        else:
+            touched = neighbor_sums(graph, self._labels, vote_shares(graph.distances))
+            np.minimum(touched.data, 1, out=touched.data)  # all votes may add up to a rounding more
+        return LabelScores(touched, label_names=self.label_names_)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        decided = labels_from(scores, 0.5, strict=True)
+        if self._fill is None:
+            return decided
+        if self._fill == "top":
+            how_many = (np.diff(decided.indptr) == 0).astype(np.int64)
+            return decided + best_labels(scores, how_many, self._totals)
+        cardinality = np.diff(self._labels.indptr)[graph.indices].sum(axis=1)
+        return best_labels(scores, (2 * cardinality + graph.k) // (2 * graph.k), self._totals)
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        n, k = self._labels.shape[0], self.n_neighbors_
+        # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
+        probabilities: Floats = 0.5 + k * (scores - 0.5) / (k + 2 / n)
+        return probabilities
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        carry = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
+        terms: dict[str, float] = {"count": int(carry.sum())}
+        if self._weights == "distance":
+            terms["weight"] = float(vote_shares(graph.distances)[0][carry].sum())
+        return terms
+
+
+def vote_shares(distances: Floats) -> Floats:
+    """Shares of the neighbors in the votes, as 1 / distance; shape (n, k), each row adds up to 1.
+
+    Where some are at distance 0, these share all votes equally.
+    """
+    nearest = distances[:, :1]
+    # Relative to the nearest, so that nothing overflows.
+    votes = np.divide(nearest, distances, where=distances > 0, out=np.ones(distances.shape))
+    shares: Floats = votes / votes.sum(axis=1, keepdims=True)
+    return shares

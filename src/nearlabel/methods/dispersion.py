@@ -1,0 +1,106 @@
+"""The spread of the Mallows model around a given ranking, from label sets.
+
+With a neutral label 0* the model orders q + 1 objects; the product in Eq. (3) of the paper, which
+ends at q, must run to q + 1. A label set Y is the event that all of Y stand before 0* and all
+others behind it:
+
+    log P(Y)  =  -theta X + log phi_|Y| + log phi_(q - |Y|) - log phi_(q + 1),
+
+where X counts the reversed ones among the pairs of a label in Y and one outside, of a label in Y
+and 0*, and of 0* and one outside; phi_m(theta) is the normalizer of m objects. The paper leaves
+theta open. Setting the derivative of the likelihood of k sets to zero gives
+
+    sum of X  =  sum over the sets of  mu_(q + 1) - mu_|Y| - mu_(q - |Y|),
+
+where mu_m(theta) is the mean number of reversed pairs of m objects.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearlabel.arrays import Array, Csr, Floats, row_numbers, runs
+
+_GREATEST = 50.0  # e^-50 of a reversed pair: as good as none
+_STEPS = 60
+_NUMBERS_AT_ONCE = 2**20
+
+
+def reversed_pairs(counts: Csr, sizes: Array) -> Array:
+    """X: pairs that the most likely ranking reverses, over all neighbors of each query.
+
+    Parameters
+    ----------
+    counts : csr_array of int, shape (n, q)
+        How many neighbors carry each label.
+    sizes : ndarray of int, shape (n, k)
+        Numbers of labels of the neighbors.
+
+    Notes
+    -----
+    Of the label at place p, each neighbor that carries it reverses the pairs with the p - 1 before
+    it, less those that it carries as well; only labels that some neighbor carries are before such
+    a label, so that no other is looked at.
+    """
+    k, row = sizes.shape[1], row_numbers(counts)
+    order = np.lexsort((-counts.data, row))
+    c = counts.data[order].astype(np.int64)
+    place = np.arange(len(c)) - counts.indptr[row] + 1
+    before = 2 * c > k  # of the neutral label
+    n = counts.shape[0]
+    pairs = np.bincount(row, c * (place - 2 * before) + k * before, minlength=n)
+    return np.asarray(np.rint(pairs) - (sizes * (sizes - 1) // 2).sum(axis=1), np.int64)
+
+
+def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
+    """Theta for each query: 0 where the sets are as by chance, infinite where no pair is reversed.
+
+    Parameters
+    ----------
+    pairs : ndarray of int, shape (n,)
+        X of `reversed_pairs`.
+    sizes : ndarray of int, shape (n, k)
+        Numbers of labels of the neighbors.
+    q : int
+        Labels.
+    """
+    smaller = np.minimum(sizes, q - sizes)  # a set and its complement have the same means
+    by_chance = (sizes * (q - sizes) + q).sum(axis=1) / 2
+    theta = np.where(pairs > 0, 0.0, np.inf)
+    open_rows = np.flatnonzero((pairs > 0) & (pairs < by_chance))
+    for some in runs(2 * smaller[open_rows].max(axis=1) + 2, _NUMBERS_AT_ONCE):
+        rows = open_rows[some]
+        theta[rows] = _root(pairs[rows], smaller[rows], q)
+    return theta
+
+
+def _root(pairs: Array, smaller: Array, q: int) -> Floats:
+    """Where the mean number of reversed pairs, which falls with theta, is the one that was seen."""
+    most = int(smaller.max())
+    # mu_(q+1) - mu_s - mu_(q-s) = h(1) + [h(1) + … + h(s)] - [h(q+1-s) + … + h(q+1)], where h(j) is
+    # j / (e^(j theta) - 1) - 1 / theta: the great parts, which cancel, are left out. How many
+    # neighbors have s >= j is how often h(j) occurs.
+    times = np.stack([(smaller >= j).sum(axis=1) for j in range(most + 1)], axis=1)
+    j = np.concatenate([np.arange(1, most + 1), q + 1 - np.arange(most + 1)])
+    weight = np.concatenate([times[:, 1:], -times], axis=1).astype(np.float64)
+
+    def mean(theta: Floats) -> Floats:
+        first = smaller.shape[1] * _h(np.ones(1), theta[:, None])[:, 0]
+        return np.asarray(first + (weight * _h(j, theta[:, None])).sum(axis=1))
+
+    low, high = np.zeros(len(pairs)), np.full(len(pairs), _GREATEST)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        above = mean(middle) > pairs
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def _h(j: Array, theta: Floats) -> Floats:
+    """J / (e^(j theta) - 1) - 1 / theta, which tends to -j / 2 for a small theta."""
+    x = j * theta
+    series = -x / 2 + x * x / 12
+    with np.errstate(over="ignore"):
+        whole = x / np.expm1(x) - 1
+    result: Floats = np.where(x < 1e-3, series, whole) / theta
+    return result

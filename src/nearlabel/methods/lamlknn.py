@@ -1,0 +1,174 @@
+"""LAML-kNN: ML-kNN with tables of its own for each cluster of the items."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.graph import NeighborGraph
+from nearlabel.methods.mlknn import MLkNN
+from nearlabel.search import pair_distances
+from nearlabel.statistics import label_histograms
+from nearlabel.storing import stored_array, stored_counts
+from nearlabel.validation import check_integer, check_vectors
+
+_RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
+
+
+class LAMLkNN(MLkNN):
+    """Locally adaptive ML-kNN: the likelihoods of counts differ from cluster to cluster [1]_.
+
+    The training rows are divided into clusters by k-means. A row's neighbors are those among all
+    rows, but how a count of neighbors speaks for a label is learned in each cluster by itself. A
+    query reads the tables of the cluster whose center is nearest. One cluster is `MLkNN`.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
+        warning.
+    n_clusters : int, default=5
+        Clusters, m of the paper, before small ones are dropped.
+    cluster_centers : array-like of shape (m, d), optional
+        Centers to use instead of k-means, such as the `cluster_centers_` of another model.
+    smoothing : float, default=1.0
+        s of the paper: rows added to every cell of the counts.
+    random_state : int, RandomState or None, default=None
+        Of k-means, whose best of ten starts is taken.
+    metric : str or callable, default="euclidean"
+        Of the neighbors; see `neighbor_graph`. Clusters are always Euclidean.
+    search : {"auto", "exact"} or Search, default="auto"
+    n_jobs : int, optional
+        Threads of the search; -1 for all cores.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (m', d)
+        Centers in use. Too few rows make all posteriors of a cluster alike, so a cluster with fewer
+        than k + 1 rows is dropped, the smallest first, and its rows go to the nearest center left.
+    cluster_sizes_ : ndarray of shape (m',)
+        Training rows of each cluster.
+    n_neighbors_, classes_, label_names_, n_features_in_
+        As in `MLkNN`.
+
+    References
+    ----------
+    .. [1] D. Wang, J. Wang, F. Hu, L. Li and X. Zhang, "A locally adaptive multi-label k-nearest
+       neighbor algorithm", PAKDD 2018.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
+    >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
+    >>> model = nl.LAMLkNN(n_neighbors=2, n_clusters=2, random_state=0).fit(X, y)
+    >>> sorted(model.cluster_sizes_.tolist())
+    [3, 3]
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        n_clusters: int = 5,
+        cluster_centers: Any = None,
+        smoothing: float = 1.0,
+        random_state: Any = None,
+        metric: Any = "euclidean",
+        search: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(n_neighbors, smoothing, metric, search, n_jobs)
+        self.n_clusters = n_clusters
+        self.cluster_centers = cluster_centers
+        self.random_state = random_state
+
+    @property
+    def _needs_vectors(self) -> bool:
+        return True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer(self.n_clusters, "n_clusters", low=1)
+        if self.cluster_centers is not None:
+            check_vectors(self.cluster_centers, "cluster_centers")
+
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+        centers = self._first_centers(X)
+        distances = _center_distances(centers, X)
+        # Departs from the paper, which leaves small clusters open.
+        kept = _large_enough(distances, self.n_neighbors_ + 1)
+        self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
+        counted = label_histograms(graph, Y, group=self._cluster, n_groups=len(kept))
+        self.cluster_sizes_ = counted.n
+        self._weigh(counted, float(self.smoothing))
+
+    def _first_centers(self, X: Any) -> Floats:
+        """The given centers, or those of k-means."""
+        if self.cluster_centers is not None:
+            centers = np.asarray(check_vectors(self.cluster_centers, "cluster_centers"), np.float64)
+            if centers.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"cluster_centers must have as many features as X: {X.shape[1]}; "
+                    f"got {centers.shape[1]}"
+                )
+            return centers
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+
+        means = KMeans(
+            min(int(self.n_clusters), X.shape[0]),
+            n_init=_RESTARTS,
+            random_state=self.random_state,
+        )
+        # One thread: the sums of several would round in another way on another machine.
+        with warnings.catch_warnings(), threadpool_limits(1):
+            # Fewer distinct rows than clusters: the clusters without rows are dropped.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return np.asarray(means.fit(X).cluster_centers_, np.float64)
+
+    def _groups(self, X: Any) -> Array:
+        groups: Array = _center_distances(self.cluster_centers_, X).argmin(axis=1)
+        return groups
+
+    def _learned(self) -> dict[str, Any]:
+        return {**super()._learned(), "centers": self.cluster_centers_, "cluster": self._cluster}
+
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        centers = stored_array(learned, "centers", "f", 2)
+        cluster = stored_counts(learned, "cluster")
+        n, d = len(self._labels.indptr) - 1, self.n_features_in_
+        if not 0 < len(centers) <= n or centers.shape[1] != d or not np.isfinite(centers).all():
+            raise ValueError("its centers are not those of clusters of its vectors")
+        if len(cluster) != n or cluster.max() >= len(centers):
+            raise ValueError("its clusters are not those of its rows")
+        self.cluster_centers_, self._cluster = centers, cluster
+        self._recall_cells(learned, group=cluster, n_groups=len(centers))
+        self.cluster_sizes_ = self._counted.n
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        return {"cluster": int(self._groups(X)[0]), **super()._terms(label, graph, X)}
+
+
+def _center_distances(centers: Floats, X: Any) -> Floats:
+    """Squared distances of the rows of X to the centers, shape (n, m)."""
+    n, m = X.shape[0], len(centers)
+    base = sparse.csr_array(centers) if sparse.issparse(X) else centers
+    row, center = np.divmod(np.arange(n * m), m)
+    return pair_distances(base, "sqeuclidean", X, row, center).reshape(n, m)
+
+
+def _large_enough(distances: Floats, least: int) -> Array:
+    """Centers that keep at least so many rows each, when the smallest are dropped one by one."""
+    kept = np.arange(distances.shape[1])
+    while len(kept) > 1:
+        sizes = np.bincount(distances[:, kept].argmin(axis=1), minlength=len(kept))
+        if sizes.min() >= least:
+            break
+        kept = np.delete(kept, sizes.argmin())
+    return kept

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import problems
+
+import nearlabel as nl
+
+NEAR = {"atol": 5e-7, "rtol": 0}
+
+
+def test_worked_example(f6):
+    X, Y, t = f6
+    model = nl.BRkNN(n_neighbors=3).fit(X, Y)
+    np.testing.assert_allclose(
+        model.label_scores(t).toarray(), [[0.666667, 0.666667, 0, 1]], **NEAR
+    )
+    assert model.predict(t).tolist() == [[1, 1, 0, 1]]
+    # b = round(7/3) = 2: label 3, and of 0 and 1 the more frequent one.
+    assert nl.BRkNN(n_neighbors=3, fill="cardinality").fit(X, Y).predict(t).tolist() == [
+        [0, 1, 0, 1]
+    ]
+    n, q, k, c = 6, 4, 3, np.array([2, 2, 0, 3])
+    mulan = (1 / n + c) / (k + q / n)  # Mulan's confidence divides by k + q/n instead of k + 2/n
+    np.testing.assert_allclose(mulan, [0.590909, 0.590909, 0.045455, 0.863636], **NEAR)
+    np.testing.assert_allclose(model.predict_proba(t)[0], (1 / n + c) / (k + 2 / n), rtol=1e-14)
+
+
+def test_worked_example_with_weights(f6):
+    X, Y, t = f6
+    model = nl.BRkNN(n_neighbors=3, weights="distance").fit(X, Y)
+    distances, _ = model.kneighbors(t)
+    weights = 1 / distances[0]
+    np.testing.assert_allclose(weights, [0.790569, 0.507673, 0.447214], **NEAR)
+    share = model.label_scores(t).toarray()
+    np.testing.assert_allclose(share, [[0.709146, 0.743784, 0, 1]], **NEAR)
+    votes = share * weights.sum()
+    np.testing.assert_allclose(votes, [[1.237783, 1.298242, 0, 1.745456]], **NEAR)
+
+
+@given(
+    problem=problems(),
+    weights=st.sampled_from(["uniform", "distance"]),
+    fill=st.sampled_from([None, "top", "cardinality"]),
+    is_sparse=st.booleans(),
+)
+def test_equals_the_literal_method(problem, weights, fill, is_sparse):
+    X, Y, queries, k = problem
+    found, distances = oracles.neighbors(X, k, queries)
+    shares, sets = oracles.brknn(Y, found, distances, weights, fill)
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.BRkNN(n_neighbors=k, weights=weights, fill=fill).fit(form(X), form(Y))
+    got = model.label_scores(form(queries)).toarray()
+    np.testing.assert_allclose(got, np.array(shares, float), rtol=1e-12, atol=1e-12)
+    if weights == "uniform":  # sums of weights tie up to rounding only
+        predicted = model.predict(form(queries))
+        np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, sets)
+
+
+def test_half_of_the_votes_is_not_enough():
+    X, y = np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), np.array([[1], [0], [0], [0], [0]])
+    model = nl.BRkNN(n_neighbors=2).fit(X, y)
+    assert model.label_scores([[0.05]]).toarray() == 0.5
+    assert model.predict([[0.05]]) == 0
+    assert model.predict_proba([[0.05]]) == 0.5
+
+
+def test_neighbors_at_distance_zero_vote_alone():
+    X = np.array([[0.0], [0.0], [1e-320], [1.0]])
+    y = np.array([[1, 0], [0, 0], [0, 1], [0, 1]])
+    model = nl.BRkNN(n_neighbors=3, weights="distance", metric="manhattan").fit(X, y)
+    assert model.label_scores([[0.0]]).toarray().tolist() == [[0.5, 0.0]]
+    # The reciprocals of such distances would not be finite: they are 2, 2 and 1 times 1e-320.
+    assert model.label_scores([[2e-320]]).toarray()[0, 1] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_filling_an_empty_set_takes_the_best_label_and_leaves_others():
+    X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
+    y = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 1, 0], [0, 1, 1]])
+    model = nl.BRkNN(n_neighbors=3, fill="top").fit(X, y)
+    # One vote each: label 1 is the most frequent one. Far away labels 0 and 1 have the votes.
+    assert model.predict([[1.0], [11.0]]).tolist() == [[0, 1, 0], [1, 1, 0]]
+    assert nl.BRkNN(n_neighbors=3).fit(X, y).predict([[1.0]]).tolist() == [[0, 0, 0]]
+
+
+def test_explain(f6):
+    X, Y, t = f6
+    model = nl.BRkNN(n_neighbors=3, weights="distance").fit(X, Y)
+    first = model.explain(t[0], labels=0)[0]
+    assert first.terms == {"count": 2, "weight": pytest.approx(0.709146, abs=5e-7)}
+    assert [voter.id for voter in first.neighbors] == [1, 0]
+    assert nl.BRkNN(n_neighbors=3).fit(X, Y).explain(t[0], labels=0)[0].terms == {"count": 2}
+
+
+def test_nothing_is_searched_in_fit(f6):
+    X, Y, t = f6
+
+    class Refusing:
+        def build(self, vectors, metric):
+            return self
+
+        def graph(self, k, queries=None, **_):
+            assert queries is not None, "a lazy method has nothing to learn from neighbors"
+            return nl.neighbor_graph(X, k, queries)
+
+    model = nl.BRkNN(n_neighbors=3, search=Refusing()).fit(X, Y)
+    assert model.predict(t).tolist() == [[1, 1, 0, 1]]
+
+
+@pytest.mark.parametrize("wrong", [{"weights": "far"}, {"fill": "all"}, {"weights": None}])
+def test_parameters_out_of_range(f6, wrong):
+    X, Y, _ = f6
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be one of '"):
+        nl.BRkNN(**wrong).fit(X, Y)
+
+
+def test_parameters_changed_after_fit_wait_for_the_next_fit(f6, tmp_path):
+    X, Y, t = f6
+    model = nl.BRkNN(n_neighbors=3, weights="distance", fill="cardinality").fit(X, Y)
+    expected, decided = model.predict_proba(t), model.predict(t)
+    model.set_params(weights="uniform", fill=None)
+    np.testing.assert_array_equal(model.predict_proba(t), expected)
+    model.save(tmp_path / "a")
+    again = nl.load(tmp_path / "a")
+    np.testing.assert_array_equal(again.predict_proba(t), expected)
+    np.testing.assert_array_equal(again.predict(t), decided)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import problems
+
+import nearlabel as nl
+
+NEAR = {"atol": 5e-7, "rtol": 0}
+CENTERS = [[1 / 3, 2 / 3], [13 / 3, 3.1 / 3]]
+
+
+class TestWorkedExample:
+    """Two clusters of three rows, which would be joined as fewer than k + 1 = 4: not so here."""
+
+    def test_centers(self, f6):
+        X, Y, t = f6
+        model = nl.LAMLkNN(n_neighbors=2, n_clusters=2, random_state=0).fit(X, Y)
+        centers = np.array(sorted(model.cluster_centers_.tolist()))
+        np.testing.assert_allclose(centers, [[0.333333, 0.666667], [4.333333, 1.033333]], **NEAR)
+        far = ((t - centers) ** 2).sum(axis=1)
+        np.testing.assert_allclose(far, [3.555556, 4.952222], **NEAR)
+
+    def test_tables_and_posteriors(self, f6):
+        X, Y, t = f6
+        group = np.array([0, 0, 0, 1, 1, 1])
+        model = nl.LAMLkNN(n_neighbors=3, cluster_centers=CENTERS)
+        with pytest.MonkeyPatch.context() as patch:
+            everything = "nearlabel.methods.lamlknn._large_enough"
+            patch.setattr(everything, lambda distances, least: np.arange(2))
+            model.fit(X, Y)
+        assert model._cluster.tolist() == group.tolist()
+        counted = model._counted
+        h1, h0 = (
+            np.split(h, counted.start[1:-1]) for h in (counted.with_label, counted.without_label)
+        )
+        assert [h.tolist() for h in h1[:4]] == [[0, 0, 3, 0], [0, 1, 0, 0], [0], [0, 0, 0, 3]]
+        assert [h.tolist() for h in h0[:4]] == [[0] * 4, [0, 0, 2, 0], [3], [0] * 4]
+        labels = sorted(model.explain(t[0], top=4), key=lambda label: label.label)
+        terms = {
+            term: np.array([label.terms[term] for label in labels]) for term in labels[0].terms
+        }
+        assert terms["cluster"].tolist() == [0, 0, 0, 0]
+        a = terms["prior"]
+        np.testing.assert_allclose(a, [0.8, 0.4, 0.2, 0.8], **NEAR)
+        P = counted.n[0] / 6  # P(W), which has no effect
+        np.testing.assert_allclose(
+            P * a * terms["likelihood_with"], [0.228571, 0.04, 0.025, 0.228571], **NEAR
+        )
+        np.testing.assert_allclose(
+            P * (1 - a) * terms["likelihood_without"], [0.025, 0.15, 0.228571, 0.025], **NEAR
+        )
+        here = [[0.901408, 0.210526, 0.098592, 0.901408]]
+        np.testing.assert_allclose(model.predict_proba(t), here, **NEAR)
+        other = model._posterior[counted.cells(np.arange(4), [2, 2, 0, 3], 1)]
+        np.testing.assert_allclose(other, [0.304348, 0.695652, 0.098592, 0.901408], **NEAR)
+
+
+@given(
+    problem=problems(),
+    s=st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(0)]),
+    m=st.integers(1, 4),
+    is_sparse=st.booleans(),
+)
+def test_equals_the_literal_method(problem, s, m, is_sparse):
+    X, Y, queries, k = problem
+    X, queries = X.astype(float), queries.astype(float)
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.LAMLkNN(n_neighbors=k, n_clusters=m, smoothing=float(s), random_state=0)
+    model.fit(form(X), form(Y))
+    centers = model.cluster_centers_
+
+    def cluster(row):
+        far = [oracles.distance(row, center, "sqeuclidean") for center in centers]
+        return far.index(min(far))
+
+    of_row = [cluster(row) for row in X]
+    assert model.cluster_sizes_.tolist() == [of_row.count(j) for j in range(len(centers))]
+    assert len(centers) == 1 or model.cluster_sizes_.min() >= k + 1
+    training, _ = oracles.neighbors(X, k)
+    found, _ = oracles.neighbors(X, k, queries)
+    expected = []
+    for query, near in zip(queries, found, strict=True):
+        rows = [i for i in range(len(X)) if of_row[i] == cluster(query)]
+        expected.append(oracles.mlknn(Y, training, [near], s, rows)[0][0])
+    got = model.label_scores(form(queries)).toarray()
+    np.testing.assert_allclose(got, np.array(expected, float), rtol=1e-12, atol=1e-12)
+
+
+@given(problem=problems(), s=st.sampled_from([1.0, 0.0]))
+def test_one_cluster_is_mlknn_to_the_last_bit(problem, s):
+    X, Y, queries, k = problem
+    one = nl.LAMLkNN(n_neighbors=k, n_clusters=1, smoothing=s).fit(X, Y)
+    same = nl.MLkNN(n_neighbors=k, smoothing=s).fit(X, Y)
+    got, expected = (model.label_scores(queries).toarray() for model in (one, same))
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(one.predict(queries), same.predict(queries))
+
+
+def test_small_clusters_are_dropped_the_smallest_first():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(at, 0.1, (size, 2)) for at, size in ((0, 40), (9, 30), (10, 4))])
+    Y = rng.integers(0, 2, (74, 3))
+    centers = [[0.0, 0.0], [9.0, 9.0], [10.0, 10.0], [99.0, 99.0]]
+    model = nl.LAMLkNN(n_neighbors=5, cluster_centers=centers).fit(X, Y)
+    assert model.cluster_sizes_.tolist() == [40, 34]
+    np.testing.assert_array_equal(model.cluster_centers_, centers[:2])
+    # Of neighborhoods of three, the four rows are enough; the center without rows still goes.
+    model = nl.LAMLkNN(n_neighbors=3, cluster_centers=centers).fit(X, Y)
+    assert model.cluster_sizes_.tolist() == [40, 30, 4]
+    # A fit with the centers that were kept is the same model.
+    again = nl.LAMLkNN(n_neighbors=3, cluster_centers=model.cluster_centers_).fit(X, Y)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_more_clusters_than_distinct_rows_are_no_warning():
+    X = np.repeat(np.eye(3), 8, axis=0)
+    Y = np.repeat(np.eye(3, dtype=int), 8, axis=0)
+    model = nl.LAMLkNN(n_neighbors=4, n_clusters=10, random_state=0).fit(X, Y)
+    assert model.cluster_sizes_.tolist() == [8, 8, 8]
+    assert model.predict(np.eye(3)).tolist() == np.eye(3).tolist()
+
+
+def test_a_seed_repeats_the_model():
+    data = nl.datasets.make_local_labels(300, 4, 8)
+    first, second = (
+        nl.LAMLkNN(n_clusters=6, random_state=3).fit(data.X, data.Y).predict_proba(data.X)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_model_files(tmp_path):
+    data = nl.datasets.make_local_labels(300, 4, 8)
+    model = nl.LAMLkNN(n_clusters=6, random_state=3).fit(data.X, data.Y)
+    given_centers = nl.LAMLkNN(cluster_centers=model.cluster_centers_).fit(data.X, data.Y)
+    for one in (model, given_centers):
+        one.save(tmp_path / "a")
+        again = nl.load(tmp_path / "a")
+        np.testing.assert_array_equal(again.predict_proba(data.X), one.predict_proba(data.X))
+        np.testing.assert_array_equal(again.cluster_sizes_, one.cluster_sizes_)
+        assert again.explain(data.X[0])[0].terms == one.explain(data.X[0])[0].terms
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be an integer from 1 up; got 0"),
+        (
+            {"cluster_centers": [[0.0, 1.0, 2.0]]},
+            "cluster_centers must have as many features as X: 2",
+        ),
+        ({"cluster_centers": [[0.0, np.nan]]}, "Input cluster_centers contains NaN"),
+        ({"metric": "precomputed"}, "LAMLkNN needs the vectors themselves"),
+    ],
+)
+def test_parameters_out_of_range(f6, wrong, message):
+    X, Y, _ = f6
+    with pytest.raises(ValueError, match=message):
+        nl.LAMLkNN(n_neighbors=3, **wrong).fit(X, Y)
+
+
+def test_a_graph_alone_is_not_enough(f6):
+    X, Y, t = f6
+    graph, asked = nl.neighbor_graph(X, 3), nl.neighbor_graph(X, 3, t)
+    with pytest.raises(ValueError, match="X is missing: LAMLkNN needs the vectors"):
+        nl.LAMLkNN(n_neighbors=3).fit_graph(graph, Y)
+    model = nl.LAMLkNN(n_neighbors=3).fit_graph(graph, Y, X)
+    with pytest.raises(ValueError, match="X is missing: LAMLkNN needs the vectors of queries"):
+        model.scores_from_graph(asked)
