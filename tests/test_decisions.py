@@ -32,17 +32,11 @@ def test_f1_cuts_are_the_best_of_all_cuts(given_scores, data):
         np.testing.assert_array_equal(decided, dense >= cuts)
 
 
-@given(label_scores(), st.data())
-def test_labels_of_a_pool_share_the_best_cut_for_all_of_them(given_scores, data):
-    scores, dense = given_scores
-    truth = truths(data.draw, dense.shape)
-    q = dense.shape[1]
-    pools = data.draw(hnp.arrays(np.int64, q, elements=st.integers(0, 2)))
-    cuts = f1_cuts(scores, label_matrix(truth, "Y"), pools)
-    for pool in np.unique(pools):
-        mine = pools == pool
-        expected = oracles.f1_cut(dense[:, mine].ravel().tolist(), truth[:, mine].ravel().tolist())
-        assert set(cuts[mine].tolist()) == {expected}
+def test_a_cut_must_have_the_least_f1():
+    scores = LabelScores.from_dense([[0.9, 0.9], [0.8, 0.2], [0.1, 0.1]])
+    Y = label_matrix([[1, 0], [0, 1], [1, 0]], "Y")  # F1 at best 0.8, and 2/3
+    for least, finite in ((0, [True, True]), (0.7, [True, False]), (0.81, [False, False])):
+        assert np.isfinite(f1_cuts(scores, Y, least=least)).tolist() == finite
 
 
 @given(label_scores(), st.data())

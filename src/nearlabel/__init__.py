@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
     from nearlabel.search import ExactSearch, neighbor_graph
+    from nearlabel.thresholds import LabelThresholds
     from nearlabel.versions import show_versions
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ _HOMES = {
     "FileError": "nearlabel.persistence",
     "LAMLkNN": "nearlabel.methods",
     "LabelScores": "nearlabel.scores",
+    "LabelThresholds": "nearlabel.thresholds",
     "MLkNN": "nearlabel.methods",
     "MallowskNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
@@ -43,6 +45,7 @@ __all__ = [
     "FileError",
     "LAMLkNN",
     "LabelScores",
+    "LabelThresholds",
     "MLkNN",
     "MallowskNN",
     "NeighborGraph",

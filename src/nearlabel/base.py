@@ -245,6 +245,12 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         self._learn(graph, self._labels, None if store is None else store.vectors, rows)
         return self
 
+    def _items(self) -> dict[str, Any]:
+        """What is kept of the training items, whatever a method learned from them."""
+        kept = ["n_neighbors_", "classes_", "label_names_", *_FEATURES]
+        kept += ["_labels", "_sparse_output", "_store", "_index", "_metric", "_search"]
+        return {name: vars(self)[name] for name in kept if name in vars(self)}
+
     def label_scores(self, X: Any) -> LabelScores:
         """Score every label for each row: what the method ranks by.
 

@@ -76,7 +76,7 @@ def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
     return chosen
 
 
-def f1_cuts(scores: LabelScores, Y: Csr, pools: Array | None = None) -> Floats:
+def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:
     """For each label the cut with the greatest F1 on rows whose labels are known.
 
     Parameters
@@ -84,26 +84,25 @@ def f1_cuts(scores: LabelScores, Y: Csr, pools: Array | None = None) -> Floats:
     scores : LabelScores of shape (n, q)
     Y : csr_array, shape (n, q)
         The labels that the rows carry.
-    pools : ndarray of int, shape (q,), optional
-        Labels of one pool share one cut, the best for all their decisions taken together; by
-        default each label has its own.
+    least : float, default=0
+        What F1 must come to.
 
     Returns
     -------
     ndarray of shape (q,)
-        Halfway between two scores; of several equally good cuts the lowest. Infinite where no row
-        carries the label, so that it is never given.
+        Halfway between two scores; of several equally good cuts the lowest. Infinite where no cut
+        has an F1 of `least`, or none above 0.
     """
-    pools = np.arange(scores.shape[1]) if pools is None else pools
-    levels = _levels(scores, Y, pools)
-    carriers = np.bincount(pools[Y.indices], minlength=levels.n_pools)
-    f1 = 2 * levels.true / (levels.given + carriers[levels.pool])
-    # The last of the best levels of each pool.
-    best = np.lexsort((np.arange(len(f1)), f1, levels.pool))
-    best = best[np.flatnonzero(np.diff(levels.pool[best], append=-1))]
-    cuts = np.full(levels.n_pools, np.inf)
-    cuts[levels.pool[best]] = np.where(f1[best] > 0, levels.cut[best], np.inf)
-    return cuts[pools]
+    levels = _levels(*_entries(scores, Y))
+    carriers = np.bincount(Y.indices, minlength=scores.shape[1])
+    f1 = 2 * levels.true / (levels.given + carriers[levels.label])
+    # The last of the best levels of each label.
+    best = np.lexsort((np.arange(len(f1)), f1, levels.label))
+    best = best[np.flatnonzero(np.diff(levels.label[best], append=-1))]
+    cuts = np.full(scores.shape[1], np.inf)
+    good = (f1[best] > 0) & (f1[best] >= least)
+    cuts[levels.label[best]] = np.where(good, levels.cut[best], np.inf)
+    return cuts
 
 
 def hamming_cut(scores: LabelScores, Y: Csr) -> float:
@@ -112,7 +111,8 @@ def hamming_cut(scores: LabelScores, Y: Csr) -> float:
     Halfway between two scores; of several equally good cuts the highest. Infinite where the loss is
     least without any label.
     """
-    levels = _levels(scores, Y, np.zeros(scores.shape[1], np.intp))
+    label, *entries = _entries(scores, Y)
+    levels = _levels(np.zeros_like(label), *entries)
     gain = 2 * levels.true - levels.given  # right less wrong among the labels that are given
     best = int(np.argmax(gain))
     return float(levels.cut[best]) if gain[best] > 0 else np.inf
@@ -120,36 +120,32 @@ def hamming_cut(scores: LabelScores, Y: Csr) -> float:
 
 @dataclass(frozen=True)
 class _Levels:
-    """What is given if the scores down to some level are: one entry a pool and distinct score."""
+    """What is given if the scores down to some level are: one entry a label and distinct score."""
 
-    n_pools: int
-    pool: Array  # in order, and within a pool from the greatest score down
+    label: Array  # in order, and for a label from the greatest score down
     cut: Floats  # between this level's score and the next lower one
     given: Array  # decisions for labels at this level and above
     true: Array  # those of them that are right
 
 
-def _levels(scores: LabelScores, Y: Csr, pools: Array) -> _Levels:
-    label, score, rows, carriers = _entries(scores, Y)
-    pool = pools[label]
-    order = np.lexsort((-score, pool))
-    pool, score = pool[order], score[order]
-    new_pool = np.diff(pool, append=-1) != 0  # at the last entry of each pool
-    last = np.flatnonzero(new_pool | (np.diff(score, append=np.nan) != 0))  # of equal scores
+def _levels(label: Array, score: Floats, rows: Array, carriers: Array) -> _Levels:
+    order = np.lexsort((-score, label))
+    label, score = label[order], score[order]
+    ends = (np.diff(label, append=-1) != 0) | (np.diff(score, append=np.nan) != 0)
+    last = np.flatnonzero(ends)  # of equal scores of a label
     given, true = (np.cumsum(part[order])[last] for part in (rows, carriers))
-    pool, score = pool[last], score[last]
-    first = np.flatnonzero(np.diff(pool, prepend=-1))
-    sizes = np.diff(np.append(first, len(pool)))
-    before = np.maximum(first - 1, 0)
-    given, true = (
-        part - np.repeat(np.where(first > 0, part[before], 0), sizes) for part in (given, true)
+    label, score = label[last], score[last]
+    first = np.flatnonzero(np.diff(label, prepend=-1))
+    sizes = np.diff(np.append(first, len(label)))
+    given, true = (  # less what the labels before have added
+        part - np.repeat(np.where(first > 0, part[first - 1], 0), sizes) for part in (given, true)
     )
     lower = np.append(score[1:], 0.0)
-    lower[first[1:] - 1] = score[first[1:] - 1]  # nothing is below the lowest score of a pool
-    lower[-1] = score[-1]
-    cut = lower + (score - lower) / 2
+    lowest = first + sizes - 1
+    lower[lowest] = score[lowest]  # nothing is below
+    cut = (score + lower) / 2
     cut = np.where(cut > lower, cut, score)  # neighbors among the floats have nothing between
-    return _Levels(int(pools.max()) + 1, pool, cut, given, true)
+    return _Levels(label, cut, given, true)
 
 
 def _entries(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Array]:

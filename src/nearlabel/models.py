@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.algorithms import ALGORITHMS
 from nearlabel.base import NeighborModel
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN
 from nearlabel.persistence import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.storing import stored_array, stored_names
+from nearlabel.thresholds import LabelThresholds
 from nearlabel.validation import check_integer, check_real
 
 _OWN: dict[str, Any] = {
-    kind.__name__: kind for kind in (NeighborGraph, BRkNN, LAMLkNN, MallowskNN, MLkNN)
+    **ALGORITHMS,
+    "LabelThresholds": LabelThresholds,
+    "NeighborGraph": NeighborGraph,
 }
 # scikit-learn's scalers by their public attributes: arrays of one number a feature, or nothing.
 _SCALERS = {

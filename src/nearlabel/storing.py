@@ -81,10 +81,7 @@ class StoredModel:
         return {
             "class": type(self).__name__,
             "versions": package_versions(),
-            "parameters": {
-                name: _plain(name, value)
-                for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
-            },
+            "parameters": self._stored_parameters(),
             "neighbors": self.n_neighbors_,
             "metric": _plain("metric", self._metric),
             "search": _plain("search", self._search),
@@ -98,12 +95,27 @@ class StoredModel:
             "learned": self._learned(),
         }
 
+    def _stored_parameters(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return {name: self._stored_parameter(name, value) for name, value in parameters.items()}
+
+    def _stored_parameter(self, name: str, value: Any) -> Any:
+        """A parameter as plain values and arrays."""
+        return _plain(name, value)
+
+    @classmethod
+    def _parameter(cls, name: str, stored: Any) -> Any:  # noqa: ARG003
+        """A parameter of what `_stored_parameter` gave."""
+        return _object(stored)
+
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:
         """The model of a tree; a ValueError or the like where the tree makes no sense."""
         if version < 2:  # it kept the ids of all rows, of which none had a name then
             tree = {**tree, "ids": None}
-        parameters = {name: _object(value) for name, value in tree["parameters"].items()}
+        parameters = {
+            name: cls._parameter(name, value) for name, value in tree["parameters"].items()
+        }
         model = cls(**parameters)
         model._check_parameters()  # type: ignore[attr-defined]
         model._labels = csr_from(tree["labels"], "labels")
