@@ -23,7 +23,7 @@ from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.decisions import labels_from
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.scores import LabelScores, RankedLabels
-from nearlabel.search import Index, VectorStore, build_index, is_precomputed
+from nearlabel.search import Index, Progress, VectorStore, build_index, is_precomputed
 from nearlabel.statistics import blocks_of_votes
 from nearlabel.storing import StoredModel
 from nearlabel.validation import (
@@ -109,7 +109,15 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
                 "not only distances"
             )
 
-    def fit(self, X: Any, y: Any, *, label_names: Any = None, ids: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        ids: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """Search the neighbors of the training rows and learn from them.
 
         Parameters
@@ -124,6 +132,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         ids : sequence of str or int, shape (n,), optional
             Names of the rows, each another, by which `explain` and `retrieve` speak of them; by
             default 0, 1, 2 …
+        progress : callable, optional
+            Called with (rows searched, rows in all) after each block.
 
         Returns
         -------
@@ -137,7 +147,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         k = self._usable_neighbors(X.shape[0])
         index = build_index(X, self.metric, self.search)
         rows = self._training_rows(X.shape[0])
-        graph = self._left_out_graph(index, X, min(k, X.shape[0] - 1), rows)
+        graph = self._left_out_graph(index, X, min(k, X.shape[0] - 1), rows, progress)
         return self._adopt(graph, k, rows, labels, store, index, features)
 
     def fit_graph(
@@ -206,16 +216,20 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             )
         return min(int(self.n_neighbors), n - 1)
 
-    def _left_out_graph(self, index: Index, X: Any, k: int, rows: Array | None) -> NeighborGraph:
+    def _left_out_graph(
+        self, index: Index, X: Any, k: int, rows: Array | None, progress: Progress | None
+    ) -> NeighborGraph:
         """Neighbors of some training rows, all if None, each left out of its own."""
-        n_jobs = check_n_jobs(self.n_jobs)
+        how: dict[str, Any] = {"n_jobs": check_n_jobs(self.n_jobs)}
+        if progress is not None:
+            how["progress"] = progress
         if rows is None:
-            return index.graph(k, n_jobs=n_jobs)
+            return index.graph(k, **how)
         if not len(rows):
             return NeighborGraph.unchecked(np.empty((0, k), np.int32), np.empty((0, k)), X.shape[0])
         if is_precomputed(self.metric):  # it may hold no distance of a row to itself
-            return index.graph(k, n_jobs=n_jobs).take(rows)
-        return index.graph(k + 1, X[rows], n_jobs=n_jobs).without(rows)
+            return index.graph(k, **how).take(rows)
+        return index.graph(k + 1, X[rows], **how).without(rows)
 
     def _adopt(
         self,

@@ -244,7 +244,10 @@ def test_fit_on_a_part_and_with_few_rows(ask, fail, here, tmp_path, capsys):
             ["fit", "songs.csv", "-o", "m", "--k", "x"],
             "Invalid value for --k: a whole number expected; got 'x'.",
         ),
-        (["fit", "songs.csv", "-o", "m", "--k", "0"], "k must be an integer from 1 to 599; got 0"),
+        (
+            ["fit", "songs.csv", "-o", "m", "--k", "0"],
+            "n_neighbors must be an integer from 1 up; got 0",
+        ),
         (["fit", "songs.csv", "-o", "m", "--fast"], "Unknown option: --fast"),
         (["fit", "none.csv", "-o", "m"], "no data set 'none.csv': there is no such file"),
         (["fit", "new.csv", "-o", "m"], "new.csv, line 1: which columns are labels?"),

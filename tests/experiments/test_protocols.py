@@ -61,7 +61,7 @@ def test_one_search_gives_what_separate_fits_give(made, scale):
             model = make_pipeline(*steps).fit(made.X[train], made.Y[train])
             X = made.X[test] if first is None else model[0].transform(made.X[test])
             scores, predicted = model[-1].label_scores(X), model[-1].predict(X)
-            assert result == nl.metrics.evaluate(made.Y[test], scores, predicted)
+            assert result.metrics == nl.metrics.evaluate(made.Y[test], scores, predicted)
 
 
 def test_models_that_need_searches_of_their_own(made):

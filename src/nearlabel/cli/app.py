@@ -9,6 +9,7 @@ from typing import Any
 from cyclopts import App, Parameter
 
 from nearlabel import __version__
+from nearlabel.cli.compare import compare
 from nearlabel.cli.data import convert, datasets_list, describe, fetch
 from nearlabel.cli.demo import demo
 from nearlabel.cli.evaluate import evaluate
@@ -40,6 +41,7 @@ _add(app, fit, "fit")
 _add(app, predict, "predict")
 _add(app, rank, "rank")
 _add(app, evaluate, "evaluate")
+_add(app, compare, "compare")
 
 _datasets = App(
     name="datasets",

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from nearlabel.cli.learning import Learning
 from nearlabel.cli.options import (
     Data,
-    Distance,
     Json,
     LabeledReading,
     Output,
@@ -21,15 +21,13 @@ from nearlabel.cli.options import (
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
-_READING = LabeledReading()
+_READING, _LEARNING = LabeledReading(), Learning()
 
 
 def evaluate(
     data: Data,
     *,
     k: Annotated[tuple[int, ...], Several, Parameter(converter=whole_numbers)] = (10,),
-    smoothing: float = 1.0,
-    distance: Distance = "euclidean",
     split: Literal["official", "holdout", "cv10"] | None = None,
     test_size: float = 1 / 3,
     scale: Scale = "none",
@@ -37,9 +35,9 @@ def evaluate(
     convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper",
     at: Whole = 5,
     seed: Whole = 0,
-    jobs: Whole = 1,
     output: Output = None,
     json: Json = False,
+    learning: Learning = _LEARNING,
     reading: LabeledReading = _READING,
 ) -> None:
     """Learn from one part of a data set, measure on the other.
@@ -50,10 +48,6 @@ def evaluate(
         Name of a data set, a file, or - for standard input.
     k
         Neighbors that vote; several are tried on one search.
-    smoothing
-        s of ML-kNN.
-    distance
-        Between items.
     split
         The data set's own split, a part held out at random, or ten parts each held out once. By
         default its own where it has one, else cv10.
@@ -68,9 +62,7 @@ def evaluate(
     at
         Labels that success_rate and precision_at look at.
     seed
-        Of holdout and cv10.
-    jobs
-        Threads; -1 for all cores.
+        Of holdout and cv10, and of algorithms that draw at random.
     output
         Write a .csv, .tsv or .jsonl file, a split a row.
     json
@@ -81,6 +73,7 @@ def evaluate(
     nearlabel evaluate emotions --k 8 --scale minmax --convention mulan
     nearlabel evaluate songs.csv --split cv10 --k 5 10 20
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
+    nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     """
     from nearlabel.metrics import METRICS
     from nearlabel.metrics.conventions import has_metric
@@ -96,28 +89,23 @@ def evaluate(
         raise ValueError(f"{data} has no labels")
 
     import_scikit_learn(*SCALING if scale != "none" else ())
-    import nearlabel as nl
     from nearlabel.experiments import evaluate_splits, splits, usual_split
 
-    models = [
-        nl.MLkNN(n_neighbors=count, smoothing=smoothing, metric=distance, n_jobs=jobs)
-        for count in k
-    ]
+    models = [learning.model(count, seed) for count in k]
     split = split or usual_split(items)  # type: ignore[assignment]
     parts = splits(items, split, test_size=test_size, seed=seed)
     with Steps("evaluating") as progress:
-        found = evaluate_splits(
+        results = evaluate_splits(
             items, models, parts, scale=scale, convention=convention, at=at, progress=progress
         )
+    found = [[one.metrics for one in of_model] for of_model in results]
     wanted = list(metric or found[0][0])
     told = {
         "dataset": data,
         "items": len(items),
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
-        "algorithm": "MLkNN",
-        "smoothing": smoothing,
-        "distance": distance,
+        **learning.told(models[0]),
         "scale": scale,
         "split": split,
         "seed": None if split == "official" else seed,
@@ -127,31 +115,34 @@ def evaluate(
     }
     if output is not None:
         write_results(output, _records(told, k, found, wanted))
-    results = [
-        {"k": count, **_summary(metrics, wanted)} for count, metrics in zip(k, found, strict=True)
+    summaries = [
+        {"k": count, **summary(metrics, wanted)} for count, metrics in zip(k, found, strict=True)
     ]
     if json:
-        say_json({**told, "results": results})
+        say_json({**told, "results": summaries})
         return
-    _say(told, results, wanted)
+    spread = "; mean ± standard deviation" if split == "cv10" else ""
+    say_setting(told, learning.title(models[0]), spread)
+    _say(summaries, wanted)
     if output is not None:
         say(f"wrote {output}")
 
 
-def _summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any]:
+def summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any]:
+    """Mean and spread of the wanted metrics over splits."""
     import numpy as np
 
     values = {name: [one[name] for one in metrics] for name in wanted}
     several = len(metrics) > 1
     return {
-        "metrics": {name: _or_none(np.mean(value)) for name, value in values.items()},
-        "std": {name: _or_none(np.std(value, ddof=1)) for name, value in values.items()}
+        "metrics": {name: or_none(np.mean(value)) for name, value in values.items()},
+        "std": {name: or_none(np.std(value, ddof=1)) for name, value in values.items()}
         if several
         else None,
     }
 
 
-def _or_none(value: Any) -> float | None:
+def or_none(value: Any) -> float | None:
     """A number, or None for JSON where a metric is not defined."""
     return float(value) if math.isfinite(value) else None
 
@@ -159,24 +150,27 @@ def _or_none(value: Any) -> float | None:
 def _records(told: dict[str, Any], k: tuple[int, ...], found: Any, wanted: list[str]) -> Any:
     for count, splits in zip(k, found, strict=True):
         for place, metrics in enumerate(splits, 1):
-            values = {name: _or_none(metrics[name]) for name in wanted}
+            values = {name: or_none(metrics[name]) for name in wanted}
             yield {**told, "k": count, "part": place, **values}
 
 
-def _say(told: dict[str, Any], results: list[dict[str, Any]], wanted: list[str]) -> None:
-    from nearlabel.metrics import METRICS
-
+def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
+    """Tell what is measured and how."""
     say(
         f"{told['dataset']}: {told['items']} items, {told['features']} features, "
         f"{told['labels']} labels"
     )
-    say(f"ML-kNN, smoothing {told['smoothing']:g}, {told['distance']}, scale {told['scale']}")
+    say(f"{title}, scale {told['scale']}")
     parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
     if told["split"] == "cv10":
         parts = f"ten times {parts}"
     say(f"split {told['split']}: {parts}")
-    spread = "; mean ± standard deviation" if results[0]["std"] else ""
     say(f"convention {told['convention']}{spread}; ↓ less is better, ↑ more\n")
+
+
+def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:
+    from nearlabel.metrics import METRICS
+
     several = results[0]["std"] is not None
     at_once = 3 if several else 5  # values of k that fit into 80 columns
     for start in range(0, len(results), at_once):

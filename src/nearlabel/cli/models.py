@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.learning import TITLES, Learning, own_parameters
 from nearlabel.cli.options import (
     Data,
-    Distance,
     Json,
     LabeledReading,
     Output,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
 _ROWS_AT_ONCE = 1000
-_READING, _LABELED = Reading(), LabeledReading()
+_READING, _LABELED, _LEARNING = Reading(), LabeledReading(), Learning()
 
 
 def fit(
@@ -48,12 +48,11 @@ def fit(
     *,
     output: Annotated[str, Parameter(alias="-o")],
     k: Whole = 10,
-    smoothing: float = 1.0,
-    distance: Distance = "euclidean",
     scale: Scale = "none",
     part: Part = "all",
-    jobs: Whole = 1,
+    seed: Whole = 0,
     json: Json = False,
+    learning: Learning = _LEARNING,
     reading: LabeledReading = _LABELED,
 ) -> None:
     """Learn from labelled items and write a model file.
@@ -66,16 +65,12 @@ def fit(
         The model file; it is complete or not there.
     k
         Neighbors that vote.
-    smoothing
-        s of ML-kNN: rows added to every cell of the counts.
-    distance
-        Between items.
     scale
         Scaling of the features, kept in the model.
     part
         Rows to learn from, where the data set has a split.
-    jobs
-        Threads; -1 for all cores.
+    seed
+        Of algorithms that draw at random.
     json
         Print JSON.
 
@@ -84,6 +79,7 @@ def fit(
     nearlabel fit songs.csv -o songs.model
     nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
     nearlabel fit emotions.arff -o emotions.model --k 8
+    nearlabel fit songs.csv -o songs.model --algorithm LAMLkNN --set n_clusters=10
     nearlabel fit yeast -o yeast.model --part train
     """
     check_target("--output", output, data)
@@ -95,24 +91,17 @@ def fit(
     import nearlabel as nl
     from nearlabel.experiments import scaler
 
-    model = nl.MLkNN(n_neighbors=k, smoothing=smoothing, metric=distance, n_jobs=jobs)
+    model = learning.model(k, seed)
     X, transformer = items.X, scaler(scale, items.X)
     if transformer is not None:
         X = transformer.fit_transform(X)
-    with Steps("searching neighbors") as progress:
-        graph = nl.neighbor_graph(
-            X,
-            min(k, max(1, len(items) - 1)),
-            metric=distance,
-            n_jobs=jobs,
-            progress=progress,
-        )
     ids: Any = range(1, len(items) + 1)  # as items without names are counted
     if items.row_names is not None and len(set(items.row_names.tolist())) == len(items):
         ids = items.row_names
     elif items.row_names is not None:
         warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
-    model.fit_graph(graph, items.Y, X, label_names=items.label_names, ids=ids)
+    with Steps("searching neighbors") as progress:
+        model.fit(X, items.Y, label_names=items.label_names, ids=ids, progress=progress)
     first: Any = model if transformer is None else transformer
     if items.feature_names is not None:  # by these a later file's columns are found
         first.feature_names_in_ = items.feature_names.astype(object)
@@ -124,7 +113,8 @@ def fit(
         nl.save(make_pipeline(transformer, model), output)
     told: dict[str, Any] = {
         "model": output,
-        "algorithm": "MLkNN",
+        "algorithm": learning.algorithm,
+        "parameters": own_parameters(model),
         "k": model.n_neighbors_,
         "items": len(items),
         "features": int(items.X.shape[1]),
@@ -135,7 +125,8 @@ def fit(
     if json:
         say_json(told)
         return
-    say(f"ML-kNN, {told['k']} neighbors, scale {scale}, learned from {data}:")
+    title = TITLES[learning.algorithm]
+    say(f"{title}, {told['k']} neighbors, scale {scale}, learned from {data}:")
     say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
     say(f"wrote {output} ({told['bytes'] / 1e6:.1f} MB)")
 

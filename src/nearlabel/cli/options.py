@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from nearlabel.cli.output import Steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
+_READING = Group("How DATA is read", sort_key=2)
 Data = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Several = Parameter(consume_multiple=True)
 Part = Literal["all", "train", "test"]
@@ -37,7 +38,7 @@ Json = Annotated[bool, Parameter(name="--json", show_default=False)]
 Output = Annotated[str | None, Parameter(alias="-o")]
 
 
-@Parameter(name="*", group="How DATA is read")
+@Parameter(name="*", group=_READING)
 @dataclass(frozen=True)
 class Reading:
     """How a file of items is read.
@@ -68,7 +69,7 @@ class Reading:
             return nl.datasets.load(source, progress=progress, **options, **more)
 
 
-@Parameter(name="*", group="How DATA is read")
+@Parameter(name="*", group=_READING)
 @dataclass(frozen=True)
 class LabeledReading(Reading):
     """How a file of labelled items is read.

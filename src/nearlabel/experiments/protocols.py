@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from nearlabel.arrays import Array
+from nearlabel.arrays import Array, Csr
 from nearlabel.base import NeighborModel
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.scaling import scaler
+from nearlabel.graph import NeighborGraph
 from nearlabel.metrics import evaluate
+from nearlabel.scores import LabelScores
 from nearlabel.search import neighbor_graph
 from nearlabel.validation import check_choice, check_integer, check_real
 
@@ -59,6 +63,25 @@ def usual_split(data: Dataset) -> str:
     return "cv10" if data.train is None else "official"
 
 
+@dataclass(frozen=True)
+class SplitResult:
+    """How a model did on one split.
+
+    Attributes
+    ----------
+    metrics : dict
+        Empty where the model refused the data.
+    seconds : float
+        Processor time of learning, scoring and deciding, without the search that models share.
+    refusal : str or None
+        Why the model refused the data: it would need too much.
+    """
+
+    metrics: dict[str, float]
+    seconds: float
+    refusal: str | None = None
+
+
 def evaluate_splits(
     data: Dataset,
     models: Sequence[NeighborModel],
@@ -67,8 +90,9 @@ def evaluate_splits(
     scale: str = "none",
     convention: str = "paper",
     at: int = 5,
+    refusals: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> list[list[dict[str, float]]]:
+) -> list[list[SplitResult]]:
     """Metrics of each model on each split: one search a split serves all models.
 
     Parameters
@@ -81,19 +105,21 @@ def evaluate_splits(
         Fitted to the rows to learn from, in each split.
     convention, at
         See `nearlabel.metrics.evaluate`.
+    refusals : bool, default=False
+        Whether a model that refuses data of this size is noted, instead of ending it all.
     progress : callable, optional
         Called with (rows searched, rows in all), over all splits.
 
     Returns
     -------
-    list of list of dict
-        For each model the metrics of each split.
+    list of list of SplitResult
+        For each model its result on each split.
     """
     searches = {(str(model.metric), str(model.search), model.n_jobs) for model in models}
     if len(searches) != 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
     models = [clone(model) for model in models]
-    results: list[list[dict[str, float]]] = [[] for _ in models]
+    results: list[list[SplitResult]] = [[] for _ in models]
     done, total = 0, sum(len(train) + len(test) for train, test in parts)
 
     def tell(rows: int, of: int) -> None:
@@ -103,35 +129,48 @@ def evaluate_splits(
         done += rows if rows == of else 0
 
     for train, test in parts:
-        for place, metrics in _one_split(data, models, train, test, scale, convention, at, tell):
-            results[place].append(metrics)
+        X, new = _scaled(data.X[train], data.X[test], scale)
+        graph, queries = _graphs(models, X, new, tell)
+        for model, found in zip(models, results, strict=True):
+            start = time.process_time()
+            try:
+                scores, predicted = _answers(model, graph, queries, data.Y[train], X, new)
+            except MemoryError as error:
+                if not refusals:
+                    raise
+                found.append(SplitResult({}, 0.0, str(error)))
+                continue
+            seconds = time.process_time() - start
+            metrics = evaluate(data.Y[test], scores, predicted, convention, at=at)
+            found.append(SplitResult(metrics, seconds))
     return results
 
 
-def _one_split(
-    data: Dataset,
-    models: Sequence[NeighborModel],
-    train: Array,
-    test: Array,
-    scale: str,
-    convention: str,
-    at: int,
-    progress: Callable[[int, int], None],
-) -> Iterator[tuple[int, dict[str, float]]]:
-    X, new = data.X[train], data.X[test]
+def _scaled(X: Any, new: Any, scale: str) -> tuple[Any, Any]:
+    """Both parts, scaled as the first one asks for."""
     transformer = scaler(scale, X)
-    if transformer is not None:
-        X, new = transformer.fit_transform(X), transformer.transform(new)
-    n = len(train)
+    if transformer is None:
+        return X, new
+    return transformer.fit_transform(X), transformer.transform(new)
+
+
+def _graphs(
+    models: Sequence[NeighborModel], X: Any, new: Any, progress: Callable[[int, int], None]
+) -> tuple[NeighborGraph, NeighborGraph]:
+    """Neighbors of the training rows and of the new ones: as many as the models need at most."""
+    n, first = X.shape[0], models[0]
     k = max(n if model.n_neighbors is None else model.n_neighbors for model in models)
-    first = models[0]
     search: dict[str, Any] = {"metric": first.metric, "search": first.search}
     search.update(n_jobs=first.n_jobs, progress=progress)
-    graph = neighbor_graph(X, min(k, n - 1), **search)
-    queries = neighbor_graph(X, min(k, n), new, **search)
-    for place, model in enumerate(models):
-        vectors = (X, new) if model._needs_vectors else (None, None)
-        model.fit_graph(graph, data.Y[train], vectors[0])
-        scores = model.scores_from_graph(queries, vectors[1])
-        predicted = model.predict_from_graph(queries, vectors[1], scores=scores)
-        yield place, evaluate(data.Y[test], scores, predicted, convention, at=at)
+    return neighbor_graph(X, min(k, n - 1), **search), neighbor_graph(X, min(k, n), new, **search)
+
+
+def _answers(
+    model: NeighborModel, graph: NeighborGraph, queries: NeighborGraph, Y: Csr, X: Any, new: Any
+) -> tuple[LabelScores, Any]:
+    """Scores and decisions for new rows; vectors are given to methods that look at them only."""
+    if not model._needs_vectors:
+        X = new = None
+    model.fit_graph(graph, Y, X)
+    scores = model.scores_from_graph(queries, new)
+    return scores, model.predict_from_graph(queries, new, scores=scores)

@@ -1,0 +1,214 @@
+"""compare."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from nearlabel.cli.evaluate import or_none, say_setting, summary
+from nearlabel.cli.learning import TITLES, Algorithm, estimator
+from nearlabel.cli.options import (
+    Data,
+    Distance,
+    Json,
+    LabeledReading,
+    Output,
+    Scale,
+    Several,
+    Switch,
+    Whole,
+)
+from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
+from nearlabel.cli.startup import SCALING, import_scikit_learn
+
+_READING = LabeledReading()
+_METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+_COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
+
+
+def compare(
+    data: Data,
+    *,
+    algorithm: Annotated[tuple[Algorithm, ...], Several, Parameter(show_default=False)] = (),
+    k: Whole = 10,
+    thresholds: Switch = False,
+    distance: Distance = "euclidean",
+    split: Literal["official", "holdout", "cv10"] | None = None,
+    test_size: float = 1 / 3,
+    scale: Scale = "none",
+    metric: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper",
+    at: Whole = 5,
+    seed: Whole = 0,
+    jobs: Whole = 1,
+    output: Output = None,
+    json: Json = False,
+    reading: LabeledReading = _READING,
+) -> None:
+    """Compare all algorithms on one neighbor graph.
+
+    The neighbors are searched once for all of them.
+
+    Parameters
+    ----------
+    data
+        Name of a data set, a file, or - for standard input.
+    algorithm
+        Algorithms to compare; by default all.
+    k
+        Neighbors that vote.
+    thresholds
+        Learn one cut a label by leave-one-out F1, in each.
+    distance
+        Between items.
+    split
+        The data set's own split, a part held out at random, or ten parts each held out once. By
+        default its own where it has one, else holdout.
+    test_size
+        Share that holdout holds out.
+    scale
+        Scaling of the features, fitted to the part that is learned from.
+    metric
+        Metrics to tell, by name; by default five.
+    convention
+        What ties and rows without labels count.
+    at
+        Labels that success_rate and precision_at look at.
+    seed
+        Of holdout and cv10, and of algorithms that draw at random.
+    jobs
+        Threads; -1 for all cores.
+    output
+        Write a .csv, .tsv or .jsonl file, an algorithm and a split a row.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel compare yeast --scale minmax
+    nearlabel compare songs.csv --k 15 --thresholds --metric macro_f1 micro_f1
+    nearlabel compare emotions --algorithm MLkNN PositivekNN --split cv10
+    """
+    from nearlabel.metrics import METRICS
+    from nearlabel.metrics.conventions import has_metric
+    from nearlabel.validation import check_choice
+
+    check_results(output, data)
+    wanted = list(metric or (name for name in _METRICS if has_metric(convention, name)))
+    for name in wanted:
+        check_choice(name, "--metric", METRICS)
+        if not has_metric(convention, name):
+            raise ValueError(f"convention {convention!r} has no {name}")
+    items = reading.load(data)
+    if not items.Y.shape[1]:
+        raise ValueError(f"{data} has no labels")
+
+    import_scikit_learn(*SCALING if scale != "none" else ())
+    from nearlabel.experiments import evaluate_splits, splits
+
+    names: list[str] = list(dict.fromkeys(algorithm)) or list(TITLES)
+    shared = {"metric": distance, "n_jobs": jobs, "random_state": seed}
+    models = [estimator(name, k, shared, thresholds=thresholds) for name in names]
+    kind = split or ("holdout" if items.train is None else "official")
+    parts = splits(items, kind, test_size=test_size, seed=seed)
+    with Steps("searching neighbors") as progress:
+        found = evaluate_splits(
+            items,
+            models,
+            parts,
+            scale=scale,
+            convention=convention,
+            at=at,
+            refusals=True,
+            progress=progress,
+        )
+    told: dict[str, Any] = {
+        "dataset": data,
+        "items": len(items),
+        "features": int(items.X.shape[1]),
+        "labels": int(items.Y.shape[1]),
+        "k": k,
+        "thresholds": thresholds,
+        "distance": distance,
+        "scale": scale,
+        "split": kind,
+        "seed": seed,
+        "train": len(parts[0][0]),
+        "test": len(parts[0][1]),
+        "convention": convention,
+    }
+    results = [_result(name, of_model, wanted) for name, of_model in zip(names, found, strict=True)]
+    if output is not None:
+        write_results(output, _records(told, names, found, wanted))
+    if json:
+        say_json({**told, "results": results})
+        return
+    cuts = ", a cut a label" if thresholds else ""
+    spread = "; means of ten parts" if kind == "cv10" else ""
+    say_setting(told, f"{len(names)} algorithms, k = {k}{cuts}, {distance}", spread)
+    _say(results, wanted)
+    if output is not None:
+        say(f"wrote {output}")
+
+
+def _result(name: str, found: list[Any], wanted: list[str]) -> dict[str, Any]:
+    refusal = next((one.refusal for one in found if one.refusal), None)
+    told = {"metrics": {}, "std": None} if refusal else summary([o.metrics for o in found], wanted)
+    seconds = None if refusal else round(sum(one.seconds for one in found), 3)
+    return {"algorithm": name, **told, "seconds": seconds, "refusal": refusal}
+
+
+def _records(told: dict[str, Any], names: list[str], found: Any, wanted: list[str]) -> Any:
+    for name, of_model in zip(names, found, strict=True):
+        for place, one in enumerate(of_model, 1):
+            values = {metric: or_none(one.metrics.get(metric, float("nan"))) for metric in wanted}
+            more = {"seconds": one.seconds, "refusal": one.refusal}
+            yield {**told, "algorithm": name, "part": place, **values, **more}
+
+
+def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:
+    from nearlabel.metrics import METRICS
+
+    run = [one for one in results if not one["refusal"]]
+    for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
+        some = wanted[start : start + _COLUMNS_AT_ONCE]
+        best = {name: _best(run, name, METRICS[name].loss) for name in some}
+        rows = [
+            (
+                TITLES[one["algorithm"]],
+                *(_cell(one["metrics"][name], best[name]) for name in some),
+                f"{one['seconds']:.3f}",
+            )
+            for one in run
+        ]
+        heads = [f"{_short(name)} {'↓' if METRICS[name].loss else '↑'}" for name in some]
+        say_table(("", *heads, "s"), rows)
+    say("* the best; s: processor seconds without the search, which is one for all")
+    for one in results:
+        if one["refusal"]:
+            say(f"{TITLES[one['algorithm']]} was left out: {one['refusal']}")
+
+
+def _short(name: str) -> str:
+    """A name for the head of a column of a few characters."""
+    short = {
+        "average_precision": "av prec",
+        "hamming_loss": "hamming",
+        "one_error": "one err",
+        "ranking_loss": "ranking",
+    }
+    return short.get(name, name.replace("_", " "))
+
+
+def _best(results: list[dict[str, Any]], name: str, loss: bool) -> str | None:
+    """The best value as it is printed."""
+    values = [one["metrics"][name] for one in results if one["metrics"][name] is not None]
+    return f"{(min if loss else max)(values):.4f}" if values else None
+
+
+def _cell(value: float | None, best: str | None) -> str:
+    if value is None:
+        return "not defined"
+    shown = f"{value:.4f}"
+    return f"*{shown}" if shown == best else shown

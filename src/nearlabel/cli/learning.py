@@ -1,0 +1,130 @@
+"""Which algorithm learns, and with which parameters: options that several verbs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+from nearlabel.cli.options import Distance, Several, Switch, Whole
+
+# The names of nearlabel.algorithms, written out so that help comes without loading them; a test
+# holds the two equal.
+TITLES = {
+    "MLkNN": "ML-kNN",
+    "LAMLkNN": "LAML-kNN",
+    "MallowskNN": "Mallows kNN",
+    "BRkNN": "BRkNN",
+}
+Algorithm = Literal["MLkNN", "LAMLkNN", "MallowskNN", "BRkNN"]
+_SHARED = ("n_neighbors", "metric", "search", "n_jobs", "random_state")
+
+
+@Parameter(name="*", group=Group("How it learns", sort_key=1))
+@dataclass(frozen=True)
+class Learning:
+    """How labels are learned.
+
+    Parameters
+    ----------
+    algorithm
+        The method.
+    smoothing
+        s of ML-kNN and those that count like it; by default 1.
+    set
+        Other parameters of the algorithm, such as n_clusters=10.
+    thresholds
+        Learn one cut a label by leave-one-out F1.
+    distance
+        Between items.
+    jobs
+        Threads; -1 for all cores.
+    """
+
+    algorithm: Algorithm = "MLkNN"
+    smoothing: float | None = None
+    set: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
+    thresholds: Switch = False
+    distance: Distance = "euclidean"
+    jobs: Whole = 1
+
+    def model(self, k: int, seed: int) -> Any:
+        """An unfitted estimator."""
+        settings = dict(_setting(text) for text in self.set)
+        if self.smoothing is not None:
+            settings["smoothing"] = self.smoothing
+        shared = {"metric": self.distance, "n_jobs": self.jobs, "random_state": seed}
+        return estimator(self.algorithm, k, shared, settings, thresholds=self.thresholds)
+
+    def told(self, model: Any) -> dict[str, Any]:
+        """What a result says of the algorithm."""
+        return {
+            "algorithm": self.algorithm,
+            "parameters": own_parameters(model),
+            "thresholds": self.thresholds,
+            "distance": self.distance,
+        }
+
+    def title(self, model: Any) -> str:
+        """The algorithm with its own parameters, for people."""
+        own = [f"{name} {_shown(value)}" for name, value in own_parameters(model).items()]
+        cuts = ["a cut a label"] if self.thresholds else []
+        return ", ".join([TITLES[self.algorithm], *own, *cuts, self.distance])
+
+
+def estimator(
+    algorithm: str,
+    k: int,
+    shared: dict[str, Any],
+    settings: dict[str, Any] | None = None,
+    *,
+    thresholds: bool = False,
+) -> Any:
+    """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none."""
+    import nearlabel as nl
+    from nearlabel.algorithms import ALGORITHMS
+
+    kind = ALGORITHMS[algorithm]
+    known = kind().get_params()
+    parameters = {name: value for name, value in shared.items() if name in known}
+    parameters["n_neighbors"] = k
+    free = sorted(known.keys() - {"metric", "search", "n_jobs", "n_neighbors"})
+    for name, value in (settings or {}).items():
+        if name not in free:
+            raise ValueError(
+                f"{algorithm} has no parameter {name!r}; it has {', '.join(free) or 'none to set'}"
+            )
+        parameters[name] = value
+    made = kind(**parameters)
+    return nl.LabelThresholds(made) if thresholds else made
+
+
+def own_parameters(model: Any) -> dict[str, Any]:
+    """The parameters of a method that are not those of every method."""
+    method = getattr(model, "estimator", model)
+    return {
+        name: value
+        for name, value in method.get_params(deep=False).items()
+        if name not in _SHARED and value is not None
+    }
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """A name and a value of text like n_clusters=10."""
+    name, mark, value = text.partition("=")
+    if not mark or not name:
+        raise ValueError(f"--set takes NAME=VALUE, such as n_clusters=10; got {text!r}")
+    words = {"none": None, "true": True, "false": False}
+    if value.lower() in words:
+        return name, words[value.lower()]
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            pass
+    return name, value
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
