@@ -56,18 +56,18 @@ def topic_graph(rng: np.random.Generator, topic: Array) -> nl.NeighborGraph:
     return nl.NeighborGraph.unchecked(indices, distances, n)
 
 
-def topic_labels(rng: np.random.Generator, topic: Array) -> Csr:
+def topic_labels(rng: np.random.Generator, topic: Array, q: int = Q) -> Csr:
     """Some 7.6 labels a row: half by Zipf's law from all, half from those of the topic."""
     n = len(topic)
-    share = np.cumsum(1 / np.arange(1, Q + 1))
+    share = np.cumsum(1 / np.arange(1, q + 1))
     zipf = np.searchsorted(share, rng.random((n, 4)) * share[-1])
-    columns = rng.permutation(Q)  # often used labels stand anywhere
-    of_topic = rng.integers(Q, size=(TOPICS, TOPIC_LABELS))
+    columns = rng.permutation(q)  # often used labels stand anywhere
+    of_topic = rng.integers(q, size=(TOPICS, TOPIC_LABELS))
     chosen = of_topic[topic[:, None], rng.integers(TOPIC_LABELS, size=(n, 4))]
     label = np.hstack([columns[zipf], chosen]).ravel()
     kept = rng.random(label.size) < 0.975
     row = np.repeat(np.arange(n), 8)[kept]
-    Y = sparse.csr_array((np.ones(len(row), np.int8), (row, label[kept])), shape=(n, Q))
+    Y = sparse.csr_array((np.ones(len(row), np.int8), (row, label[kept])), shape=(n, q))
     Y.sum_duplicates()
     small = Y.indices.astype(np.int32), Y.indptr.astype(np.int32)
     return sparse.csr_array((np.ones(Y.nnz, np.int8), *small), shape=Y.shape)
