@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from measuring import report
 
@@ -35,7 +36,7 @@ def main() -> None:
             for convention in ("paper", "sklearn")
         }
         for place, method in enumerate(methods):
-            row = {"data": name, "method": type(method).__name__}
+            row: dict[str, Any] = {"data": name, "method": type(method).__name__}
             for metric, convention in (
                 ("macro_f1", "paper"),
                 ("macro_f1", "sklearn"),

@@ -13,10 +13,14 @@ from typing import Any
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
+METHODS = HERE.parent / "docs" / "methods"
 README = HERE.parent / "README.md"
 BEGIN, END = "<!-- numbers: made by `make bench` -->", "<!-- end of numbers -->"
 WITH_PEERS = ("against_peers", "exact_search", "published")
-WITHOUT = ("label_kernels", "command_line", "reading", "sparse_search")
+WITHOUT = (
+    *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
+    *("local_adaptation", "family_at_scale"),
+)
 
 
 def measure(name: str, python: str) -> None:
@@ -56,11 +60,68 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def with_numbers(readme: str) -> str:
-    """The README with the numbers of the result files between its two marks."""
-    before, rest = readme.split(BEGIN)
+def with_numbers(text: str, numbers: str) -> str:
+    """A document with numbers of the result files between its two marks."""
+    before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{numbers()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{numbers}\n{END}{after}"
+
+
+def documents() -> dict[Path, str]:
+    """What each document with numbers must read."""
+    made = {PAGE: page(), README: with_numbers(README.read_text(), numbers())}
+    for path in METHODS.glob("*.md"):
+        text = path.read_text()
+        made[path] = with_numbers(
+            text, about_cuts() if path.stem == "thresholds" else about(path.stem)
+        )
+    return made
+
+
+def about(page: str) -> str:
+    """How a method did on real data, beside ML-kNN; ML-kNN beside BRkNN."""
+    rows = result_of("methods")["rows"]
+    method = next(row["method"] for row in rows if row["method"].lower() == page)
+    other = "BRkNN" if method == "MLkNN" else "MLkNN"
+    found = {(row["data"], row["method"], row["k"]): row for row in rows}
+    counts = sorted({row["k"] for row in rows})
+    heads = [f"{name}, k = {k}" for k in counts for name in (method, other)]
+    lines = [
+        f"![Average precision of {method} less that of {other} on data sets]"
+        f"(../images/methods/{page}.png)",
+        "",
+        "Average precision on held-out rows (dense features min-max, texts as they are), and "
+        f"processor seconds of {method} without the search, for k = {counts[0]}:",
+        "",
+        "| data | labels | " + " | ".join(heads) + " | seconds |",
+        "|---|---|" + "---|" * (len(heads) + 1),
+    ]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        some = [found[data, name, k] for k in counts for name in (method, other)]
+        cells = [shown(row.get("average_precision")) for row in some]
+        seconds = shown(some[0]["core_seconds"])
+        lines.append(f"| {data} | {some[0]['labels']} | {' | '.join(cells)} | {seconds} |")
+    return "\n".join(lines)
+
+
+def about_cuts() -> str:
+    """What learnt cuts change."""
+    rows = result_of("label_cuts")["rows"]
+    lines = [
+        "Macro F1 on the official test rows, raw features, k = 10. A label that no test row carries "
+        "and no decision is for counts 1 in the convention `paper` and 0 in `sklearn`.",
+        "",
+        "| data | method | own decision, paper | cuts, paper | own, sklearn | cuts, sklearn |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [
+            shown(row[f"macro_f1_{convention}_{which}"])
+            for convention in ("paper", "sklearn")
+            for which in ("own", "cuts")
+        ]
+        lines.append(f"| {row['data']} | {row['method']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def numbers() -> str:
@@ -160,9 +221,9 @@ def main() -> None:
         measure(name, sys.executable)
     for name in WITH_PEERS if arguments.peers else ():
         measure(name, arguments.peers)
-    PAGE.write_text(page())
-    README.write_text(with_numbers(README.read_text()))
-    print("wrote docs/benchmarks.md and the numbers of README.md")
+    for path, text in documents().items():
+        path.write_text(text)
+    print("wrote docs/benchmarks.md, the numbers of README.md and of docs/methods")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from nearlabel.algorithms import ALGORITHMS
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -29,10 +31,25 @@ def test_figure(tmp_path, monkeypatch):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_figures_of_the_methods(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(sys, "argv", ["method_figures.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "method_figures.py"), run_name="__main__")
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == {path.name for path in (ROOT / "docs" / "images" / "methods").iterdir()}
+    assert made == {f"{name.lower()}.png" for name in ALGORITHMS}
+
+
+def test_every_method_has_a_page():
+    pages = {path.stem for path in (ROOT / "docs" / "methods").iterdir()}
+    assert pages == {"thresholds", *(name.lower() for name in ALGORITHMS)}
+
+
 def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import run
 
-    assert (ROOT / "docs" / "benchmarks.md").read_text() == run.page()
-    readme = (ROOT / "README.md").read_text()
-    assert run.with_numbers(readme) == readme
+    documents = run.documents()
+    assert len(documents) == 2 + len(list((ROOT / "docs" / "methods").iterdir()))
+    for path, text in documents.items():
+        assert path.read_text() == text
