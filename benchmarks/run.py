@@ -108,8 +108,8 @@ def about_cuts() -> str:
     """What learnt cuts change."""
     rows = result_of("label_cuts")["rows"]
     lines = [
-        "Macro F1 on the official test rows, raw features, k = 10. A label that no test row carries "
-        "and no decision is for counts 1 in the convention `paper` and 0 in `sklearn`.",
+        "Macro F1 on the official test rows, raw features, k = 10. A label that no test row "
+        "carries and no decision is for counts 1 in the convention `paper` and 0 in `sklearn`.",
         "",
         "| data | method | own decision, paper | cuts, paper | own, sklearn | cuts, sklearn |",
         "|---|---|---|---|---|---|",

@@ -17,7 +17,7 @@ import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.evaluate import evaluate
 
-VERBS = ["demo", "fit", "predict", "rank", "evaluate"]
+VERBS = ["demo", "fit", "predict", "rank", "evaluate", "compare"]
 VERBS += [f"datasets {verb}" for verb in ("list", "describe", "fetch", "convert")]
 
 
