@@ -16,6 +16,8 @@ template <class T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 // Python sees a ValueError.
 inline void require(bool holds, const char* message) {
@@ -30,8 +32,10 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 constexpr int CORE_VERSION = 3;
 
 void bind_cpu(nb::module_& module);
+void bind_gram(nb::module_& module);
 void bind_labels(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_ranking(nb::module_& module);
 void bind_rows(nb::module_& module);
 void bind_shortlist(nb::module_& module);
+void bind_simplex(nb::module_& module);

@@ -1,0 +1,288 @@
+// The nearest point of a simplex: the kernel of src/nearlabel/simplex.py, where its twin is.
+//
+// Minimizes w'Hw over w >= 0 of sum 1, with H = G + ridge I. Instead of w it looks for u = w /
+// w'Hw, which minimizes u'Hu / 2 - sum(u) over u >= 0 alone: Lawson and Hanson's active set, with a
+// Cholesky factor of H on the support, the places where u is above zero.
+#include "bindings.h"
+#include "cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+constexpr double EPSILON = std::numeric_limits<double>::epsilon();
+constexpr double ENOUGH =
+    0x1p-60;                     // a correction that is so small, relative to sum(u), is the last
+constexpr int CORRECTIONS = 16;  // three are usual
+constexpr double NO_WEIGHT = 0x1p-46;  // a place that would get less is left at zero
+
+double dot(const double* a, const double* b, std::size_t size) {
+    double sums[4] = {};
+    std::size_t i = 0;
+    for (; i + 4 <= size; i += 4)
+        for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+    for (; i < size; ++i) sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// The upper half of the digits (Dekker).
+NL_INLINE double upper_half(double number) {
+    const double wide = 134217729.0 * number;  // 2^27 + 1
+    return wide - (wide - number);
+}
+
+// Takes (high + low) * row from sums that are kept to twice the digits, each in two numbers, by the
+// dot product of Ogita, Rump and Oishi (2005).
+NL_INLINE void subtract_row(const double* row, double high, double low, std::size_t size,
+                            double* sums, double* rests) {
+    const double high_upper = upper_half(high), high_lower = high - high_upper;
+    for (std::size_t j = 0; j < size; ++j) {
+        const double upper = upper_half(row[j]), lower = row[j] - upper;
+        const double product = row[j] * high;
+        const double lost_by_product =
+            lower * high_lower -
+            (((product - upper * high_upper) - lower * high_upper) - upper * high_lower);
+        const double sum = sums[j] - product;
+        const double taken = sum - sums[j];
+        const double lost_by_sum = (sums[j] - (sum - taken)) - (product + taken);
+        sums[j] = sum;
+        rests[j] += lost_by_sum - lost_by_product - row[j] * low;
+    }
+}
+
+void subtract_row_baseline(const double* row, double high, double low, std::size_t size,
+                           double* sums, double* rests) {
+    subtract_row(row, high, low, size, sums, rests);
+}
+
+NL_TARGET_AVX2 void subtract_row_avx2(const double* row, double high, double low, std::size_t size,
+                                      double* sums, double* rests) {
+    subtract_row(row, high, low, size, sums, rests);
+}
+
+// One problem after the other, of k places each, in the same memory.
+class ActiveSet {
+public:
+    explicit ActiveSet(std::size_t k)
+        : k_(k),
+          subtract_(has_avx2() ? subtract_row_avx2 : subtract_row_baseline),
+          gram_(k * k),
+          factor_(k * k),
+          change_(k),
+          high_(k),
+          low_(k),
+          point_(k),
+          sums_(k),
+          rests_(k),
+          is_free_(k) {
+        support_.reserve(k);
+    }
+
+    // The weights of one problem, whose Gram matrix is `scale` times what is given.
+    void solve(const double* gram, double scale, double ridge, std::int64_t steps,
+               double* weights) {
+        for (std::size_t i = 0; i < k_ * k_; ++i) gram_[i] = gram[i] * scale;
+        ridge_ = ridge;
+        start();
+        bool exact = false;  // at first in plain arithmetic, which nearly always finds the support
+        std::size_t entered = k_;
+        for (std::int64_t step = 0; step < steps; ++step) {
+            find_target(exact);
+            const std::size_t leaving = first_at_zero();
+            if (leaving < support_.size()) {
+                const bool went_back = support_[leaving] == entered && point_[leaving] == 0;
+                go_to_zero_of(leaving);
+                if (went_back && exact) break;  // no way down but by rounding errors
+                exact = exact || went_back;
+                continue;
+            }
+            std::copy(high_.begin(), high_.begin() + support_.size(), point_.begin());
+            entered = steepest(exact);
+            if (entered < k_) {
+                enter(entered);
+            } else if (exact) {
+                break;
+            } else {
+                exact = true;
+            }
+        }
+        double total = 0;
+        for (std::size_t i = 0; i < support_.size(); ++i) total += point_[i];
+        require(total > 0 && total <= std::numeric_limits<double>::max(),
+                "gram must hold finite numbers");
+        std::fill(weights, weights + k_, 0.0);
+        for (std::size_t i = 0; i < support_.size(); ++i) weights[support_[i]] = point_[i] / total;
+    }
+
+private:
+    double& factor(std::size_t row, std::size_t column) { return factor_[row * k_ + column]; }
+
+    // Begins at the nearest place alone.
+    void start() {
+        std::size_t nearest = 0;
+        for (std::size_t j = 1; j < k_; ++j)
+            if (gram_[j * k_ + j] < gram_[nearest * k_ + nearest]) nearest = j;
+        support_.clear();
+        std::fill(is_free_.begin(), is_free_.end(), char{1});
+        enter(nearest);
+    }
+
+    void enter(std::size_t place) {
+        point_[support_.size()] = 0;
+        is_free_[place] = 0;
+        append(place);
+    }
+
+    // Extends the factor of H on the support by one row.
+    void append(std::size_t place) {
+        const std::size_t size = support_.size();
+        const double* const gram = gram_.data() + place * k_;
+        double* const row = factor_.data() + size * k_;
+        for (std::size_t i = 0; i < size; ++i)
+            row[i] = (gram[support_[i]] - dot(&factor(i, 0), row, i)) / factor(i, i);
+        // What is left of the diagonal is never below the ridge but by rounding errors.
+        row[size] = std::sqrt(std::max(gram[place] + ridge_ - dot(row, row, size), ridge_));
+        support_.push_back(place);
+    }
+
+    // Goes from the point towards the target until the weight at a place of the support is zero.
+    void go_to_zero_of(std::size_t leaving) {
+        const double share = way_to_zero(leaving);
+        for (std::size_t i = 0; i < support_.size(); ++i)
+            point_[i] += share * (high_[i] - point_[i]);
+        const std::vector<std::size_t> later(support_.begin() + leaving + 1, support_.end());
+        is_free_[support_[leaving]] = 1;
+        point_.erase(point_.begin() + leaving);
+        point_.push_back(0);
+        support_.resize(leaving);
+        for (const std::size_t place : later) append(place);
+    }
+
+    // The share of the way to the target after which a weight is zero, if it is not above zero
+    // there.
+    double way_to_zero(std::size_t i) const {
+        return point_[i] > 0 ? point_[i] / (point_[i] - high_[i]) : 0.0;
+    }
+
+    // Where in the support a weight is zero first on the way to the target; its size if nowhere.
+    std::size_t first_at_zero() const {
+        std::size_t first = support_.size();
+        for (std::size_t i = 0; i < support_.size(); ++i)
+            if (!(high_[i] > 0) &&
+                (first == support_.size() || way_to_zero(i) < way_to_zero(first)))
+                first = i;
+        return first;
+    }
+
+    // The target, high + low, with H target = 1 on the support; what is left of 1 there goes to
+    // sums.
+    void find_target(bool exact) {
+        std::fill(high_.begin(), high_.end(), 0.0);
+        std::fill(low_.begin(), low_.end(), 0.0);
+        std::fill(sums_.begin(), sums_.end(), 1.0);
+        for (int round = 0; round < CORRECTIONS; ++round) {
+            const double total = correct();
+            double largest = 0;
+            for (std::size_t i = 0; i < support_.size(); ++i)
+                largest = std::max(largest, std::fabs(change_[i]));
+            if (!exact) {
+                find_rests_plainly();
+                return;
+            }
+            find_rests();
+            if (largest <= ENOUGH * total) return;
+        }
+    }
+
+    // Corrects the target by the solution for what is left of 1; gives its sum.
+    double correct() {
+        const std::size_t size = support_.size();
+        for (std::size_t i = 0; i < size; ++i)
+            change_[i] =
+                (sums_[support_[i]] - dot(&factor(i, 0), change_.data(), i)) / factor(i, i);
+        for (std::size_t i = size; i-- > 0;) {
+            const double* const row = &factor(i, 0);
+            const double x = change_[i] /= row[i];
+            for (std::size_t j = 0; j < i; ++j) change_[j] -= x * row[j];
+        }
+        double total = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            const double tail = low_[i] + change_[i], sum = high_[i] + tail;
+            low_[i] = tail - (sum - high_[i]);
+            high_[i] = sum;
+            total += sum;
+        }
+        return total;
+    }
+
+    // 1 - H target, at all places: in twice the digits,
+    void find_rests() {
+        std::fill(sums_.begin(), sums_.end(), 1.0);
+        std::fill(rests_.begin(), rests_.end(), 0.0);
+        for (std::size_t i = 0; i < support_.size(); ++i) {
+            const std::size_t place = support_[i];
+            subtract_(gram_.data() + place * k_, high_[i], low_[i], k_, sums_.data(),
+                      rests_.data());
+            subtract_row(&ridge_, high_[i], low_[i], 1, &sums_[place], &rests_[place]);
+        }
+        for (std::size_t j = 0; j < k_; ++j) sums_[j] += rests_[j];
+    }
+
+    // and in plain arithmetic.
+    void find_rests_plainly() {
+        std::fill(sums_.begin(), sums_.end(), 1.0);
+        for (std::size_t i = 0; i < support_.size(); ++i) {
+            const double* const row = gram_.data() + support_[i] * k_;
+            for (std::size_t j = 0; j < k_; ++j) sums_[j] -= high_[i] * row[j];
+        }
+    }
+
+    // The free place where u should grow the most; k if there is none.
+    std::size_t steepest(bool exact) const {
+        double total = 0;
+        for (std::size_t i = 0; i < support_.size(); ++i) total += high_[i];
+        // A place gets the weight rest / total over at least the ridge.
+        const double noise = exact ? NO_WEIGHT * ridge_ : 16 * EPSILON;
+        double most = noise * total;
+        std::size_t place = k_;
+        for (std::size_t j = 0; j < k_; ++j)
+            if (is_free_[j] && sums_[j] > most) {
+                most = sums_[j];
+                place = j;
+            }
+        return place;
+    }
+
+    std::size_t k_;
+    void (*subtract_)(const double*, double, double, std::size_t, double*, double*);
+    std::vector<double> gram_, factor_, change_, high_, low_, point_, sums_, rests_;
+    std::vector<char> is_free_;
+    std::vector<std::size_t> support_;
+    double ridge_ = 0;
+};
+
+// weights[i] = the weights of the problem with the Gram matrix scale[i] * gram[i] and ridge[i]
+void simplex_weights(Cube<const double> gram, Vector<const double> scale,
+                     Vector<const double> ridge, std::int64_t steps, Matrix<double> weights) {
+    const std::size_t m = gram.shape(0), k = gram.shape(1);
+    require(gram.shape(2) == k && scale.size() == m && ridge.size() == m && weights.shape(0) == m &&
+                weights.shape(1) == k,
+            "gram, scale, ridge and weights must be of as many problems and places");
+    require(k > 0, "gram must have at least one place");
+    ActiveSet problem(k);
+    for (std::size_t i = 0; i < m; ++i)
+        problem.solve(gram.data() + i * k * k, scale.data()[i], ridge.data()[i], steps,
+                      weights.data() + i * k);
+}
+
+}  // namespace
+
+void bind_simplex(nb::module_& module) {
+    module.def("simplex_weights", &simplex_weights, Released(), "gram"_a.noconvert(),
+               "scale"_a.noconvert(), "ridge"_a.noconvert(), "steps"_a, "weights"_a.noconvert());
+}

@@ -1,0 +1,154 @@
+"""The point of a simplex that is nearest to the origin, for many small simplices at once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nearlabel import engine
+from nearlabel.arrays import Array, Floats, kernel_array
+
+RIDGE = 1e-8  # of the mean of the diagonal
+_CORRECTIONS = 16  # three are usual
+_ENOUGH = 2.0**-60  # a correction that is so small, relative to the sum, is the last
+_NO_WEIGHT = 2.0**-46  # a corner that would get less is left at zero
+
+
+def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
+    """Weights w >= 0 of sum 1 that make w'Gw least.
+
+    With G the products of some vectors with each other, w'Gw is the squared length of their mean by
+    the weights w. `RIDGE` times the mean of its diagonal is added to the diagonal of G: then just
+    one w is best, equal vectors get equal weights, and a vector of zeros gets all.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (m, k, k)
+        m matrices G, each finite, symmetric and positive semidefinite up to rounding errors. Each
+        may be of a scale of its own: a factor does not change the weights.
+    steps : int, optional
+        Most solutions of linear equations for one matrix, by default 10 (k + 1). So many are not
+        known to be needed; about as many are as w has entries above zero. Weights that are
+        not the best by then are returned as they are: nonnegative, of sum 1, and better with
+        every step.
+
+    Returns
+    -------
+    ndarray of float, shape (m, k)
+        Right to some 1e-14, however close to singular G is: each linear system is solved in plain
+        float64 first and then corrected by what is left of it in twice the digits.
+
+    Notes
+    -----
+    An active-set method. For H = G with the ridge, u = w / w'Hw minimizes u'Hu / 2 - sum(u) over
+    u >= 0 alone, the problem of Lawson and Hanson [1]_: a corner enters the support of u where that
+    helps most, the equations Hu = 1 are solved there, and a corner leaves it whose solution is
+    negative. This ends, for the minimum falls with every corner that enters.
+
+    References
+    ----------
+    .. [1] C. L. Lawson and R. J. Hanson, "Solving Least Squares Problems", Prentice-Hall, 1974,
+       chapter 23.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearlabel.simplex import simplex_weights
+    >>> vectors = np.array([[-1.2, -0.4], [1.8, -0.8], [-2.2, -0.4]])
+    >>> simplex_weights((vectors @ vectors.T)[None]).round(6)
+    array([[0.624454, 0.375546, 0.      ]])
+    """
+    m, k, _ = gram.shape
+    steps = 10 * (k + 1) if steps is None else steps
+    diagonal = np.diagonal(gram, axis1=1, axis2=2)
+    # A power of two brings the largest entry near 1 without rounding.
+    exponent = np.frexp(diagonal.max(axis=1))[1].clip(-1000, 1000)
+    scale = np.ldexp(1.0, -exponent)
+    ridge = RIDGE * (diagonal * scale[:, None]).mean(axis=1)
+    ridge[ridge == 0] = 1  # nothing but zeros: all weights are equal
+    weights = np.empty((m, k))
+    core = engine.core()
+    if core is None:
+        for i in range(m):
+            weights[i] = _weights_by_numpy(gram[i] * scale[i], float(ridge[i]), steps)
+    else:
+        core.simplex_weights(kernel_array(gram, np.float64), scale, ridge, steps, weights)
+    return weights
+
+
+def _weights_by_numpy(gram: Floats, ridge: float, steps: int) -> Floats:
+    support = [int(gram.diagonal().argmin())]
+    u, entered = np.zeros(len(gram)), -1
+    exact = False  # at first in plain arithmetic, which nearly always finds the support
+    for _ in range(steps):
+        target, rest = _target(gram, ridge, support, exact)
+        falling = [corner for corner in support if not target[corner] > 0]
+        if falling:  # go towards the target until the first of them is at zero
+            ways = [u[c] / (u[c] - target[c]) if u[c] > 0 else 0.0 for c in falling]
+            leaving = falling[int(np.argmin(ways))]
+            u += min(ways) * (target - u)
+            u[leaving] = 0
+            support.remove(leaving)
+            if leaving == entered and min(ways) == 0:  # no way down but by rounding errors
+                if exact:
+                    break
+                exact = True
+            continue
+        u = target
+        rest[support] = -np.inf
+        entered = int(rest.argmax())
+        # A corner gets the weight rest / sum(u) over at least the ridge.
+        noise = _NO_WEIGHT * ridge if exact else 16 * np.finfo(np.float64).eps
+        if rest[entered] > noise * u.sum():
+            support.append(entered)
+        elif exact:
+            break
+        else:
+            exact = True
+    return np.asarray(u / u.sum(), np.float64)
+
+
+def _target(gram: Floats, ridge: float, support: list[int], exact: bool) -> tuple[Floats, Floats]:
+    """The solution of Hu = 1 on the support, 0 elsewhere; and 1 - Hu."""
+    H = gram[np.ix_(support, support)] + ridge * np.eye(len(support))
+    high, low = np.zeros((2, len(support)))  # together the solution
+    rest = np.ones(len(gram))
+    for _ in range(_CORRECTIONS if exact else 1):
+        change = np.linalg.solve(H, rest[support])
+        tail = low + change
+        low = tail - ((high + tail) - high)
+        high = high + tail
+        rest = _rest(gram, ridge, support, high, low) if exact else 1 - gram[:, support] @ high
+        if np.abs(change).max() <= _ENOUGH * high.sum():
+            break
+    u = np.zeros(len(gram))
+    u[support] = high
+    return u, rest
+
+
+def _rest(gram: Floats, ridge: float, support: list[int], high: Floats, low: Floats) -> Floats:
+    """1 - H (high + low), rounded as good as once."""
+    products, errors = _exact_products(gram[:, support], high)
+    ridges, ridge_errors = np.zeros((2, len(gram)))
+    ridges[support], ridge_errors[support] = _exact_products(ridge, high)
+    small = gram[:, support] @ low
+    small[support] += ridge * low
+    parts = np.column_stack([products, errors, ridges, ridge_errors, small])
+    return np.array([math.fsum([1.0, *row]) for row in (-parts).tolist()])
+
+
+def _exact_products(a: Any, b: Floats) -> tuple[Array, Array]:
+    """Products and their rounding errors (Dekker)."""
+    product = a * b
+    (a_upper, a_lower), (b_upper, b_lower) = _halves(a), _halves(b)
+    rest = ((product - a_upper * b_upper) - a_lower * b_upper) - a_upper * b_lower
+    return product, a_lower * b_lower - rest
+
+
+def _halves(number: Any) -> tuple[Any, Any]:
+    """The upper and the lower half of the digits."""
+    wide = 134217729.0 * number  # 2**27 + 1
+    upper = wide - (wide - number)
+    return upper, number - upper
