@@ -22,6 +22,7 @@ ESTIMATORS = [
     nl.LAMLkNN(random_state=0),
     nl.LabelThresholds(nl.MLkNN()),
     nl.MallowskNN(),
+    nl.MLCWkNN(),
     nl.MLkNN(),
 ]
 

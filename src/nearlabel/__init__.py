@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
-    from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN
+    from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLCWkNN, MLkNN
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
@@ -28,6 +28,7 @@ _HOMES = {
     "LAMLkNN": "nearlabel.methods",
     "LabelScores": "nearlabel.scores",
     "LabelThresholds": "nearlabel.thresholds",
+    "MLCWkNN": "nearlabel.methods",
     "MLkNN": "nearlabel.methods",
     "MallowskNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
@@ -46,6 +47,7 @@ __all__ = [
     "LAMLkNN",
     "LabelScores",
     "LabelThresholds",
+    "MLCWkNN",
     "MLkNN",
     "MallowskNN",
     "NeighborGraph",

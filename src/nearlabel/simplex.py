@@ -63,6 +63,8 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     m, k, _ = gram.shape
     steps = 10 * (k + 1) if steps is None else steps
     diagonal = np.diagonal(gram, axis1=1, axis2=2)
+    if not np.isfinite(diagonal).all():
+        raise ValueError("gram must hold finite numbers")
     # A power of two brings the largest entry near 1 without rounding.
     exponent = np.frexp(diagonal.max(axis=1))[1].clip(-1000, 1000)
     scale = np.ldexp(1.0, -exponent)

@@ -3,6 +3,7 @@
 from nearlabel.methods.brknn import BRkNN
 from nearlabel.methods.lamlknn import LAMLkNN
 from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
+from nearlabel.methods.mlcwknn import MLCWkNN
 from nearlabel.methods.mlknn import MLkNN
 
-__all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLkNN", "MallowskNN"]
+__all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLCWkNN", "MLkNN", "MallowskNN"]

@@ -1,0 +1,132 @@
+"""MLC-WkNN: neighbors weighted by how they reconstruct the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Array, Csr, Floats, with_data
+from nearlabel.base import NO_ROWS
+from nearlabel.decisions import labels_from
+from nearlabel.explaining import NeighborClassifier
+from nearlabel.graph import NeighborGraph
+from nearlabel.places import DefaultScores
+from nearlabel.reconstruction import Reconstruction, reconstruct
+from nearlabel.scores import LabelScores
+from nearlabel.search import is_precomputed
+from nearlabel.statistics import label_totals, neighbor_sums
+from nearlabel.storing import stored_counts
+
+_DIGITS = 2.0**40
+
+
+class MLCWkNN(NeighborClassifier):
+    """Multi-label k nearest neighbors, weighted by reconstruction [1]_.
+
+    The weights of the neighbors x_j of a query t are those of the average that comes nearest to t:
+    they make ||t - sum_j w_j x_j||^2 least over w_j >= 0 of sum 1. The score of a label is the sum
+    of the weights of the neighbors that carry it; a label is predicted where that is above 1/2.
+
+    Weights follow directions, not distances alone: a far neighbor on the side where there is no
+    other may weigh more than a near one, and one behind another gets none. There is nothing to
+    learn: `fit` searches nothing.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, with a warning.
+    metric : str or callable, default="euclidean"
+        What makes a neighbor; see `neighbor_graph`. Vectors are needed, so that "precomputed" is
+        refused. The reconstruction is Euclidean in the space of X whatever the metric.
+    search : {"auto", "exact"} or Search, default="auto"
+    n_jobs : int, optional
+        Threads of the search; -1 for all cores.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        Neighbors in use.
+    classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
+    label_names_ : ndarray of str, shape (q,), or None
+        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
+        where y was 1-d.
+    n_features_in_ : int
+
+    References
+    ----------
+    .. [1] J. Xu, "Multi-label weighted k-nearest neighbor classifier with adaptive weight
+       estimation", International Conference on Neural Information Processing, 2011.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
+    >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
+    >>> model = nl.MLCWkNN(n_neighbors=3).fit(X, y)
+    >>> model.predict([[2.2, 0.4]])
+    array([[1, 1, 0, 1]])
+    >>> model.label_scores([[2.2, 0.4]]).toarray().round(6)
+    array([[0.624454, 1.      , 0.      , 1.      ]])
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        metric: Any = "euclidean",
+        search: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.search = search
+        self.n_jobs = n_jobs
+
+    @property
+    def _needs_vectors(self) -> bool:
+        return True
+
+    def _training_rows(self, n: int) -> Array:
+        return NO_ROWS
+
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+        self._defaults = DefaultScores(np.zeros((1, Y.shape[1])))
+
+    def _learned(self) -> dict[str, Any]:
+        return {"totals": label_totals(self._labels)}  # so that a file speaks of every label
+
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        if self._store is None or is_precomputed(self._metric):
+            raise ValueError("it has no vectors")
+        if not np.array_equal(stored_counts(learned, "totals"), label_totals(self._labels)):
+            raise ValueError("its totals are not those of its labels")
+        self._defaults = DefaultScores(np.zeros((1, self._labels.shape[1])))
+
+    def _reconstruct(self, graph: NeighborGraph, X: Any) -> Reconstruction:
+        assert self._store is not None
+        return reconstruct(self._store.vectors, X, graph.indices)
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        sums = neighbor_sums(graph, self._labels, self._reconstruct(graph, X).weights)
+        # The weights are right to more than 40 binary digits. What is equal within these is told as
+        # equal: a label that all carry has 1, one that half of the weight carries has just 1/2.
+        touched = with_data(sums, np.rint(sums.data * _DIGITS) / _DIGITS)
+        return LabelScores(touched, self._defaults, label_names=self.label_names_)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        return labels_from(scores, 0.5, strict=True)
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        n = self._labels.shape[0]
+        # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
+        return np.asarray((n * scores + 1) / (n + 2), np.float64)
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        found = self._reconstruct(graph, X)
+        carried = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
+        return {
+            "count": int(carried.sum()),
+            "weight": float(found.weights[0, carried].sum()),
+            "residual": float(found.residuals[0]),
+        }
