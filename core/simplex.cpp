@@ -1,8 +1,9 @@
-// The nearest point of a simplex: the kernel of src/nearlabel/simplex.py, where its twin is.
+// The point of a simplex that is nearest to the origin. The twin is in src/nearlabel/simplex.py.
 //
-// Minimizes w'Hw over w >= 0 of sum 1, with H = G + ridge I. Instead of w it looks for u = w /
-// w'Hw, which minimizes u'Hu / 2 - sum(u) over u >= 0 alone: Lawson and Hanson's active set, with a
-// Cholesky factor of H on the support, the places where u is above zero.
+// Minimizes w'Hw over w >= 0 of sum 1, where H is G and a ridge on its diagonal. Instead of w it
+// looks for u, which is w divided by w'Hw and minimizes u'Hu / 2 - sum(u) over u >= 0 alone:
+// Lawson and Hanson's active set, with a Cholesky factor of H on the support, the corners of the
+// simplex where u is above zero.
 #include "bindings.h"
 #include "cpu.h"
 
@@ -16,10 +17,11 @@
 namespace {
 
 constexpr double EPSILON = std::numeric_limits<double>::epsilon();
-constexpr double ENOUGH =
-    0x1p-60;                     // a correction that is so small, relative to sum(u), is the last
 constexpr int CORRECTIONS = 16;  // three are usual
-constexpr double NO_WEIGHT = 0x1p-46;  // a place that would get less is left at zero
+// A correction that is so small, relative to sum(u), is the last.
+constexpr double ENOUGH = 0x1p-60;
+// A corner that would get less weight is left at zero.
+constexpr double NO_WEIGHT = 0x1p-46;
 
 double dot(const double* a, const double* b, std::size_t size) {
     double sums[4] = {};
@@ -39,7 +41,7 @@ NL_INLINE double upper_half(double number) {
 // Takes (high + low) * row from sums that are kept to twice the digits, each in two numbers, by the
 // dot product of Ogita, Rump and Oishi (2005).
 NL_INLINE void subtract_row(const double* row, double high, double low, std::size_t size,
-                            double* sums, double* rests) {
+                            double* sums, double* lost) {
     const double high_upper = upper_half(high), high_lower = high - high_upper;
     for (std::size_t j = 0; j < size; ++j) {
         const double upper = upper_half(row[j]), lower = row[j] - upper;
@@ -51,21 +53,21 @@ NL_INLINE void subtract_row(const double* row, double high, double low, std::siz
         const double taken = sum - sums[j];
         const double lost_by_sum = (sums[j] - (sum - taken)) - (product + taken);
         sums[j] = sum;
-        rests[j] += lost_by_sum - lost_by_product - row[j] * low;
+        lost[j] += lost_by_sum - lost_by_product - row[j] * low;
     }
 }
 
 void subtract_row_baseline(const double* row, double high, double low, std::size_t size,
-                           double* sums, double* rests) {
-    subtract_row(row, high, low, size, sums, rests);
+                           double* sums, double* lost) {
+    subtract_row(row, high, low, size, sums, lost);
 }
 
 NL_TARGET_AVX2 void subtract_row_avx2(const double* row, double high, double low, std::size_t size,
-                                      double* sums, double* rests) {
-    subtract_row(row, high, low, size, sums, rests);
+                                      double* sums, double* lost) {
+    subtract_row(row, high, low, size, sums, lost);
 }
 
-// One problem after the other, of k places each, in the same memory.
+// One problem after the other, of k corners each, in the same memory.
 class ActiveSet {
 public:
     explicit ActiveSet(std::size_t k)
@@ -77,8 +79,8 @@ public:
           high_(k),
           low_(k),
           point_(k),
-          sums_(k),
-          rests_(k),
+          rest_(k),
+          lost_(k),
           is_free_(k) {
         support_.reserve(k);
     }
@@ -122,7 +124,7 @@ public:
 private:
     double& factor(std::size_t row, std::size_t column) { return factor_[row * k_ + column]; }
 
-    // Begins at the nearest place alone.
+    // Begins with the nearest corner alone.
     void start() {
         std::size_t nearest = 0;
         for (std::size_t j = 1; j < k_; ++j)
@@ -132,44 +134,43 @@ private:
         enter(nearest);
     }
 
-    void enter(std::size_t place) {
+    void enter(std::size_t corner) {
         point_[support_.size()] = 0;
-        is_free_[place] = 0;
-        append(place);
+        is_free_[corner] = 0;
+        append(corner);
     }
 
     // Extends the factor of H on the support by one row.
-    void append(std::size_t place) {
+    void append(std::size_t corner) {
         const std::size_t size = support_.size();
-        const double* const gram = gram_.data() + place * k_;
+        const double* const gram = gram_.data() + corner * k_;
         double* const row = factor_.data() + size * k_;
         for (std::size_t i = 0; i < size; ++i)
             row[i] = (gram[support_[i]] - dot(&factor(i, 0), row, i)) / factor(i, i);
         // What is left of the diagonal is never below the ridge but by rounding errors.
-        row[size] = std::sqrt(std::max(gram[place] + ridge_ - dot(row, row, size), ridge_));
-        support_.push_back(place);
+        row[size] = std::sqrt(std::max(gram[corner] + ridge_ - dot(row, row, size), ridge_));
+        support_.push_back(corner);
     }
 
-    // Goes from the point towards the target until the weight at a place of the support is zero.
+    // Goes from the point towards the target until u is zero at a corner, which leaves the support.
     void go_to_zero_of(std::size_t leaving) {
         const double share = way_to_zero(leaving);
         for (std::size_t i = 0; i < support_.size(); ++i)
-            point_[i] += share * (high_[i] - point_[i]);
+            point_[i] = std::max(0.0, point_[i] + share * (high_[i] - point_[i]));
         const std::vector<std::size_t> later(support_.begin() + leaving + 1, support_.end());
         is_free_[support_[leaving]] = 1;
         point_.erase(point_.begin() + leaving);
         point_.push_back(0);
         support_.resize(leaving);
-        for (const std::size_t place : later) append(place);
+        for (const std::size_t corner : later) append(corner);
     }
 
-    // The share of the way to the target after which a weight is zero, if it is not above zero
-    // there.
+    // How much of the way to a target that is not above zero until u is zero there.
     double way_to_zero(std::size_t i) const {
         return point_[i] > 0 ? point_[i] / (point_[i] - high_[i]) : 0.0;
     }
 
-    // Where in the support a weight is zero first on the way to the target; its size if nowhere.
+    // Where in the support u is zero first on the way to the target; its size if nowhere.
     std::size_t first_at_zero() const {
         std::size_t first = support_.size();
         for (std::size_t i = 0; i < support_.size(); ++i)
@@ -179,88 +180,88 @@ private:
         return first;
     }
 
-    // The target, high + low, with H target = 1 on the support; what is left of 1 there goes to
-    // sums.
+    // The target of the next step, high + low: the solution of Hu = 1 on the support.
     void find_target(bool exact) {
         std::fill(high_.begin(), high_.end(), 0.0);
         std::fill(low_.begin(), low_.end(), 0.0);
-        std::fill(sums_.begin(), sums_.end(), 1.0);
+        std::fill(rest_.begin(), rest_.end(), 1.0);
         for (int round = 0; round < CORRECTIONS; ++round) {
             const double total = correct();
             double largest = 0;
             for (std::size_t i = 0; i < support_.size(); ++i)
                 largest = std::max(largest, std::fabs(change_[i]));
             if (!exact) {
-                find_rests_plainly();
+                find_lost_plainly();
                 return;
             }
-            find_rests();
+            find_rest();
             if (largest <= ENOUGH * total) return;
         }
     }
 
-    // Corrects the target by the solution for what is left of 1; gives its sum.
-    double correct() {
+    // Corrects the target by the solution for what is left of 1; whether that was little.
+    bool correct() {
         const std::size_t size = support_.size();
         for (std::size_t i = 0; i < size; ++i)
             change_[i] =
-                (sums_[support_[i]] - dot(&factor(i, 0), change_.data(), i)) / factor(i, i);
+                (rest_[support_[i]] - dot(&factor(i, 0), change_.data(), i)) / factor(i, i);
         for (std::size_t i = size; i-- > 0;) {
             const double* const row = &factor(i, 0);
             const double x = change_[i] /= row[i];
             for (std::size_t j = 0; j < i; ++j) change_[j] -= x * row[j];
         }
-        double total = 0;
+        double total = 0, largest = 0;
         for (std::size_t i = 0; i < size; ++i) {
+            largest = std::max(largest, std::fabs(change_[i]));
             const double tail = low_[i] + change_[i], sum = high_[i] + tail;
             low_[i] = tail - (sum - high_[i]);
             high_[i] = sum;
             total += sum;
         }
-        return total;
+        return largest <= ENOUGH * total;
     }
 
-    // 1 - H target, at all places: in twice the digits,
-    void find_rests() {
-        std::fill(sums_.begin(), sums_.end(), 1.0);
-        std::fill(rests_.begin(), rests_.end(), 0.0);
+    // What H times the target leaves of 1, at all corners; in twice the digits,
+    void find_rest() {
+        std::fill(rest_.begin(), rest_.end(), 1.0);
+        std::fill(lost_.begin(), lost_.end(), 0.0);
         for (std::size_t i = 0; i < support_.size(); ++i) {
-            const std::size_t place = support_[i];
-            subtract_(gram_.data() + place * k_, high_[i], low_[i], k_, sums_.data(),
-                      rests_.data());
-            subtract_row(&ridge_, high_[i], low_[i], 1, &sums_[place], &rests_[place]);
+            const std::size_t corner = support_[i];
+            subtract_(gram_.data() + corner * k_, high_[i], low_[i], k_, rest_.data(),
+                      lost_.data());
+            subtract_row(&ridge_, high_[i], low_[i], 1, &rest_[corner], &lost_[corner]);
         }
-        for (std::size_t j = 0; j < k_; ++j) sums_[j] += rests_[j];
+        for (std::size_t j = 0; j < k_; ++j) rest_[j] += lost_[j];
     }
 
-    // and in plain arithmetic.
-    void find_rests_plainly() {
-        std::fill(sums_.begin(), sums_.end(), 1.0);
+    // and in plain arithmetic outside of the support, where the ridge does not count.
+    void find_lost_plainly() {
+        std::fill(rest_.begin(), rest_.end(), 1.0);
         for (std::size_t i = 0; i < support_.size(); ++i) {
             const double* const row = gram_.data() + support_[i] * k_;
-            for (std::size_t j = 0; j < k_; ++j) sums_[j] -= high_[i] * row[j];
+            for (std::size_t j = 0; j < k_; ++j) rest_[j] -= high_[i] * row[j];
         }
     }
 
-    // The free place where u should grow the most; k if there is none.
+    // The free corner where u should grow the most; k if there is none.
     std::size_t steepest(bool exact) const {
         double total = 0;
         for (std::size_t i = 0; i < support_.size(); ++i) total += high_[i];
-        // A place gets the weight rest / total over at least the ridge.
+        // A corner gets the weight rest / total over at least the ridge.
         const double noise = exact ? NO_WEIGHT * ridge_ : 16 * EPSILON;
         double most = noise * total;
-        std::size_t place = k_;
+        std::size_t corner = k_;
         for (std::size_t j = 0; j < k_; ++j)
-            if (is_free_[j] && sums_[j] > most) {
-                most = sums_[j];
-                place = j;
+            if (is_free_[j] && rest_[j] > most) {
+                most = rest_[j];
+                corner = j;
             }
-        return place;
+        return corner;
     }
 
     std::size_t k_;
     void (*subtract_)(const double*, double, double, std::size_t, double*, double*);
-    std::vector<double> gram_, factor_, change_, high_, low_, point_, sums_, rests_;
+    std::vector<double> gram_, factor_, change_, high_, low_, point_, rest_, lost_;
     std::vector<char> is_free_;
     std::vector<std::size_t> support_;
     double ridge_ = 0;
@@ -272,8 +273,8 @@ void simplex_weights(Cube<const double> gram, Vector<const double> scale,
     const std::size_t m = gram.shape(0), k = gram.shape(1);
     require(gram.shape(2) == k && scale.size() == m && ridge.size() == m && weights.shape(0) == m &&
                 weights.shape(1) == k,
-            "gram, scale, ridge and weights must be of as many problems and places");
-    require(k > 0, "gram must have at least one place");
+            "gram, scale, ridge and weights must be of as many problems and corners");
+    require(k > 0 && steps > 0, "there must be at least one corner and one step");
     ActiveSet problem(k);
     for (std::size_t i = 0; i < m; ++i)
         problem.solve(gram.data() + i * k * k, scale.data()[i], ridge.data()[i], steps,

@@ -299,3 +299,91 @@ def _f1(truth, decided, convention):
     both = sum(a and b for a, b in zip(truth, decided, strict=True))
     total = sum(truth) + sum(decided)
     return 2 * both / total if total else float(convention != "sklearn")
+
+
+# ---- MLC-WkNN: weights of reconstruction, in exact fractions -----------------------------------
+
+
+def gram(x, rows):
+    """Products of the differences rows - x with each other, by one power of two near 1.
+
+    The canonical products: float64, terms added one after the other in feature order.
+    """
+    parts = [[float(a) - float(b) for a, b in zip(row, x, strict=True)] for row in rows]
+    exponent = math.frexp(max(abs(v) for part in parts for v in part))[1]
+    parts = [[math.ldexp(v, -exponent) for v in part] for part in parts]
+    products = [[0.0] * len(parts) for _ in parts]
+    for i, a in enumerate(parts):
+        for j, b in enumerate(parts):
+            for v, w in zip(a, b, strict=True):
+                products[i][j] += v * w
+    return products
+
+
+def with_ridge(products):
+    """H = G + 1e-8 trace(G) / k I, exactly."""
+    k = len(products)
+    H = [[Fraction(v) for v in row] for row in products]
+    ridge = Fraction(1e-8) * sum(H[j][j] for j in range(k)) / k
+    for j in range(k):
+        H[j][j] += ridge
+    return H
+
+
+def simplex_weights(products):
+    """Weights that minimize w'Hw over the unit simplex; corners at the origin share all.
+
+    They are u / sum(u) for the one u with u >= 0, Hu >= 1, and u_j = 0 or (Hu)_j = 1 for every j.
+    Corners that break this change sides: all at once while they become fewer, else the last of
+    them, which is known to end (Murty 1974).
+    """
+    zeros = [products[j][j] == 0 for j in range(len(products))]
+    if any(zeros):
+        return [Fraction(zero, sum(zeros)) for zero in zeros]
+    H = with_ridge(products)
+    k = len(H)
+    inside, fewest, chances = set(range(k)), k + 1, 3
+    while True:
+        u = on_support(H, sorted(inside))
+        wrong = {j for j in inside if u[j] < 0}
+        wrong |= {j for j in set(range(k)) - inside if sum(map(_times, H[j], u)) < 1}
+        if not wrong:
+            return [v / sum(u) for v in u]
+        if len(wrong) < fewest:
+            fewest, chances = len(wrong), 3
+        else:
+            chances -= 1
+        inside ^= wrong if chances > 0 else {max(wrong)}
+
+
+def on_support(H, support):
+    """The solution of Hu = 1 on a support, zero elsewhere, by elimination."""
+    rows = [[*(H[i][j] for j in support), Fraction(1)] for i in support]
+    for p in range(len(rows)):  # H is positive definite: no pivot is zero
+        for r in range(p + 1, len(rows)):
+            factor = rows[r][p] / rows[p][p]
+            rows[r] = [a - factor * b for a, b in zip(rows[r], rows[p], strict=True)]
+    u = [Fraction(0)] * len(H)
+    for p in reversed(range(len(rows))):
+        known = sum(rows[p][r] * u[support[r]] for r in range(p + 1, len(rows)))
+        u[support[p]] = (rows[p][-1] - known) / rows[p][p]
+    return u
+
+
+def _times(a, b):
+    return a * b
+
+
+def mlcwknn(X, Y, queries, query_neighbors):
+    """MLC-WkNN: the weights of the neighbors of each query, and the scores of its labels."""
+    weights, scores = [], []
+    for t, found in zip(queries, query_neighbors, strict=True):
+        w = simplex_weights(gram(t, [X[j] for j in found]))
+        weights.append(w)
+        scores.append(
+            [
+                sum((w[a] for a, j in enumerate(found) if Y[j][label]), Fraction(0))
+                for label in range(len(Y[0]))
+            ]
+        )
+    return weights, scores

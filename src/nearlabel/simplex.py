@@ -20,8 +20,9 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     """Weights w >= 0 of sum 1 that make w'Gw least.
 
     With G the products of some vectors with each other, w'Gw is the squared length of their mean by
-    the weights w. `RIDGE` times the mean of its diagonal is added to the diagonal of G: then just
-    one w is best, equal vectors get equal weights, and a vector of zeros gets all.
+    the weights w. Vectors of zeros, where there are any, share all weight evenly. Else `RIDGE`
+    times the mean of its diagonal is added to the diagonal of G, so that just one w is best, and
+    equal vectors get equal weights.
 
     Parameters
     ----------
@@ -29,10 +30,10 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
         m matrices G, each finite, symmetric and positive semidefinite up to rounding errors. Each
         may be of a scale of its own: a factor does not change the weights.
     steps : int, optional
-        Most solutions of linear equations for one matrix, by default 10 (k + 1). So many are not
-        known to be needed; about as many are as w has entries above zero. Weights that are
-        not the best by then are returned as they are: nonnegative, of sum 1, and better with
-        every step.
+        Most solutions of linear equations for one matrix, by default 10 (k + 1); as a rule there
+        are about as many as w has entries above zero. If that is not enough, which has not
+        been seen, the weights are what was reached: nonnegative, of sum 1, and no worse than all
+        weight on the nearest corner.
 
     Returns
     -------
@@ -60,16 +61,25 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     >>> simplex_weights((vectors @ vectors.T)[None]).round(6)
     array([[0.624454, 0.375546, 0.      ]])
     """
-    m, k, _ = gram.shape
-    steps = 10 * (k + 1) if steps is None else steps
     diagonal = np.diagonal(gram, axis1=1, axis2=2)
     if not np.isfinite(diagonal).all():
         raise ValueError("gram must hold finite numbers")
+    at_origin = diagonal == 0
+    sharing = at_origin.sum(axis=1)
+    weights = at_origin / np.maximum(sharing, 1)[:, None]
+    others = np.flatnonzero(sharing == 0)
+    weights[others] = _weights_with_ridge(gram if len(others) == len(gram) else gram[others], steps)
+    return weights
+
+
+def _weights_with_ridge(gram: Floats, steps: int | None) -> Floats:
+    m, k, _ = gram.shape
+    steps = 10 * (k + 1) if steps is None else steps
+    diagonal = np.diagonal(gram, axis1=1, axis2=2)
     # A power of two brings the largest entry near 1 without rounding.
     exponent = np.frexp(diagonal.max(axis=1))[1].clip(-1000, 1000)
     scale = np.ldexp(1.0, -exponent)
     ridge = RIDGE * (diagonal * scale[:, None]).mean(axis=1)
-    ridge[ridge == 0] = 1  # nothing but zeros: all weights are equal
     weights = np.empty((m, k))
     core = engine.core()
     if core is None:
@@ -90,7 +100,7 @@ def _weights_by_numpy(gram: Floats, ridge: float, steps: int) -> Floats:
         if falling:  # go towards the target until the first of them is at zero
             ways = [u[c] / (u[c] - target[c]) if u[c] > 0 else 0.0 for c in falling]
             leaving = falling[int(np.argmin(ways))]
-            u += min(ways) * (target - u)
+            u = np.maximum(u + min(ways) * (target - u), 0)
             u[leaving] = 0
             support.remove(leaving)
             if leaving == entered and min(ways) == 0:  # no way down but by rounding errors
