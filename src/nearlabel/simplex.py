@@ -66,7 +66,7 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
         raise ValueError("gram must hold finite numbers")
     at_origin = diagonal == 0
     sharing = at_origin.sum(axis=1)
-    weights = at_origin / np.maximum(sharing, 1)[:, None]
+    weights: Floats = at_origin / np.maximum(sharing, 1)[:, None]
     others = np.flatnonzero(sharing == 0)
     weights[others] = _weights_with_ridge(gram if len(others) == len(gram) else gram[others], steps)
     return weights
