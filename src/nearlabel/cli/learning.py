@@ -16,8 +16,9 @@ TITLES = {
     "LAMLkNN": "LAML-kNN",
     "MallowskNN": "Mallows kNN",
     "BRkNN": "BRkNN",
+    "MLCWkNN": "MLC-WkNN",
 }
-Algorithm = Literal["MLkNN", "LAMLkNN", "MallowskNN", "BRkNN"]
+Algorithm = Literal["MLkNN", "LAMLkNN", "MallowskNN", "BRkNN", "MLCWkNN"]
 _SHARED = ("n_neighbors", "metric", "search", "n_jobs", "random_state")
 
 
