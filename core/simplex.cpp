@@ -186,16 +186,10 @@ private:
         std::fill(low_.begin(), low_.end(), 0.0);
         std::fill(rest_.begin(), rest_.end(), 1.0);
         for (int round = 0; round < CORRECTIONS; ++round) {
-            const double total = correct();
-            double largest = 0;
-            for (std::size_t i = 0; i < support_.size(); ++i)
-                largest = std::max(largest, std::fabs(change_[i]));
-            if (!exact) {
-                find_lost_plainly();
-                return;
-            }
+            const bool is_enough = correct();
+            if (!exact) return find_rest_plainly();
             find_rest();
-            if (largest <= ENOUGH * total) return;
+            if (is_enough) return;
         }
     }
 
@@ -235,7 +229,7 @@ private:
     }
 
     // and in plain arithmetic outside of the support, where the ridge does not count.
-    void find_lost_plainly() {
+    void find_rest_plainly() {
         std::fill(rest_.begin(), rest_.end(), 1.0);
         for (std::size_t i = 0; i < support_.size(); ++i) {
             const double* const row = gram_.data() + support_[i] * k_;
