@@ -31,6 +31,7 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 // module of an older build is not used.
 constexpr int CORE_VERSION = 3;
 
+void bind_admissible(nb::module_& module);
 void bind_cpu(nb::module_& module);
 void bind_gram(nb::module_& module);
 void bind_labels(nb::module_& module);

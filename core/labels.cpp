@@ -20,35 +20,6 @@ void with_counter(std::size_t k, Work work) {
     }
 }
 
-// Where the cells of each label stand in a ragged table: label l from start[l] to start[l + 1].
-class Cells {
-public:
-    Cells(const Vector<const std::int64_t>& start, std::size_t size) : start_(start.data()) {
-        require(start.size() > 0, "start must have one place more than there are labels");
-        q_ = label_size(static_cast<std::int64_t>(start.size() - 1));
-        require(start_[0] >= 0 && static_cast<std::uint64_t>(start_[q_]) <= size,
-                "start must stay within the table");
-        for (std::size_t label = 0; label < q_; ++label) {
-            require(start_[label] <= start_[label + 1], "start must not go back");
-        }
-    }
-
-    std::size_t labels() const { return q_; }
-
-    std::size_t of(std::size_t label, std::int64_t count) const {
-        const std::int64_t cell = start_[label] + count;
-        if (cell >= start_[label + 1]) {
-            throw std::invalid_argument(
-                "graph holds a neighbor twice: a label is counted more often than it occurs");
-        }
-        return static_cast<std::size_t>(cell);
-    }
-
-private:
-    const std::int64_t* start_;
-    std::size_t q_;
-};
-
 // Adds graph rows, each of which is the row of Y that `rows` says, to the tables of
 // `LabelHistograms`.
 // What stands in the cells of count 0 of `without_label` afterwards means nothing.

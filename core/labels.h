@@ -51,6 +51,41 @@ private:
     const char* message_;
 };
 
+// Where the cells of each label stand in a ragged table: label l from start[l] to start[l + 1].
+class Cells {
+public:
+    Cells(const Vector<const std::int64_t>& start, std::size_t size) : start_(start.data()) {
+        require(start.size() > 0, "start must have one place more than there are labels");
+        q_ = label_size(static_cast<std::int64_t>(start.size() - 1));
+        require(start_[0] >= 0 && static_cast<std::uint64_t>(start_[q_]) <= size,
+                "start must stay within the table");
+        for (std::size_t label = 0; label < q_; ++label) {
+            require(start_[label] <= start_[label + 1], "start must not go back");
+        }
+    }
+
+    std::size_t labels() const { return q_; }
+
+    std::size_t of(std::size_t label, std::int64_t count) const {
+        const std::int64_t cell = start_[label] + count;
+        if (cell >= start_[label + 1]) {
+            throw std::invalid_argument(
+                "graph holds a neighbor twice: a label is counted more often than it occurs");
+        }
+        return static_cast<std::size_t>(cell);
+    }
+
+    // The cell of a count, or the end of the label's cells where it has none so great.
+    std::size_t at_most(std::size_t label, std::int64_t count) const {
+        const std::int64_t end = start_[label + 1], cell = start_[label] + count;
+        return static_cast<std::size_t>(cell < end ? cell : end);
+    }
+
+private:
+    const std::int64_t* start_;
+    std::size_t q_;
+};
+
 // The labels of one base row.
 template <class I>
 struct Span {
