@@ -387,3 +387,36 @@ def mlcwknn(X, Y, queries, query_neighbors):
             ]
         )
     return weights, scores
+
+
+# ---- DML-kNN ----------------------------------------------------------------------------------
+
+
+def dmlknn(Y, training_neighbors, query_neighbors, s, delta, cells, left_out=None):
+    """DML-kNN in exact fractions; `cells` is how many times s stands in the denominators.
+
+    left_out has for each query a training row that is as if it were not there, if any. Returns
+    posteriors, decisions, prior, and for each query |A| and the lists of V and U.
+    """
+    n, q, s = len(Y), len(Y[0]), Fraction(s)
+    C = [[sum(int(Y[j][a]) for j in near) for a in range(q)] for near in training_neighbors]
+    posterior, prior, tallies = [], [], []
+    for query, near in enumerate(query_neighbors):
+        c = [sum(int(Y[j][a]) for j in near) for a in range(q)]
+        there = [i for i in range(n) if left_out is None or i != left_out[query]]
+        A = [i for i in there if all(abs(C[i][a] - c[a]) <= delta for a in range(q))]
+        V = [sum(C[i][a] == c[a] and Y[i][a] == 1 for i in A) for a in range(q)]
+        U = [sum(C[i][a] == c[a] and Y[i][a] == 0 for i in A) for a in range(q)]
+        row, priors = [], []
+        for a in range(q):
+            n_with = sum(int(Y[i][a]) for i in there)
+            priors.append((s + n_with) / (2 * s + len(there)))
+            # Without smoothing, a likelihood that is 0 / 0 is multiplied by a prior of 0.
+            u = priors[a] * _over(s + V[a], s * cells + n_with, 1)
+            v = (1 - priors[a]) * _over(s + U[a], s * cells + len(there) - n_with, 1)
+            row.append(_over(u, u + v, priors[a]))
+        posterior.append(row)
+        prior.append(priors)
+        tallies.append((len(A), V, U))
+    decided = [[r >= Fraction(1, 2) for r in row] for row in posterior]
+    return posterior, np.array(decided, int), prior, tallies

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
@@ -19,6 +20,11 @@ import nearlabel as nl
 from nearlabel.persistence import FileError, read_tree, write_tree
 
 FILES = Path(__file__).parent / "files"
+ESTIMATORS = [
+    nl.DMLkNN(n_neighbors=3, tolerance=1),
+    nl.MLCWkNN(n_neighbors=3),
+    nl.MLkNN(n_neighbors=3),
+]
 
 
 @pytest.fixture
@@ -135,6 +141,20 @@ def test_a_graph(tmp_path, made, is_mapped):
     assert repr(again) == repr(graph)
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_every_method_there_and_back(tmp_path, made, estimator, is_mapped):
+    model = clone(estimator).fit(made.X, made.Y, label_names=made.label_names)
+    model.save(tmp_path / "model")
+    model.set_params(n_neighbors=5)  # counts from the next fit on, in the file, too
+    changed = tmp_path / "changed"
+    model.save(changed)
+    for path in (tmp_path / "model", changed):
+        again = nl.load(path, mmap=is_mapped).set_params(n_neighbors=5)
+        assert_same(model, again, made.X)
+        assert str(again.explain(made.X[3])) == str(model.explain(made.X[3]))
+
+
 def test_another_process_gives_the_same(tmp_path, made):
     model = nl.MLkNN().fit(made.X, made.Y)
     model.save(tmp_path / "model")
@@ -220,11 +240,11 @@ def paths(tree, path=()):
         yield from paths(tree[key], (*path, key))
 
 
-@pytest.fixture(scope="module", params=[nl.MLkNN, nl.MLCWkNN])
+@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda e: type(e).__name__)
 def tree(request, tmp_path_factory):
     made = nl.datasets.make_local_labels(12, 2, 4)
     path = tmp_path_factory.mktemp("tree") / "model"
-    pipeline = make_pipeline(StandardScaler(), request.param(n_neighbors=3))
+    pipeline = make_pipeline(StandardScaler(), clone(request.param))
     nl.save(pipeline.fit(made.X, made.Y), path)
     return read_tree(path)[0]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
-    from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLCWkNN, MLkNN
+    from nearlabel.methods import BRkNN, DMLkNN, LAMLkNN, MallowskNN, MLCWkNN, MLkNN
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "BRkNN": "nearlabel.methods",
+    "DMLkNN": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
     "FileError": "nearlabel.persistence",
     "LAMLkNN": "nearlabel.methods",
@@ -42,6 +43,7 @@ _MODULES = ("datasets", "experiments", "metrics")
 
 __all__ = [
     "BRkNN",
+    "DMLkNN",
     "ExactSearch",
     "FileError",
     "LAMLkNN",

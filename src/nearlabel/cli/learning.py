@@ -14,11 +14,12 @@ from nearlabel.cli.options import Distance, Several, Switch, Whole
 TITLES = {
     "MLkNN": "ML-kNN",
     "LAMLkNN": "LAML-kNN",
+    "DMLkNN": "DML-kNN",
     "MallowskNN": "Mallows kNN",
     "BRkNN": "BRkNN",
     "MLCWkNN": "MLC-WkNN",
 }
-Algorithm = Literal["MLkNN", "LAMLkNN", "MallowskNN", "BRkNN", "MLCWkNN"]
+Algorithm = Literal["MLkNN", "LAMLkNN", "DMLkNN", "MallowskNN", "BRkNN", "MLCWkNN"]
 _SHARED = ("n_neighbors", "metric", "search", "n_jobs", "random_state")
 
 

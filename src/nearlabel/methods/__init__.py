@@ -1,9 +1,10 @@
 """The published neighbor methods, one a file."""
 
 from nearlabel.methods.brknn import BRkNN
+from nearlabel.methods.dmlknn import DMLkNN
 from nearlabel.methods.lamlknn import LAMLkNN
 from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
 from nearlabel.methods.mlcwknn import MLCWkNN
 from nearlabel.methods.mlknn import MLkNN
 
-__all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLCWkNN", "MLkNN", "MallowskNN"]
+__all__ = ["BRkNN", "CalibratedRanking", "DMLkNN", "LAMLkNN", "MLCWkNN", "MLkNN", "MallowskNN"]

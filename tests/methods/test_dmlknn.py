@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel.persistence import FileError, read_tree, write_tree
+
+SMOOTHINGS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 10), Fraction(0)]
+
+
+class TestWorkedExample:
+    """The six rows of the notes."""
+
+    @pytest.mark.parametrize(
+        ("tolerance", "admissible", "V", "U", "posterior"),
+        [
+            (0, 2, [2, 0, 0, 2], [0, 2, 2, 0], [0.75, 0.294118, 0.106383, 0.893617]),
+            (1, 6, [3, 0, 0, 6], [0, 2, 6, 0], [0.8, 0.294118, 0.048544, 0.951456]),
+        ],
+    )
+    def test_terms_and_posterior(self, f6, tolerance, admissible, V, U, posterior):
+        X, Y, t = f6
+        model = nl.DMLkNN(n_neighbors=3, tolerance=tolerance).fit(X, Y)
+        labels = sorted(model.explain(t[0], top=4), key=lambda label: label.label)
+        terms = {term: [label.terms[term] for label in labels] for term in labels[0].terms}
+        assert terms == {
+            "count": [2, 2, 0, 3],
+            "prior": [0.5, 0.625, 0.125, 0.875],
+            "admissible": [admissible] * 4,
+            "with": V,
+            "without": U,
+        }
+        np.testing.assert_allclose(model.predict_proba(t)[0], posterior, atol=5e-7)
+        assert model.predict(t).tolist() == [[1, 0, 0, 1]]
+        assert [label.predicted for label in labels] == [True, False, False, True]
+        assert model.rank(t).labels.tolist() == [[3, 0, 1, 2]]
+
+    @pytest.mark.parametrize(
+        ("tolerance", "denominator", "posterior"),
+        [
+            (0, "labels", [0.75, 0.284091, 0.875]),
+            (0, "counts", [0.75, 0.294118, 0.893617]),
+            (1, "labels", [0.8, 0.284091, 0.942308]),
+        ],
+    )
+    def test_denominators_differ_where_q_is_not_k_plus_1(
+        self, f6, tolerance, denominator, posterior
+    ):
+        X, Y, t = f6
+        model = nl.DMLkNN(n_neighbors=3, tolerance=tolerance, denominator=denominator)
+        model.fit(X, Y[:, [0, 1, 3]])
+        np.testing.assert_allclose(model.predict_proba(t)[0], posterior, atol=5e-7)
+
+
+@st.composite
+def settings_of_the_method(draw, k):
+    """Tolerance, smoothing and denominator."""
+    return (
+        draw(st.integers(0, k + 1)),
+        draw(st.sampled_from(SMOOTHINGS)),
+        draw(st.sampled_from(["labels", "counts"])),
+    )
+
+
+@settings(max_examples=400)
+@given(problem=problems(), data=st.data(), is_sparse=st.booleans())
+def test_equals_the_literal_method(problem, data, is_sparse):
+    X, Y, queries, k = problem
+    delta, s, denominator = data.draw(settings_of_the_method(k))
+    cells = Y.shape[1] if denominator == "labels" else k + 1
+    training, _ = oracles.neighbors(X, k)
+    found, _ = oracles.neighbors(X, k, queries)
+    posterior, decided, _, _ = oracles.dmlknn(Y, training, found, s, delta, cells)
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.DMLkNN(k, delta, float(s), denominator).fit(form(X), form(Y))
+    scores = model.label_scores(form(queries)).toarray()
+    np.testing.assert_allclose(scores, np.array(posterior, float), rtol=1e-10, atol=1e-10)
+    if s == Fraction(1, 10):  # not a binary fraction: exact ties are out of reach
+        return
+    predicted = model.predict(form(queries))
+    np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, decided)
+    best = [sorted(range(len(row)), key=lambda a: (-row[a], a)) for row in posterior]
+    np.testing.assert_array_equal(model.rank(form(queries), top=99).labels, best)
+    probabilities = model.predict_proba(form(queries))
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+
+
+@given(problem=problems(), data=st.data())
+def test_a_row_that_is_left_out_is_as_if_it_were_not_there(problem, data):
+    X, Y, _, k = problem
+    delta, s, denominator = data.draw(settings_of_the_method(k))
+    cells = Y.shape[1] if denominator == "labels" else k + 1
+    training, _ = oracles.neighbors(X, k)
+    rows = np.array(data.draw(st.permutations(range(len(X)))))[:5]
+    expected = oracles.dmlknn(Y, training, training[rows], s, delta, cells, left_out=rows)[0]
+    model = nl.DMLkNN(k, delta, float(s), denominator).fit(X, Y)
+    graph = nl.neighbor_graph(X, k)
+    scores = model._left_out_scores(graph.take(rows), X[rows], rows).toarray()
+    np.testing.assert_allclose(scores, np.array(expected, float), rtol=1e-10, atol=1e-10)
+
+
+@given(problem=problems(), data=st.data())
+def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, data):
+    X, Y, queries, k = problem
+    delta, s, denominator = data.draw(settings_of_the_method(k))
+    cells = Y.shape[1] if denominator == "labels" else k + 1
+    training, _ = oracles.neighbors(X, k)
+    further, _ = oracles.neighbors(X, k + 1, queries[:1])
+    _, _, prior, tallies = oracles.dmlknn(Y, training, further[:, :k], s, delta, cells)
+    admissible, V, U = tallies[0]
+    model = nl.DMLkNN(k, delta, float(s), denominator).fit(X, Y)
+    for label in model.explain(queries[0], top=99):
+        column = label.label
+        voters = [place for place in range(k) if Y[further[0, place], column]]
+        assert label.terms == {
+            "count": len(voters),
+            "prior": pytest.approx(float(prior[0][column]), abs=1e-12),
+            "admissible": admissible,
+            "with": V[column],
+            "without": U[column],
+        }
+        for voter, place in zip(label.neighbors, voters, strict=True):
+            others = [np.delete(further[0], place)]
+            expected = oracles.dmlknn(Y, training, others, s, delta, cells)[0][0][column]
+            assert voter.score_without == pytest.approx(float(expected), abs=1e-10)
+
+
+@given(problem=problems(), s=st.sampled_from([1.0, 0.3, 0.0]), more=st.sampled_from([0, 1, 10**30]))
+def test_a_tolerance_of_k_is_ml_knn_to_the_last_bit(problem, s, more):
+    X, Y, queries, k = problem
+    dependent = nl.DMLkNN(k, k + more, s, denominator="counts").fit(X, Y)
+    plain = nl.MLkNN(k, s).fit(X, Y)
+    ours, theirs = dependent.label_scores(queries).toarray(), plain.label_scores(queries).toarray()
+    np.testing.assert_array_equal(ours, theirs)
+    rows, graph = np.arange(len(X)), nl.neighbor_graph(X, k)
+    ours, theirs = (m._left_out_scores(graph, X, rows).toarray() for m in (dependent, plain))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_tolerance_below_k_sees_the_other_labels():
+    # Each pair of rows is far from the others. Both labels have a count of 1 at the first pair, and
+    # only there: with tolerance 0 only its rows are admissible there.
+    X = np.array([[0.0], [0.1], [10.0], [10.1], [20.0], [20.1], [30.0], [30.1]])
+    Y = np.array([[1, 1], [1, 1], [1, 0], [0, 0], [1, 0], [0, 0], [1, 0], [0, 0]])
+    explained = nl.DMLkNN(n_neighbors=1, tolerance=0).fit(X, Y).explain([0.0], labels=0)[0]
+    assert explained.terms["admissible"] == 2
+    assert (explained.terms["with"], explained.terms["without"]) == (2, 0)
+    wide = nl.DMLkNN(n_neighbors=1, tolerance=1).fit(X, Y).explain([0.0], labels=0)[0]
+    assert wide.terms["admissible"] == 8
+    assert (wide.terms["with"], wide.terms["without"]) == (2, 3)
+    assert explained.score > wide.score
+
+
+def test_no_admissible_row_leaves_prior_and_denominators():
+    # A query between two groups whose neighborhood no training row resembles.
+    X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [5.3]])
+    y = np.array([[1], [1], [1], [0], [0], [0], [0]])
+    model = nl.DMLkNN(n_neighbors=2, tolerance=0).fit(X, y)
+    assert model.explain([2.6])[0].terms["admissible"] == 0
+    a, q, n, n_l = 4 / 9, 1, 7, 3
+    odds = a * (q + n - n_l) / ((1 - a) * (q + n_l))
+    assert model.label_scores([[2.6]]).toarray()[0, 0] == pytest.approx(odds / (1 + odds), 1e-12)
+    # Without smoothing, evidence that was never seen leaves the prior.
+    none = nl.DMLkNN(n_neighbors=2, tolerance=0, smoothing=0).fit(X, y)
+    assert none.label_scores([[2.6]]).toarray().tolist() == [[3 / 7]]
+
+
+def test_equal_hypotheses_tie_exactly_and_the_label_is_predicted():
+    X = np.array([[0.0], [0.1], [10.0], [10.1], [20.0], [20.1], [30.0], [30.1]])
+    y = np.array([[1], [1], [0], [0], [1], [0], [1], [0]])
+    for denominator in ("labels", "counts"):
+        model = nl.DMLkNN(n_neighbors=1, tolerance=0, denominator=denominator).fit(X, y)
+        assert model.label_scores([[0.0]]).toarray().tolist() == [[0.5]]
+        assert model.predict([[0.0]]).tolist() == [[1]]
+        assert model.predict_proba([[0.0]]) > 0.5
+
+
+@pytest.mark.parametrize("s", [1e-300, 1e-9, 1e99])
+def test_extreme_smoothing_stays_finite(s):
+    data = nl.datasets.make_local_labels(200, 4, 8)
+    got = nl.DMLkNN(4, 1, s).fit(data.X, data.Y).label_scores(data.X).toarray()
+    assert np.isfinite(got).all()
+    if s == 1e99:  # nothing counts beside it
+        np.testing.assert_allclose(got, 0.5)
+        return
+    none = nl.DMLkNN(4, 1, 0).fit(data.X, data.Y).label_scores(data.X).toarray()
+    # It tends to no smoothing, but where nothing was seen, to 1/2 and not to the prior.
+    same = np.isclose(got, none, atol=1e-6)
+    assert 0.99 < same.mean() < 1
+    np.testing.assert_allclose(got[~same], 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"tolerance": -1}, ValueError, "tolerance must be an integer from 0 up; got -1"),
+        ({"tolerance": 1.5}, TypeError, "tolerance must be an integer from 0 up; got 1.5"),
+        ({"smoothing": -1}, ValueError, r"smoothing must be a finite number from 0 to 1e\+99"),
+        ({"smoothing": np.nan}, ValueError, r"smoothing must be a finite number from 0 to 1e\+99"),
+        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 to"),
+        (
+            {"denominator": "rows"},
+            ValueError,
+            "denominator must be one of 'labels', 'counts'; got 'rows'",
+        ),
+    ],
+)
+def test_parameters_out_of_range(f6, parameters, error, message):
+    X, Y, _ = f6
+    with pytest.raises(error, match=message):
+        nl.DMLkNN(n_neighbors=3, **parameters).fit(X, Y)
+
+
+def test_parameters_changed_after_fit_wait_for_the_next_fit(f6):
+    X, Y, t = f6
+    model = nl.DMLkNN(n_neighbors=3, tolerance=0).fit(X, Y[:, [0, 1, 3]])
+    expected, terms = model.predict_proba(t), model.explain(t[0])[0].terms
+    model.set_params(tolerance=3, smoothing=7, denominator="counts", n_neighbors=5)
+    np.testing.assert_array_equal(model.predict_proba(t), expected)
+    assert model.explain(t[0])[0].terms == terms
+
+
+class TestFiles:
+    @pytest.fixture
+    def stored(self, f6, tmp_path):
+        X, Y, _ = f6
+        nl.DMLkNN(n_neighbors=3, tolerance=1).fit(X, Y).save(tmp_path / "model")
+        return tmp_path / "model"
+
+    def test_the_file_counts_not_the_parameters(self, f6, tmp_path):
+        X, Y, t = f6
+        model = nl.DMLkNN(n_neighbors=3, tolerance=0, denominator="counts").fit(X, Y[:, [0, 1, 3]])
+        expected = model.predict_proba(t)
+        model.set_params(tolerance=9, smoothing=3, denominator="labels").save(tmp_path / "model")
+        again = nl.load(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict_proba(t), expected)
+        assert again.get_params()["tolerance"] == 9
+
+    @pytest.mark.parametrize(
+        ("learned", "counts", "message"),
+        [
+            ({}, {"data": np.full(18, 4, np.int32)}, "its counts are not those of neighbors"),
+            ({}, {"data": np.full(18, 0, np.int32)}, "its counts are not those of neighbors"),
+            ({}, {"data": np.full(18, -1)}, "its counts are not those of neighbors"),
+            ({}, {"data": np.full(18, 1.0)}, "its counts are not those of neighbors"),
+            ({}, {"shape": [6, 5]}, "its counts are of other labels"),
+            ({}, {"indices": np.full(18, 9)}, "its counts are no sparse matrix"),
+            ({"totals": np.array([3, 4, 1, 6])}, {}, "its totals are not those of its labels"),
+            ({"totals": np.array([3, 4])}, {}, "nothing of most of its labels"),
+            ({"tolerance": -1}, {}, "tolerance must be an integer from 0 up"),
+            ({"smoothing": -1.0}, {}, "smoothing must be a finite number"),
+            ({"denominator": "rows"}, {}, "denominator must be one of"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, stored, learned, counts, message):
+        tree, _ = read_tree(stored)
+        known = tree["learned"]
+        assert len(known["counts"]["data"]) == 18
+        changed = {**known, **learned, "counts": {**known["counts"], **counts}}
+        write_tree(stored, {**tree, "learned": changed})
+        with pytest.raises(FileError, match=message):
+            nl.load(stored)
+
+
+def test_memory_of_ranking_does_not_grow_with_rows_times_labels():
+    """Scores of 4,000 rows and 40,000 labels would be 1,280 MB."""
+    n, q, k = 4000, 40_000, 10
+    rng = np.random.default_rng(0)
+    label = np.hstack([rng.integers(q, size=(n, 5)), rng.integers(3, size=(n, 1))])
+    Y = sparse.csr_array(
+        (np.ones(label.size, np.int8), (np.repeat(np.arange(n), 6), label.ravel())), shape=(n, q)
+    )
+    Y.data[:] = 1
+    indices = (np.arange(n)[:, None] + np.arange(1, k + 1)) % n
+    graph = nl.NeighborGraph(indices, np.tile(np.arange(k) / k, (n, 1)), n)
+    tracemalloc.start()
+    model = nl.DMLkNN(n_neighbors=k, tolerance=2).fit_graph(graph, Y)
+    ranked = model.rank_from_graph(graph.rows(0, 400), top=10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ranked.labels.shape == (400, 10)
+    assert peak < 150e6
