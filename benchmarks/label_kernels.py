@@ -32,22 +32,22 @@ def _spread(rng: np.random.Generator, size: Array, draws: int) -> Array:
     return numbers
 
 
-def topic_graph(rng: np.random.Generator, topic: Array) -> nl.NeighborGraph:
+def topic_graph(rng: np.random.Generator, topic: Array, k: int) -> nl.NeighborGraph:
     """Distinct neighbors of each row, none of them the row itself, most from its own topic."""
-    n, own = len(topic), round(OWN_TOPIC * K)
+    n, own = len(topic), round(OWN_TOPIC * k)
     by_topic = np.argsort(topic, kind="stable")
     size = np.bincount(topic, minlength=TOPICS)
     begin = np.cumsum(size) - size
     place = np.empty(n, np.int32)
     place[by_topic] = np.arange(n, dtype=np.int32)
-    indices = np.empty((n, K), np.int32)
+    indices = np.empty((n, k), np.int32)
     for start in range(0, n, 2**16):
         here = slice(start, min(start + 2**16, n))
         mine = topic[here]
         # Steps round the circle of the own topic, and round that of all other rows.
         near = place[here] - begin[mine]
         near = (near[:, None] + 1 + _spread(rng, size[mine] - 1, own)) % size[mine][:, None]
-        far = (begin[mine] + size[mine])[:, None] + _spread(rng, n - size[mine], K - own)
+        far = (begin[mine] + size[mine])[:, None] + _spread(rng, n - size[mine], k - own)
         indices[here, :own] = by_topic[begin[mine][:, None] + near]
         indices[here, own:] = by_topic[far % n]
         rng.permuted(indices[here], axis=1, out=indices[here])
@@ -73,11 +73,11 @@ def topic_labels(rng: np.random.Generator, topic: Array, q: int = Q) -> Csr:
     return sparse.csr_array((np.ones(Y.nnz, np.int8), *small), shape=Y.shape)
 
 
-def problem(n: int) -> tuple[nl.NeighborGraph, Csr]:
+def problem(n: int, k: int = K, q: int = Q) -> tuple[nl.NeighborGraph, Csr]:
     """The graph and the labels."""
     rng = np.random.default_rng(0)
     topic = rng.integers(TOPICS, size=n)
-    return topic_graph(rng, topic), topic_labels(rng, topic)
+    return topic_graph(rng, topic, k), topic_labels(rng, topic, q)
 
 
 def scipy_products(graph: nl.NeighborGraph, Y: Csr) -> None:

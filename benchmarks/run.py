@@ -19,7 +19,7 @@ BEGIN, END = "<!-- numbers: made by `make bench` -->", "<!-- end of numbers -->"
 WITH_PEERS = ("against_peers", "exact_search", "published")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
-    *("local_adaptation", "family_at_scale", "simplex"),
+    *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
 )
 
 
