@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
-    from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN
+    from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN, PositivekNN
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
@@ -31,6 +31,7 @@ _HOMES = {
     "MLkNN": "nearlabel.methods",
     "MallowskNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
+    "PositivekNN": "nearlabel.methods",
     "RankedLabels": "nearlabel.scores",
     "load": "nearlabel.models",
     "neighbor_graph": "nearlabel.search",
@@ -49,6 +50,7 @@ __all__ = [
     "MLkNN",
     "MallowskNN",
     "NeighborGraph",
+    "PositivekNN",
     "RankedLabels",
     "__version__",
     "datasets",

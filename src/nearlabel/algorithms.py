@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN
+from nearlabel.methods import BRkNN, LAMLkNN, MallowskNN, MLkNN, PositivekNN
 
-ALGORITHMS: dict[str, Any] = {kind.__name__: kind for kind in (MLkNN, LAMLkNN, MallowskNN, BRkNN)}
+ALGORITHMS: dict[str, Any] = {
+    kind.__name__: kind for kind in (MLkNN, LAMLkNN, MallowskNN, BRkNN, PositivekNN)
+}

@@ -4,5 +4,6 @@ from nearlabel.methods.brknn import BRkNN
 from nearlabel.methods.lamlknn import LAMLkNN
 from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
 from nearlabel.methods.mlknn import MLkNN
+from nearlabel.methods.positive import PositivekNN
 
-__all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLkNN", "MallowskNN"]
+__all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLkNN", "MallowskNN", "PositivekNN"]
