@@ -220,11 +220,11 @@ def paths(tree, path=()):
         yield from paths(tree[key], (*path, key))
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
+@pytest.fixture(scope="module", params=[nl.MLkNN, nl.PositivekNN])
+def tree(tmp_path_factory, request):
     made = nl.datasets.make_local_labels(12, 2, 4)
     path = tmp_path_factory.mktemp("tree") / "model"
-    pipeline = make_pipeline(StandardScaler(), nl.MLkNN(n_neighbors=3))
+    pipeline = make_pipeline(StandardScaler(), request.param(n_neighbors=3))
     nl.save(pipeline.fit(made.X, made.Y), path)
     return read_tree(path)[0]
 

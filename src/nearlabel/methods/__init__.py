@@ -4,6 +4,6 @@ from nearlabel.methods.brknn import BRkNN
 from nearlabel.methods.lamlknn import LAMLkNN
 from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
 from nearlabel.methods.mlknn import MLkNN
-from nearlabel.methods.positive import PositivekNN
+from nearlabel.methods.positiveknn import PositivekNN
 
 __all__ = ["BRkNN", "CalibratedRanking", "LAMLkNN", "MLkNN", "MallowskNN", "PositivekNN"]

@@ -7,6 +7,8 @@ rows x labels, and no labels have to be sampled.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.special import expit
 
@@ -39,17 +41,16 @@ class RateTrial:
         self._is_true = entries_at(truth, self._row, touched.indices)[0]
         self._share = share_of_a_pair(truth)
 
+    def __len__(self) -> int:
+        return len(self._graph)
+
     def loss(self, rate: float) -> float:
         """Ranking loss at a rate, of the pairs that depend on it; a tie is an error."""
         S = log_sums(self._graph, self._Y, rate, self._k).data
-        # In each row the best first; of equal ones those that the row does not carry.
-        order = np.lexsort((self._is_true, -S, self._row))
-        row, is_true = self._row[order], self._is_true[order]
-        false_so_far = np.cumsum(~is_true)
-        false_in_rows = np.bincount(row[~is_true], minlength=len(self._share))
-        before_row = np.cumsum(false_in_rows) - false_in_rows
-        wrong = (false_so_far - before_row[row])[is_true]
-        return float(wrong @ self._share[row[is_true]])
+        return sum(
+            float(self._share[self._row[a]] @ (S[a] <= S[b]))
+            for a, b in _pairs(self._row, self._is_true)
+        )
 
     def surrogate(self, rate: float, rows: Array) -> tuple[float, float]:
         """J of some rows with phi = log(S + 1e-12), and its derivative by u = log z.
@@ -62,9 +63,6 @@ class RateTrial:
         slope = neighbor_sums(graph, self._Y, slopes(graph.distances, rate))
         phi = with_data(S, np.log(S.data + _FLOOR))
         return pair_loss(self._truth[rows], phi, slope.data / (S.data + _FLOOR))
-
-    def __len__(self) -> int:
-        return len(self._graph)
 
 
 def share_of_a_pair(truth: Csr) -> Floats:
@@ -96,29 +94,40 @@ def pair_loss(
     others : float, optional
         phi of all other labels, with derivative 0; by default the sum is over stored ones only.
     """
-    n, q = truth.shape
-    row, size = row_numbers(phi), np.diff(truth.indptr)
+    row, share = row_numbers(phi), share_of_a_pair(truth)
     is_true = entries_at(truth, row, phi.indices)[0]
-    a_row, a_phi, a_slope = row[is_true], phi.data[is_true], slope[is_true]
-    b_phi, b_slope = phi.data[~is_true], slope[~is_true]
-    n_b = np.bincount(row[~is_true], minlength=n)
-    first_b = np.cumsum(n_b) - n_b
-    if others is not None:
-        more = np.repeat(np.arange(n), size - np.bincount(a_row, minlength=n))
-        a_row = np.concatenate([a_row, more])
-        a_phi = np.concatenate([a_phi, np.full(len(more), others)])
-        a_slope = np.concatenate([a_slope, np.zeros(len(more))])
-    a_share = share_of_a_pair(truth)[a_row]
+    parts = [
+        _lost(share[row[a]], phi.data[a] - phi.data[b], slope[a] - slope[b])
+        for a, b in _pairs(row, is_true)
+    ]
+    if others is not None:  # all of a row at once, times their number
+        n, q = truth.shape
+        size = np.diff(truth.indptr)
+        more_true = size - np.bincount(row[is_true], minlength=n)
+        more_false = q - size - np.bincount(row[~is_true], minlength=n)
+        a, b = is_true, ~is_true
+        parts += [
+            _lost((share * more_false)[row[a]], phi.data[a] - others, slope[a]),
+            _lost((share * more_true)[row[b]], others - phi.data[b], -slope[b]),
+            _lost(share * more_true * more_false, np.zeros(n), np.zeros(n)),
+        ]
+    J, derivative = np.sum(parts, axis=0) if parts else (0.0, 0.0)
+    return float(J), float(derivative)
 
-    def summed(times: Floats, gap: Floats, gap_slope: Floats) -> Floats:
-        return np.array([times @ np.logaddexp(0, -gap), -(times * expit(-gap)) @ gap_slope])
 
-    total = np.zeros(2)
-    for run in runs(n_b[a_row], _PAIRS_AT_ONCE):
-        times = n_b[a_row[run]]
-        a = np.repeat(np.arange(run.start, run.stop), times)
-        b = np.arange(len(a)) - np.repeat(np.cumsum(times) - times, times) + first_b[a_row[a]]
-        total += summed(a_share[a], a_phi[a] - b_phi[b], a_slope[a] - b_slope[b])
-    if others is not None:  # the other b of a row all at once, times their number
-        total += summed(a_share * (q - size - n_b)[a_row], a_phi - others, a_slope)
-    return float(total[0]), float(total[1])
+def _lost(times: Floats, gap: Floats, slope: Floats) -> tuple[float, float]:
+    """What pairs with phi_a - phi_b = gap add to J, and to its derivative."""
+    return float(times @ np.logaddexp(0, -gap)), float(-(times * expit(-gap)) @ slope)
+
+
+def _pairs(row: Array, is_true: Array) -> Iterator[tuple[Array, Array]]:
+    """Pairs of a true and a false entry of one row, as places, so many at once as memory allows.
+
+    Entries are sorted by row.
+    """
+    true, false = np.flatnonzero(is_true), np.flatnonzero(~is_true)
+    first, end = (np.searchsorted(row[false], row[true], side) for side in ("left", "right"))
+    for run in runs(end - first, _PAIRS_AT_ONCE):
+        times = (end - first)[run]
+        within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        yield np.repeat(true[run], times), false[np.repeat(first[run], times) + within]

@@ -26,7 +26,7 @@ from nearlabel.validation import check_choice, check_real
 
 FIT_BY = ("grid", "gradient")
 # Training rows that the rate and the cut are fitted to, and neighbors of these in all.
-_ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**25
+_ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**21
 
 
 class PositivekNN(NeighborClassifier):
