@@ -77,6 +77,16 @@ class TestSurrogate:
         assert before != after
         assert J > 0
 
+    def test_the_trial_leaves_out_pairs_that_no_rate_changes(self):
+        # Label 1 is the row's own and no neighbor carries it; label 0 is that of the neighbor. In
+        # the J of all pairs a greater rate would be better, and the order stays as it is.
+        graph = NeighborGraph([[1]], [[1.0]], 2)
+        Y = label_matrix([[0, 1], [1, 0]], "Y")
+        S = log_sums(graph, Y, 1.0, 1)
+        slope = neighbor_sums(graph, Y, slopes(graph.distances, 1.0)).data
+        assert pair_loss(Y[[0]], S, slope, others=0.0)[1] < 0
+        assert RateTrial(graph, Y, Y[[0]], 1).surrogate(1.0, np.array([0])) == (0, 0)
+
     def test_pairs_in_many_runs(self, made, monkeypatch):
         trial, _, _ = made
         expected = trial.surrogate(1.0, np.arange(300))

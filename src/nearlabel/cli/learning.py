@@ -16,8 +16,9 @@ TITLES = {
     "LAMLkNN": "LAML-kNN",
     "MallowskNN": "Mallows kNN",
     "BRkNN": "BRkNN",
+    "PositivekNN": "positive samples",
 }
-Algorithm = Literal["MLkNN", "LAMLkNN", "MallowskNN", "BRkNN"]
+Algorithm = Literal["MLkNN", "LAMLkNN", "MallowskNN", "BRkNN", "PositivekNN"]
 _SHARED = ("n_neighbors", "metric", "search", "n_jobs", "random_state")
 
 
