@@ -203,11 +203,12 @@ class PositivekNN(NeighborClassifier):
         return -np.expm1(-_beside_half(scores, self.cut_))  # P = 1 - exp(-S)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        S = log_sums(graph, self._labels[:, [label]], self.rate_, self.n_neighbors_).sum()
+        score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
+        S = max(0.0, float(score))  # without a positive neighbor the score is a little less
         return {
             "count": int(np.sum(self._labels[graph.indices[0]].indices == label)),
             "rate": self.rate_,
-            "log_sum": float(S),
+            "log_sum": S,
             "probability": float(-np.expm1(-S)),
         }
 
