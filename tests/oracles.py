@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -420,3 +421,71 @@ def dmlknn(Y, training_neighbors, query_neighbors, s, delta, cells, left_out=Non
         tallies.append((len(A), V, U))
     decided = [[r >= Fraction(1, 2) for r in row] for row in posterior]
     return posterior, np.array(decided, int), prior, tallies
+
+
+# ---- positive samples ---------------------------------------------------------------------------
+
+
+def log_sums(Y, neighbors, distances, z):
+    """For each row and label: positive neighbors at distance 0, and S of the others in 60 digits.
+
+    The label has no positive neighbor at all where that is (0, None).
+    """
+    result = []
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 60, -(10**17), 10**17
+        for found, far in zip(neighbors, distances, strict=True):
+            row = []
+            for label in range(len(Y[0])):
+                x = [
+                    Decimal(float(d)) * Decimal(float(z))
+                    for j, d in zip(found, far, strict=True)
+                    if Y[j][label]
+                ]
+                S = sum((_log_weight(v) for v in x if v), Decimal(0))
+                row.append((sum(v == 0 for v in x), S if x else None))
+            result.append(row)
+    return result
+
+
+def _log_weight(x):
+    """-log(1 - exp(-x)), by the first terms of its series where digits would cancel."""
+    if x < Decimal("1e-40"):
+        return -x.ln() + x / 2
+    e = (-x).exp()
+    return -(1 - e).ln() if x < 50 else e + e * e / 2 + e * e * e / 3
+
+
+def positive_scores(Y, neighbors, distances, z, k):
+    """The scores that stand for these: certain labels first, faint ones continued, others last."""
+    n, q = len(Y), len(Y[0])
+    scores = np.empty((len(neighbors), q))
+    for i, row in enumerate(log_sums(Y, neighbors, distances, z)):
+        for label, (certain, S) in enumerate(row):
+            n_l = sum(int(Y[j][label]) for j in range(n))
+            if S is None:
+                scores[i, label] = -1e-300 * (1 - (n_l + 1) / (n + 2))
+            elif certain:
+                scores[i, label] = 1000 * k * certain + S
+            elif Decimal("1e-300") <= S:
+                scores[i, label] = S
+            else:
+                scores[i, label] = 1e-300 * (math.log(1e-300) / _log(S))
+    return scores
+
+
+def _log(S):
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 60, -(10**17), 10**17
+        return float(S.ln())
+
+
+def surrogate(truth, phi, tau=1.0):
+    """J: every pair of a label of the row and another one by itself; phi dense."""
+    values = []
+    for row, has in zip(phi, truth, strict=True):
+        mine, others = np.flatnonzero(has), np.flatnonzero(~np.asarray(has, bool))
+        if len(mine) and len(others):
+            pairs = [math.log1p(math.exp(-(row[a] - row[b]) / tau)) for a in mine for b in others]
+            values.append(math.fsum(pairs) / len(pairs))
+    return math.fsum(values) / len(values) if values else 0.0

@@ -25,7 +25,10 @@ ESTIMATORS = [
     nl.MallowskNN(),
     nl.MLCWkNN(),
     nl.MLkNN(),
+    nl.PositivekNN(),
 ]
+# They fit something to all labels together, so that a label alone has other answers.
+LEARN_FROM_ALL_LABELS = (nl.PositivekNN,)
 
 
 # The checks fit on few rows, fewer than n_neighbors.
@@ -35,6 +38,8 @@ ESTIMATORS = [
         *ESTIMATORS,
         nl.MLkNN(n_neighbors=3, smoothing=0, metric="cosine"),
         nl.MLkNN(n_neighbors=3, metric="precomputed"),
+        nl.PositivekNN(n_neighbors=None, fit_by="gradient"),
+        nl.PositivekNN(n_neighbors=3, rate=2.0, metric="precomputed"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -90,8 +95,8 @@ class TestTools:
         np.testing.assert_array_equal(restored.predict_proba(data.X), expected)
 
     def test_fit_graph_equals_fit(self, estimator, data):
-        graph = nl.neighbor_graph(data.X, 25)
-        asked = nl.neighbor_graph(data.X, 25, data.X + 0.1)
+        graph = nl.neighbor_graph(data.X, 50)
+        asked = nl.neighbor_graph(data.X, 50, data.X + 0.1)
         fitted = clone(estimator).fit(data.X, data.Y)
         by_graph = clone(estimator).fit_graph(graph, data.Y, data.X)
         expected = fitted.label_scores(data.X + 0.1).toarray()
@@ -143,4 +148,7 @@ class TestTools:
             estimator = nl.DMLkNN(tolerance=estimator.n_neighbors, denominator="counts")
         several = MultiOutputClassifier(clone(estimator)).fit(data.X, data.Y.toarray())
         direct = clone(estimator).fit(data.X, data.Y.toarray())
+        if isinstance(estimator, LEARN_FROM_ALL_LABELS):
+            assert several.predict(data.X).shape == data.Y.shape
+            return
         np.testing.assert_array_equal(several.predict(data.X), direct.predict(data.X))

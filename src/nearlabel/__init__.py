@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
-    from nearlabel.methods import BRkNN, DMLkNN, LAMLkNN, MallowskNN, MLCWkNN, MLkNN
+    from nearlabel.methods import (
+        BRkNN,
+        DMLkNN,
+        LAMLkNN,
+        MallowskNN,
+        MLCWkNN,
+        MLkNN,
+        PositivekNN,
+    )
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
@@ -33,6 +41,7 @@ _HOMES = {
     "MLkNN": "nearlabel.methods",
     "MallowskNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
+    "PositivekNN": "nearlabel.methods",
     "RankedLabels": "nearlabel.scores",
     "load": "nearlabel.models",
     "neighbor_graph": "nearlabel.search",
@@ -53,6 +62,7 @@ __all__ = [
     "MLkNN",
     "MallowskNN",
     "NeighborGraph",
+    "PositivekNN",
     "RankedLabels",
     "__version__",
     "datasets",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nearlabel.methods import BRkNN, DMLkNN, LAMLkNN, MallowskNN, MLCWkNN, MLkNN
+from nearlabel.methods import BRkNN, DMLkNN, LAMLkNN, MallowskNN, MLCWkNN, MLkNN, PositivekNN
 
-_KINDS = (MLkNN, LAMLkNN, DMLkNN, MallowskNN, BRkNN, MLCWkNN)
+_KINDS = (MLkNN, LAMLkNN, DMLkNN, MallowskNN, PositivekNN, BRkNN, MLCWkNN)
 
 ALGORITHMS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}

@@ -477,8 +477,11 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         if self._index is None:  # the model came from a file
             self._index = build_index(self._store.vectors, self._metric, self._search)
         n = self._labels.shape[0]
-        k = self.n_neighbors_ if k is None else k
-        k = check_integer(k, "n_neighbors", low=1, high=n - 1 if X is None else n)
+        asked, most = (n, n - 1) if X is None else (X.shape[0], n)
+        k = min(self.n_neighbors_, most) if k is None else k
+        k = check_integer(k, "n_neighbors", low=1, high=most)
+        instead = "rank or predict, which search block by block"
+        check_dense_size("the neighbors of all rows", (asked, k), 12, instead)
         return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
 
     def _score_blocks(

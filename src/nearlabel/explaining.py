@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats
+from nearlabel.arrays import Array, Floats, runs
 from nearlabel.base import NeighborModel
 from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
 from nearlabel.graph import NeighborGraph
 from nearlabel.search import is_precomputed, pair_distances
 from nearlabel.validation import check_integer
+
+_NEIGHBORS_AT_ONCE = 2**22  # of the copies of one item that lack a neighbor each
 
 
 class NeighborClassifier(NeighborModel):
@@ -59,11 +61,8 @@ class NeighborClassifier(NeighborModel):
         scores = self._scores(graph, X)
         chosen = scores.top(top)[0][0] if labels is None else self._columns(labels)
         chosen_scores = scores.at(np.zeros(len(chosen), np.intp), chosen).tolist()
-        # Row i of `without`: the scores if neighbor i were not there.
-        without = self._scores(_each_left_out(further, k), X[np.zeros(k, np.intp)])
-        score_without = without.at(np.repeat(np.arange(k), len(chosen)), np.tile(chosen, k))
-        score_without = score_without.reshape(k, len(chosen))
         carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
+        score_without = self._scores_without(further, carried, X, chosen)
         predicted = np.isin(chosen, self._decide(scores, graph).indices)
         ids, distances = self._ids(graph.indices[0]).tolist(), graph.distances[0].tolist()
 
@@ -85,6 +84,24 @@ class NeighborClassifier(NeighborModel):
                 )
             )
         return Explanation(tuple(explained), k)
+
+    def _scores_without(
+        self, further: NeighborGraph, carried: Array, X: Any, chosen: Array
+    ) -> Floats:
+        """Row i: the scores of the chosen labels of one query if neighbor i were not there.
+
+        Only for neighbors that carry one of them. They are left out a few at a time: with all
+        training rows as neighbors there are many, each with a graph of all others.
+        """
+        result = np.full(carried.shape, np.nan)
+        some = np.flatnonzero(carried.any(axis=1))
+        for run in runs(np.full(len(some), further.k), _NEIGHBORS_AT_ONCE):
+            copies = np.zeros(len(some[run]), np.intp)
+            without = further.take(copies).without(further.indices[0, some[run]])
+            scores = self._scores(without, X[copies])
+            row, label = np.indices((len(copies), len(chosen))).reshape(2, -1)
+            result[some[run]] = scores.at(row, chosen[label]).reshape(-1, len(chosen))
+        return result
 
     def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
         """For each of the best labels of each row, find the nearest items that carry it.
@@ -163,11 +180,3 @@ def _as_one_row(x: Any) -> Any:
     if sparse.issparse(x):
         return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x
     return np.reshape(x, (1, -1)) if np.ndim(x) == 1 else x
-
-
-def _each_left_out(further: NeighborGraph, k: int) -> NeighborGraph:
-    """For one query, its k neighbors and the next, if there is any: row i without neighbor i."""
-    kept = np.array([[j for j in range(further.k) if j != i] for i in range(k)])
-    return NeighborGraph.unchecked(
-        further.indices[0][kept], further.distances[0][kept], further.n_base
-    )

@@ -16,10 +16,11 @@ TITLES = {
     "LAMLkNN": "LAML-kNN",
     "DMLkNN": "DML-kNN",
     "MallowskNN": "Mallows kNN",
+    "PositivekNN": "positive kNN",
     "BRkNN": "BRkNN",
     "MLCWkNN": "MLC-WkNN",
 }
-Algorithm = Literal["MLkNN", "LAMLkNN", "DMLkNN", "MallowskNN", "BRkNN", "MLCWkNN"]
+Algorithm = Literal["MLkNN", "LAMLkNN", "DMLkNN", "MallowskNN", "PositivekNN", "BRkNN", "MLCWkNN"]
 _SHARED = ("n_neighbors", "metric", "search", "n_jobs", "random_state")
 
 

@@ -6,5 +6,15 @@ from nearlabel.methods.lamlknn import LAMLkNN
 from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
 from nearlabel.methods.mlcwknn import MLCWkNN
 from nearlabel.methods.mlknn import MLkNN
+from nearlabel.methods.positiveknn import PositivekNN
 
-__all__ = ["BRkNN", "CalibratedRanking", "DMLkNN", "LAMLkNN", "MLCWkNN", "MLkNN", "MallowskNN"]
+__all__ = [
+    "BRkNN",
+    "CalibratedRanking",
+    "DMLkNN",
+    "LAMLkNN",
+    "MLCWkNN",
+    "MLkNN",
+    "MallowskNN",
+    "PositivekNN",
+]

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import label_matrices
+
+from nearlabel.arrays import row_numbers
+from nearlabel.graph import NeighborGraph
+from nearlabel.methods.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums, slopes, weights
+from nearlabel.validation import label_matrix
+
+RATES = [LOWEST_RATE, 1e-6, 1e-3, 1.0, 7.0, 1e3, 1e6, HIGHEST_RATE]
+
+
+class TestWorkedExample:
+    """Rows 2, 4 and 1 of the notes, at z = 1."""
+
+    distances = np.array([[1.264911064067352, 1.9697715603592207, 2.23606797749979]])
+
+    def test_weights(self):
+        expected = [[0.331654, 0.150229, 0.113032]]
+        np.testing.assert_allclose(weights(self.distances, 1, 3), expected, atol=5e-7)
+
+    def test_slopes(self, f6):
+        Y = f6[1][[1, 3, 0]]
+        # dS/dz, at z = 1 that by log z, too; dP/dz = (1 - P) dS/dz.
+        slope = slopes(self.distances, 1) @ Y
+        np.testing.assert_allclose(slope, [[-0.765038, -0.816752, 0, -1.084337]], atol=5e-7)
+        left = np.exp(-weights(self.distances, 1, 3) @ Y)
+        np.testing.assert_allclose(left * slope, [[-0.490409, -0.504442, 0, -0.598131]], atol=5e-7)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_every_rate_and_distance(rate):
+    """From the least float to the greatest, to what rounding z d leaves: 700 of 2^-53."""
+    far = [5e-324, 1e-310, 1e-300, 1e-200, 1e-20, 0.1, 1.0, np.log(2), 3.0, 1e3, 1e200, 1.7e308]
+    far += list(np.array([1e-300, 0.01, 0.69, 0.7, 30, 600]) / rate)
+    d = np.sort([v for v in far if 0 < v < np.inf])
+    got = weights(d[:, None], rate, 1)[:, 0]
+    ones = np.ones((len(d), 1), int)
+    exact = oracles.log_sums(ones, np.arange(len(d))[:, None], d[:, None], rate)
+    expected = [float(row[0][1]) for row in exact]
+    np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-322)
+    assert got.max() < 975
+
+
+@pytest.mark.parametrize("rate", [0.01, 1.0, 40.0])
+def test_slopes_are_those_of_the_weights(rate):
+    d = np.array([[0.001, 0.3, 1.0, 2.0, 5.0]])
+    h = 1e-6
+    by_difference = weights(d, rate * np.exp(h), 5) - weights(d, rate * np.exp(-h), 5)
+    np.testing.assert_allclose(slopes(d, rate), by_difference / (2 * h), rtol=1e-6, atol=1e-12)
+
+
+def test_slopes_at_the_ends():
+    d = np.array([[0.0, 5e-324, 1e-200, 1e200]])
+    assert slopes(d, 1e-6).tolist() == [[0, -1, -1, 0]]
+
+
+def test_float32_distances_are_widened():
+    d = np.array([[0.5, 2.0]], np.float32)
+    assert weights(d, 1.0, 2).dtype == np.float64
+    np.testing.assert_array_equal(weights(d, 0.3, 2), weights(d.astype(np.float64), 0.3, 2))
+
+
+@st.composite
+def graphs(draw, distances):
+    """A few rows of up to 7 neighbors, with their labels."""
+    n_base = draw(st.integers(1, 7))
+    found = [
+        sorted((draw(distances), j) for j in range(n_base)) for _ in range(draw(st.integers(1, 4)))
+    ]
+    indices = np.array([[j for _, j in row] for row in found])
+    far = np.array([[d for d, _ in row] for row in found])
+    Y = draw(label_matrices(n_base))
+    return NeighborGraph(indices, far, n_base), Y
+
+
+@settings(max_examples=300)
+@given(
+    problem=graphs(st.sampled_from([0.0, 1e-9, 0.3, 0.7, 1.0, 1 / 3, 5.0, 1e8, 1e-300])),
+    rate=st.sampled_from(RATES),
+)
+def test_sums_equal_those_of_sixty_digits(problem, rate):
+    graph, Y = problem
+    got = log_sums(graph, label_matrix(Y, "Y"), rate, graph.k)
+    expected = oracles.positive_scores(Y, graph.indices, graph.distances, rate, graph.k)
+    row, label = row_numbers(got), got.indices
+    np.testing.assert_allclose(got.data, expected[row, label], rtol=1e-10, atol=1e-317)
+    assert (expected < 0).sum() + got.nnz == expected.size  # all others have no positive neighbor
+
+
+@settings(max_examples=300)
+@given(
+    problem=graphs(st.integers(1, 6).map(lambda step: step / 4)),
+    rate=st.sampled_from([4000.0, 1e5, 1e6, 1e20]),
+)
+def test_large_rates_order_by_the_sorted_distances(problem, rate):
+    """Lexicographically: exp(-z d) is greater than all further terms together."""
+    graph, Y = problem
+    got = log_sums(graph, label_matrix(Y, "Y"), rate, graph.k).toarray()
+    for row in range(len(graph)):
+        lists = [
+            [-d for j, d in zip(graph.indices[row], graph.distances[row], strict=True) if Y[j, a]]
+            for a in range(Y.shape[1])
+        ]
+        some = [a for a in range(Y.shape[1]) if lists[a]]
+        for a in some:
+            for b in some:
+                assert (got[row, a] > got[row, b]) == (lists[a] > lists[b])
+                assert (got[row, a] == got[row, b]) == (lists[a] == lists[b])
+
+
+def test_faint_sums_are_compared_as_sums_not_by_their_first_terms():
+    # Two labels share a neighbor at 700. Then one has a neighbor at 750, the other has two at
+    # 750.1: together these are nearer. Their difference is lost in the logarithm of the sums.
+    graph = NeighborGraph([[0, 1, 2, 3]], [[700.0, 750.0, 750.1, 750.1]], 4)
+    Y = label_matrix(np.array([[1, 1], [1, 0], [0, 1], [0, 1]]), "Y")
+    got = log_sums(graph, Y, 1.0, 4)
+    np.testing.assert_allclose(got.data, 1e-300 * np.log(1e-300) / -700, rtol=1e-10)
+    assert got.data[1] > got.data[0]
+    near = log_sums(NeighborGraph(graph.indices, graph.distances - 690, 4), Y, 1.0, 4)
+    assert near.data[1] == near.data[0]  # above 1e-300 it is S as float64 holds it
+    assert near.data[0] == pytest.approx(np.exp(-10.0), rel=1e-4)
+
+
+def test_scores_go_on_where_sums_end():
+    """Through 1e-300 down to 0, without a step up."""
+    d = np.linspace(680, 720, 4001)
+    graph = NeighborGraph(np.zeros((4001, 1), int), d[:, None], 1)
+    got = log_sums(graph, label_matrix(np.ones((1, 1)), "Y"), 1.0, 1).data
+    assert (np.diff(got) < 0).all()
+    assert got[-1] > 0
+    assert (got < 1e-300).any()
+    assert (got > 1e-300).any()
+
+
+def test_certain_labels_are_ordered_by_their_number_then_by_the_others():
+    far = [0.0, 0.0, 1e-300, 1.0]
+    Y = np.array([[1, 1, 0, 0, 1], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 1]])
+    for rate in (LOWEST_RATE, 1e-6, 1.0, 20.0):
+        graph = NeighborGraph([[0, 1, 2, 3]], [far], 4)
+        got = log_sums(graph, label_matrix(Y, "Y"), rate, 4).toarray()[0]
+        assert np.argsort(-got).tolist() == [1, 4, 0, 2, 3]
+        assert got[2] < 4000 <= got[0]

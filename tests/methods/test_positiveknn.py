@@ -1,0 +1,408 @@
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel.methods import positiveknn
+from nearlabel.persistence import FileError, read_tree, write_tree
+
+RATES = st.sampled_from([1e-6, 0.1, 1.0, 7.0, 1e6])
+
+
+class TestWorkedExample:
+    """The six rows of the notes: neighbors 2, 4 and 1 of the query."""
+
+    @pytest.mark.parametrize(
+        ("rate", "probabilities"),
+        [
+            (1.0, [0.358974, 0.382380, 0, 0.448390]),
+            (0.1, [0.976192, 0.978756, 0, 0.995743]),
+            (5.0, [0.001806, 0.001844, 0, 0.001858]),
+        ],
+    )
+    def test_probabilities(self, f6, rate, probabilities):
+        X, Y, t = f6
+        model = nl.PositivekNN(n_neighbors=3, rate=rate).fit(X, Y)
+        got = [label.terms["probability"] for label in model.explain(t[0], labels=range(4))]
+        np.testing.assert_allclose(got, probabilities, atol=5e-7)
+        assert model.rank(t).labels.tolist() == [[3, 1, 0, 2]]
+
+    def test_log_sums_and_terms(self, f6):
+        X, Y, t = f6
+        model = nl.PositivekNN(n_neighbors=3, rate=1).fit(X, Y)
+        S = [0.444686, 0.481883, 0, 0.594915]
+        np.testing.assert_allclose(model.label_scores(t).toarray(), [S], atol=5e-7)
+        labels = sorted(model.explain(t[0], top=4), key=lambda label: label.label)
+        terms = {term: [label.terms[term] for label in labels] for term in labels[0].terms}
+        assert terms["count"] == [2, 2, 0, 3]
+        assert terms["rate"] == [1, 1, 1, 1]
+        np.testing.assert_allclose(terms["log_sum"], S, atol=5e-7)
+        expected = [0.358974, 0.382380, 0, 0.448390]
+        np.testing.assert_allclose(terms["probability"], expected, atol=5e-7)
+
+    def test_what_is_fitted(self, f6):
+        X, Y, _ = f6
+        model = nl.PositivekNN(n_neighbors=3).fit(X, Y)
+        assert model.median_distance_ == np.median(model.kneighbors()[0])
+        assert model.relative_rate_ == model.rate_ * model.median_distance_
+        # No rate puts a wrong label above a right one here, so the lowest of the grid is taken.
+        assert model.loss_ == 0
+        assert model.relative_rate_ == pytest.approx(2**-4, rel=1e-15)
+
+
+def left_out(X, Y, k, z):
+    """Scores of the training rows, each left out: its own labels count one less."""
+    n, q = Y.shape
+    scores = oracles.positive_scores(Y, *oracles.neighbors(X, k), z, k)
+    for i in range(n):
+        for label in range(q):
+            if scores[i, label] < 0:
+                others = int(Y[:, label].sum()) - int(Y[i, label])
+                scores[i, label] = -1e-300 * (1 - (others + 1) / (n + 1))
+    return scores
+
+
+@settings(max_examples=200)
+@given(problem=problems(), rate=RATES, is_sparse=st.booleans())
+def test_equals_the_literal_method(problem, rate, is_sparse):
+    X, Y, queries, k = problem
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.PositivekNN(n_neighbors=k, rate=rate).fit(form(X), form(Y))
+    found = oracles.neighbors(X, k, queries)
+    expected = oracles.positive_scores(Y, *found, rate, k)
+    scores = model.label_scores(form(queries))
+    np.testing.assert_allclose(scores.toarray(), expected, rtol=1e-10, atol=1e-317)
+    predicted = model.predict(form(queries))
+    predicted = predicted.toarray() if is_sparse else predicted
+    np.testing.assert_array_equal(predicted, scores.toarray() >= model.cut_)
+    probabilities = model.predict_proba(form(queries))
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    np.testing.assert_array_equal(probabilities > 0.5, predicted)
+    P = -np.expm1(-np.maximum(expected, 0))
+    clear = (np.abs(P - 0.5) > 0.01) & ((P > 0.5) == predicted)
+    np.testing.assert_allclose(probabilities[clear], P[clear], atol=1e-10)
+    np.testing.assert_allclose(probabilities[~clear], 0.5, atol=0.01)
+
+
+@settings(max_examples=150)
+@given(problem=problems(), rate=RATES)
+def test_loss_and_cut_are_those_of_the_rows_left_out(problem, rate):
+    X, Y, _, k = problem
+    model = nl.PositivekNN(n_neighbors=k, rate=rate).fit(X, Y)
+    graph = nl.neighbor_graph(X, k)
+    scores = model._left_out_scores(graph, X, np.arange(len(X))).toarray()
+    np.testing.assert_allclose(scores, left_out(X, Y, k, rate), rtol=1e-10, atol=1e-317)
+    loss = oracles.metric("ranking_loss", Y, scores, None, "paper", 1)
+    assert model.loss_ == pytest.approx(loss, abs=1e-12, nan_ok=True)
+    wrong = {cut: int(((scores >= cut) != Y).sum()) for cut in {*scores.ravel(), np.inf}}
+    assert int(((scores >= model.cut_) != Y).sum()) == min(wrong.values())
+
+
+@given(problem=problems(), rate=RATES)
+def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, rate):
+    X, Y, queries, k = problem
+    further, distances = oracles.neighbors(X, k + 1, queries)
+    model = nl.PositivekNN(n_neighbors=k, rate=rate).fit(X, Y)
+    for query in range(min(2, len(queries))):
+        for label in model.explain(queries[query], top=99):
+            column = label.label
+            voters = [place for place in range(k) if Y[further[query, place], column]]
+            assert [v.id for v in label.neighbors] == [further[query, place] for place in voters]
+            assert label.predicted == (label.score >= model.cut_)
+            assert label.terms["count"] == len(voters)
+            assert label.terms["log_sum"] == max(label.score, 0)
+            for voter, place in zip(label.neighbors, voters, strict=True):
+                rest = (
+                    np.delete(further[[query]], place, 1),
+                    np.delete(distances[[query]], place, 1),
+                )
+                expected = oracles.positive_scores(Y, *rest, rate, k)[0, column]
+                assert voter.score_without == pytest.approx(expected, rel=1e-10, abs=1e-317)
+                assert voter.part == label.score - voter.score_without
+
+
+@pytest.fixture(scope="module")
+def made():
+    """60 training rows in a unit cube, a third of them without labels, and 40 queries."""
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, (60, 6)) * (rng.random((60, 1)) < 0.7)
+    return rng.random((60, 3)), Y, rng.random((40, 3))
+
+
+class TestLimits:
+    """On distances of order 1, where the ends are reached within the rates that are accepted."""
+
+    def test_small_rates_count_and_break_ties_by_the_product_of_distances(self, made):
+        X, Y, queries = made
+        model = nl.PositivekNN(n_neighbors=8, rate=1e-6).fit(X, Y)
+        graph = nl.neighbor_graph(X, 8, queries)
+        carried = Y[graph.indices]
+        counts = carried.sum(axis=1)
+        logs = np.einsum("ij,ijl->il", np.log(graph.distances), carried)
+        # S = -c log z - sum log d + z sum d / 2 + ...: with 8 distances below 2 the rest is < 8e-6.
+        expected = counts * np.log(1e6) - logs
+        scores = model.label_scores(queries).toarray()
+        assert np.abs(scores - expected)[counts > 0].max() < 8e-6
+        for row in range(len(queries)):
+            for a in range(6):
+                for b in range(6):
+                    more = counts[row, a] - counts[row, b]
+                    nearer = logs[row, b] - logs[row, a] > 1.6e-5
+                    if more > 0 or (more == 0 and nearer):
+                        assert scores[row, a] > scores[row, b]
+
+    def test_large_rates_take_the_nearest_positive_neighbor_then_the_next(self, made):
+        X, Y, queries = made
+        model = nl.PositivekNN(n_neighbors=8, rate=1e6).fit(X, Y)
+        graph = nl.neighbor_graph(X, 8, queries)
+        assert np.diff(graph.distances).min() > 1e-5  # no two tie, and exp(-10) of a term is little
+        ranked = model.rank(queries, top=6).labels
+        for row in range(len(queries)):
+            near = [
+                (graph.distances[row][Y[graph.indices[row], a] == 1].tolist()) for a in range(6)
+            ]
+            carried = [a for a in range(6) if near[a]]
+            expected = sorted(carried, key=lambda a: ([*near[a], np.inf], a))
+            assert ranked[row][: len(carried)].tolist() == expected
+
+    @pytest.mark.parametrize("power", [-30, -1, 1, 40])
+    def test_rate_is_in_units_of_one_over_distance(self, made, power):
+        X, Y, queries = made
+        a = 2.0**power
+        plain = nl.PositivekNN(n_neighbors=8, rate=3.0).fit(X, Y)
+        scaled = nl.PositivekNN(n_neighbors=8, rate=3.0 / a).fit(X * a, Y)
+        np.testing.assert_array_equal(
+            scaled.label_scores(queries * a).toarray(), plain.label_scores(queries).toarray()
+        )
+        for by in ("grid", "gradient"):
+            fitted = nl.PositivekNN(n_neighbors=8, fit_by=by, random_state=0)
+            rate, relative = fitted.fit(X, Y).rate_, fitted.relative_rate_
+            fitted.fit(X * a, Y)
+            assert (fitted.rate_, fitted.relative_rate_) == (rate / a, relative)
+
+
+class TestFitting:
+    def test_the_fitted_rate_has_the_smaller_loss(self):
+        data = nl.datasets.make_local_labels(400, 4, 12, labels_per_sample=2, random_state=1)
+        fitted = {
+            by: nl.PositivekNN(n_neighbors=15, fit_by=by, random_state=0).fit(data.X, data.Y)
+            for by in ("grid", "gradient")
+        }
+        given = [
+            nl.PositivekNN(n_neighbors=15, rate=zeta / fitted["grid"].median_distance_)
+            .fit(data.X, data.Y)
+            .loss_
+            for zeta in 2.0 ** np.arange(-4, 8)
+        ]
+        assert fitted["grid"].loss_ <= min(given)
+        assert fitted["gradient"].loss_ <= min(given)
+        assert max(given) > 1.1 * min(given)  # there was something to fit
+
+    def test_duplicates_only(self):
+        X = np.zeros((6, 2))
+        Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [1, 0], [0, 0]])
+        model = nl.PositivekNN(n_neighbors=4).fit(X, Y)
+        assert model.median_distance_ == 1
+        scores = model.label_scores([[0.0, 0.0]]).toarray()
+        assert scores.tolist() == [[3 * 4000, 4000]]
+        assert model.predict([[0.0, 0.0]]).tolist() == [[1, 0]]
+
+    def test_nothing_to_fit_to(self):
+        X = np.arange(8.0)[:, None]
+        for Y in (np.zeros((8, 2), int), np.ones((8, 2), int)):
+            model = nl.PositivekNN(n_neighbors=3).fit(X, Y)
+            assert np.isnan(model.loss_)
+            assert (model.predict(X) == Y).all()
+
+    def test_many_rows_are_sampled(self, monkeypatch):
+        monkeypatch.setattr(positiveknn, "_ROWS", 100)
+        data = nl.datasets.make_local_labels(500, 4, 8, random_state=2)
+        fit = nl.PositivekNN(n_neighbors=10, random_state=7).fit
+        one, two = (fit(data.X, data.Y) and vars(fit(data.X, data.Y)).copy() for _ in range(2))
+        fitted = "rate_", "loss_", "cut_", "median_distance_"
+        assert [one[name] for name in fitted] == [two[name] for name in fitted]
+        rows = nl.PositivekNN(random_state=7)._training_rows(500)
+        assert len(np.unique(rows)) == 100
+        other = nl.PositivekNN(n_neighbors=10, random_state=8).fit(data.X, data.Y)
+        assert other.median_distance_ != one["median_distance_"]
+        graph = nl.neighbor_graph(data.X, 10)
+        by_graph = nl.PositivekNN(n_neighbors=10, random_state=7).fit_graph(graph, data.Y)
+        assert [vars(by_graph)[name] for name in fitted] == [one[name] for name in fitted]
+        near = graph.take(rows).distances
+        assert one["median_distance_"] == np.median(near)
+
+    def test_neighbors_of_the_sample_are_bounded(self):
+        assert nl.PositivekNN()._training_rows(4000) is None
+        assert len(nl.PositivekNN()._training_rows(4001)) == 4000
+        assert len(nl.PositivekNN(n_neighbors=None)._training_rows(10_001)) == 209
+        assert len(nl.PositivekNN(n_neighbors=None)._training_rows(10**6)) == 100
+
+
+class TestAllRows:
+    """n_neighbors=None: Eq. 4 of the paper."""
+
+    @settings(max_examples=60)
+    @given(problem=problems(), rate=RATES)
+    def test_equals_the_literal_method(self, problem, rate):
+        X, Y, queries, _ = problem
+        n = len(X)
+        model = nl.PositivekNN(n_neighbors=None, rate=rate).fit(X, Y)
+        assert model.n_neighbors_ == n
+        found = oracles.neighbors(X, n, queries)
+        expected = oracles.positive_scores(Y, *found, rate, n)
+        scores = model.label_scores(queries).toarray()
+        np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-317)
+        assert model.kneighbors()[1].shape == (n, n - 1)
+        for label in model.explain(queries[0], top=2):
+            voters = [place for place in range(n) if Y[found[0][0, place], label.label]]
+            assert label.terms["count"] == len(voters) == len(label.neighbors)
+            for voter, place in zip(label.neighbors, voters, strict=True):
+                rest = (np.delete(part[[0]], place, 1) for part in found)
+                left = oracles.positive_scores(Y, *rest, rate, n)[0, label.label]
+                assert voter.score_without == pytest.approx(left, rel=1e-10, abs=1e-317)
+
+    def test_small_rates_rank_by_frequency(self):
+        data = nl.datasets.make_local_labels(150, 3, 5, random_state=0)
+        totals = data.Y.sum(axis=0)
+        assert len(set(totals.tolist())) == 5
+        model = nl.PositivekNN(n_neighbors=None, rate=1e-100).fit(data.X, data.Y)
+        ranked = model.rank(data.X[:20] + 0.01, top=5).labels
+        assert (ranked == np.argsort(-totals)).all()
+
+    def test_fit_graph_and_scores_from_graph(self):
+        data = nl.datasets.make_local_labels(80, 3, 5)
+        graph = nl.neighbor_graph(data.X, 79)
+        asked = nl.neighbor_graph(data.X, 80, data.X + 0.1)
+        fitted = nl.PositivekNN(n_neighbors=None).fit(data.X, data.Y)
+        by_graph = nl.PositivekNN(n_neighbors=None).fit_graph(graph, data.Y)
+        np.testing.assert_array_equal(
+            by_graph.scores_from_graph(asked).toarray(),
+            fitted.label_scores(data.X + 0.1).toarray(),
+        )
+        with pytest.raises(ValueError, match="graph holds 79 neighbors a row; n_neighbors=80"):
+            by_graph.scores_from_graph(nl.neighbor_graph(data.X, 79, data.X))
+
+    def test_blocks_and_what_does_not_fit(self, monkeypatch):
+        data = nl.datasets.make_local_labels(90, 3, 5)
+        model = nl.PositivekNN(n_neighbors=None).fit(data.X, data.Y)
+        expected = model.rank(data.X, top=5), model.explain(data.X[0])
+        monkeypatch.setattr("nearlabel.base._NEIGHBORS_AT_ONCE", 200)
+        monkeypatch.setattr("nearlabel.explaining._NEIGHBORS_AT_ONCE", 200)
+        np.testing.assert_array_equal(model.rank(data.X, top=5).scores, expected[0].scores)
+        assert str(model.explain(data.X[0])) == str(expected[1])
+        monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 50_000)
+        model.rank(data.X, top=5)
+        with pytest.raises(MemoryError, match="neighbors of all rows .* use rank or predict"):
+            model.label_scores(data.X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rate": 0}, r'rate \(or "fit"\) must be a finite number from 1e-100 to 1e\+100; got 0'),
+        ({"rate": np.nan}, r'rate \(or "fit"\) must be a finite number'),
+        ({"rate": "fitted"}, r"rate \(or a number\) must be one of 'fit'; got 'fitted'"),
+        ({"rate": None}, r'rate \(or "fit"\) must be a number'),
+        ({"fit_by": "sgd"}, "fit_by must be one of 'grid', 'gradient'; got 'sgd'"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer from 1 up; got 0"),
+        ({"random_state": "seed"}, "'seed' cannot be used to seed"),
+    ],
+)
+def test_parameters_out_of_range(f6, parameters, message):
+    X, Y, _ = f6
+    with pytest.raises((ValueError, TypeError), match=message):
+        nl.PositivekNN(**parameters).fit(X, Y)
+
+
+def test_parameters_changed_after_fit_wait_for_the_next_fit(f6):
+    X, Y, t = f6
+    model = nl.PositivekNN(n_neighbors=3, rate=2.0).fit(X, Y)
+    expected, terms = model.predict_proba(t), model.explain(t[0])[0].terms
+    model.set_params(rate=7.0, n_neighbors=5, fit_by="gradient")
+    np.testing.assert_array_equal(model.predict_proba(t), expected)
+    assert model.explain(t[0])[0].terms == terms
+
+
+@pytest.mark.parametrize("cut", [-1e-300, 0.0, 1e-290, 1e-5, 0.69, np.log(2), 0.7, 40.0, np.inf])
+def test_probabilities_keep_the_order_on_the_side_of_the_decision(cut):
+    S = np.concatenate(
+        [[-1e-300, 0], np.logspace(-290, -1, 500), np.linspace(0.11, 3, 500), [30.0]]
+    )
+    moved = positiveknn._beside_half(S, cut)
+    assert (np.diff(moved) >= 0).all()
+    assert (np.diff(moved)[1:] > 0).all()
+    P = -np.expm1(-moved)
+    np.testing.assert_array_equal(P > 0.5, cut <= S)
+    kept = moved == S
+    np.testing.assert_array_equal(kept | (np.abs(moved - np.log(2)) <= np.log(2) / 99), True)
+    wrong = (cut <= S) != (np.log(2) <= S)
+    assert kept[~wrong & (np.abs(S - np.log(2)) > np.log(2) / 99)].all()
+
+
+class TestFiles:
+    @pytest.mark.parametrize("n_neighbors", [3, None])
+    @pytest.mark.parametrize("empty", [False, True])
+    def test_there_and_back(self, tmp_path, n_neighbors, empty):
+        data = nl.datasets.make_local_labels(60, 3, 5)
+        Y = data.Y * 0 if empty else data.Y
+        model = nl.PositivekNN(n_neighbors=n_neighbors, random_state=3).fit(data.X, Y)
+        assert np.isinf(model.cut_) == np.isnan(model.loss_) == empty
+        model.save(tmp_path / "model")
+        again = nl.load(tmp_path / "model")
+        for name in ("rate_", "relative_rate_", "median_distance_", "loss_", "cut_"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+        np.testing.assert_array_equal(
+            again.label_scores(data.X).toarray(), model.label_scores(data.X).toarray()
+        )
+        assert str(again.explain(data.X[1])) == str(model.explain(data.X[1]))
+        assert again.get_params() == model.get_params()
+
+    @pytest.mark.parametrize(
+        ("key", "wrong"),
+        [
+            ("rate", 0.0),
+            ("rate", "fit"),
+            ("median_distance", -1.0),
+            ("loss", 2.0),
+            ("cut", -2.0),
+            ("totals", np.zeros(5, np.int64)),
+            ("totals", None),
+        ],
+    )
+    def test_wrong_values_are_refused(self, tmp_path, key, wrong):
+        data = nl.datasets.make_local_labels(20, 3, 5)
+        nl.PositivekNN(n_neighbors=3).fit(data.X, data.Y).save(tmp_path / "model")
+        tree, _ = read_tree(tmp_path / "model")
+        write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], key: wrong}})
+        with pytest.raises(FileError, match="damaged"):
+            nl.load(tmp_path / "model")
+
+
+def test_memory_follows_the_labels_present():
+    """No rows x labels, not even one byte each: that would be 400 MB in fit, 1,000 MB in all."""
+    n, q, k = 10_000, 100_000, 10
+    rng = np.random.default_rng(0)
+    sizes = np.full(n, 5)
+    sizes[123] = 5000
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    labels = [np.sort(rng.choice(q, size, replace=False)) for size in sizes]
+    Y = sparse.csr_array((np.ones(indptr[-1], np.int8), np.concatenate(labels), indptr), (n, q))
+    indices = (np.arange(n)[:, None] + np.arange(1, k + 1)) % n
+    graph = nl.NeighborGraph(indices, np.tile(np.arange(1, k + 1) / k, (n, 1)), n)
+    tracemalloc.start()
+    for by in ("grid", "gradient"):
+        model = nl.PositivekNN(n_neighbors=k, fit_by=by, random_state=0).fit_graph(graph, Y)
+    scores = model.scores_from_graph(graph)
+    ranked = scores.rank(top=10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ranked.labels.shape == (n, 10)
+    assert peak < 200e6
