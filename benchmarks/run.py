@@ -15,7 +15,6 @@ RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 METHODS = HERE.parent / "docs" / "methods"
 README = HERE.parent / "README.md"
-BEGIN, END = "<!-- numbers: made by `make bench` -->", "<!-- end of numbers -->"
 WITH_PEERS = ("against_peers", "exact_search", "published")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
@@ -60,22 +59,48 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def with_numbers(text: str, numbers: str) -> str:
-    """A document with numbers of the result files between its two marks."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{numbers}\n{END}{after}"
+def with_part(text: str, name: str, part: str) -> str:
+    """A document with a part made from the result files between its two marks."""
+    begin, end = f"<!-- {name}: made by `make bench` -->", f"<!-- end of {name} -->"
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    return f"{before}{begin}\n{part}\n{end}{after}"
 
 
 def documents() -> dict[Path, str]:
     """What each document with numbers must read."""
-    made = {PAGE: page(), README: with_numbers(README.read_text(), numbers())}
+    readme = with_part(README.read_text(), "numbers", numbers())
+    made = {PAGE: page(), README: with_part(readme, "family", about_family())}
     for path in METHODS.glob("*.md"):
-        text = path.read_text()
-        made[path] = with_numbers(
-            text, about_cuts() if path.stem == "thresholds" else about(path.stem)
-        )
+        part = about_cuts() if path.stem == "thresholds" else about(path.stem)
+        made[path] = with_part(path.read_text(), "figure", part)
     return made
+
+
+def about_family() -> str:
+    """Average precision of every method on some sets, the best in bold."""
+    sets, k = ("emotions", "scene", "yeast", "enron", "slashdot", "corel5k", "bibtex"), 10
+    rows = [row for row in result_of("methods")["rows"] if row["data"] in sets and row["k"] == k]
+    found = {(row["method"], row["data"]): row.get("average_precision") for row in rows}
+    best = {
+        data: max(filter(None, (found[m, data] for m, d in found if d == data))) for data in sets
+    }
+    lines = [
+        f"Average precision on held-out rows of public sets, k = {k}, each method as it comes (dense "
+        "features min-max, texts as they are):",
+        "",
+        "| | " + " | ".join(sets) + " |",
+        "|---|" + "---|" * len(sets),
+    ]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        cells = [
+            f"**{found[method, data]}**"
+            if found[method, data] == best[data]
+            else shown(found[method, data])
+            for data in sets
+        ]
+        lines.append(f"| `{method}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def about(page: str) -> str:
