@@ -86,8 +86,8 @@ def about_family() -> str:
         data: max(filter(None, (found[m, data] for m, d in found if d == data))) for data in sets
     }
     lines = [
-        f"Average precision on held-out rows of public sets, k = {k}, each method as it comes (dense "
-        "features min-max, texts as they are):",
+        f"Average precision on held-out rows of public sets, k = {k}, all methods as they come "
+        "(dense features min-max, texts as they are):",
         "",
         "| | " + " | ".join(sets) + " |",
         "|---|" + "---|" * len(sets),
