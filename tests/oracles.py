@@ -197,3 +197,62 @@ def _f1(truth, decided, convention):
     both = sum(a and b for a, b in zip(truth, decided, strict=True))
     total = sum(truth) + sum(decided)
     return 2 * both / total if total else float(convention != "sklearn")
+
+
+# ---- IBLR ----------------------------------------------------------------------------------------
+
+
+def logistic(inputs, carried, ridge):
+    """Weights and intercept that minimize log loss + ridge * |weights|^2, in long double.
+
+    Newton's method, long steps halved until the objective does not grow. A label of one class has
+    weights zero and an infinite intercept.
+    """
+    inputs = np.asarray(inputs, np.longdouble)
+    n, m = inputs.shape
+    y = np.asarray(carried, np.longdouble)
+    if y.min() == y.max():
+        return np.zeros(m), math.inf if y[0] else -math.inf
+    A = np.hstack([inputs, np.ones((n, 1), np.longdouble)])
+    penalty = np.append(np.full(m, np.longdouble(ridge)), 0)
+
+    def objective(w):
+        z = A @ w
+        return np.sum(np.logaddexp(0, np.where(y == 1, -z, z))) + np.sum(penalty * w * w)
+
+    w = np.zeros(m + 1, np.longdouble)
+    for _ in range(100):
+        z = A @ w
+        p = 1 / (1 + np.exp(-z))
+        # 1 - p where the label is carried, without the cancellation.
+        residual = np.where(y == 1, -1 / (1 + np.exp(z)), p)
+        gradient = A.T @ residual + 2 * penalty * w
+        hessian = (A * (p * (1 / (1 + np.exp(z))))[:, None]).T @ A + 2 * np.diag(penalty)
+        step = np.linalg.solve(hessian.astype(float), gradient.astype(float))
+        # Near the minimum the objective is flat to its last digit: there Newton knows better.
+        while np.abs(step).max() > 1e-4 and not objective(w - step) <= objective(w):
+            step = step / 2
+        w = w - step
+        if np.abs(step).max() <= 1e-18 * (1 + np.abs(w).max()):
+            break
+    return w[:-1], w[-1]
+
+
+def iblr(X, Y, training_neighbors, queries, query_neighbors, ridge, keep_features):
+    """Probabilities of IBLR-ML, or ML+ with the features: standardized inputs, ridge on these."""
+
+    def inputs(rows, neighbors):
+        omega = np.array([Y[found].mean(axis=0) for found in neighbors], np.longdouble)
+        return np.hstack([rows, omega]) if keep_features else omega
+
+    X, queries = np.asarray(X, np.longdouble), np.asarray(queries, np.longdouble)
+    train, asked = inputs(X, training_neighbors), inputs(queries, query_neighbors)
+    varies = train.max(axis=0) != train.min(axis=0)
+    train, asked = train[:, varies], asked[:, varies]
+    mean, std = train.mean(axis=0), train.std(axis=0)
+    train, asked = (train - mean) / std, (asked - mean) / std
+    columns = []
+    for label in range(Y.shape[1]):
+        weights, intercept = logistic(train, Y[:, label], ridge)
+        columns.append(1 / (1 + np.exp(-(asked @ weights + intercept))))
+    return np.array(columns, float).T

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearlabel as nl
 
-ESTIMATORS = [nl.MLkNN()]
+ESTIMATORS = [nl.MLkNN(), nl.IBLR()]
 
 
 # The checks fit on few rows, fewer than n_neighbors.
@@ -27,6 +27,8 @@ ESTIMATORS = [nl.MLkNN()]
         *ESTIMATORS,
         nl.MLkNN(n_neighbors=3, smoothing=0, metric="cosine"),
         nl.MLkNN(n_neighbors=3, metric="precomputed"),
+        nl.IBLR(n_neighbors=3, keep_features=True, ridge=0.1),
+        nl.IBLR(n_neighbors=3, metric="precomputed"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -130,6 +132,7 @@ class TestTools:
         assert model.label_names_.tolist() == names
 
     def test_inside_another_estimator(self, estimator, data):
-        several = MultiOutputClassifier(clone(estimator)).fit(data.X, data.Y.toarray())
-        direct = clone(estimator).fit(data.X, data.Y.toarray())
-        np.testing.assert_array_equal(several.predict(data.X), direct.predict(data.X))
+        Y = data.Y.toarray()
+        several = MultiOutputClassifier(clone(estimator)).fit(data.X, Y)
+        alone = [clone(estimator).fit(data.X, column).predict(data.X) for column in Y.T]
+        np.testing.assert_array_equal(several.predict(data.X), np.transpose(alone))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.graph import NeighborGraph
-    from nearlabel.methods import MLkNN
+    from nearlabel.methods import IBLR, MLkNN
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
     "FileError": "nearlabel.persistence",
     "LabelScores": "nearlabel.scores",
@@ -35,6 +36,7 @@ _HOMES = {
 _MODULES = ("datasets", "experiments", "metrics")
 
 __all__ = [
+    "IBLR",
     "ExactSearch",
     "FileError",
     "LabelScores",
