@@ -256,3 +256,53 @@ def iblr(X, Y, training_neighbors, queries, query_neighbors, ridge, keep_feature
         weights, intercept = logistic(train, Y[:, label], ridge)
         columns.append(1 / (1 + np.exp(-(asked @ weights + intercept))))
     return np.array(columns, float).T
+
+
+# ---- class-balanced k nearest neighbors ----------------------------------------------------------
+
+
+def class_neighbors(X, Y, per_class, query, left_out=None, metric="euclidean"):
+    """Rows and distances of N*(t): of each label the nearest rows that carry it, joined."""
+    order = sorted((distance(query, x, metric), j) for j, x in enumerate(X) if j != left_out)
+    members = {}
+    for label in range(len(Y[0])):
+        carriers = [(d, j) for d, j in order if Y[j][label]]
+        members.update({j: d for d, j in carriers[:per_class]})
+    return dict(sorted(members.items()))
+
+
+def balanced_scores(Y, members, sigma):
+    """Sums of exp(-d^2/sigma^2) over the members that carry each label; 1 for d = 0."""
+    d = np.array(list(members.values()), float)
+    kappa = np.array(d == 0, float) if sigma == 0 else np.exp(-((d / sigma) ** 2))
+    by_row = dict(zip(members, kappa.tolist(), strict=True))
+    return [sum(by_row[j] for j in members if Y[j][label]) for label in range(len(Y[0]))]
+
+
+def best_f1_cut(scores, carried):
+    """Of the lowest score and all midpoints between two, the lowest with the best F1."""
+    levels = sorted(set(scores))
+    best, chosen = Fraction(0), math.inf
+    for place, level in enumerate(levels):
+        given = [score >= level for score in scores]
+        both = sum(a and b for a, b in zip(given, carried, strict=True))
+        f1 = Fraction(2 * int(both), sum(given) + int(sum(carried)))
+        if f1 > best:
+            below = levels[max(place - 1, 0)]
+            middle = below + (level - below) / 2
+            best, chosen = f1, middle if middle > below else level
+    return chosen
+
+
+def balancedknn(X, Y, per_class, queries, bandwidth="median"):
+    """Scores of queries, the bandwidth, and the cut of each label."""
+    n, q = len(Y), len(Y[0])
+    own = [class_neighbors(X, Y, per_class, X[i], i) for i in range(n)]
+    found = sorted(d for members in own for d in members.values())
+    sigma = bandwidth
+    if bandwidth == "median":
+        sigma = float(np.median(found)) if found else 1.0
+    left_out = np.array([balanced_scores(Y, members, sigma) for members in own])
+    cuts = [best_f1_cut(left_out[:, label].tolist(), Y[:, label]) for label in range(q)]
+    scores = [balanced_scores(Y, class_neighbors(X, Y, per_class, t), sigma) for t in queries]
+    return np.array(scores), sigma, np.array(cuts)

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearlabel as nl
 
-ESTIMATORS = [nl.MLkNN(), nl.IBLR()]
+ESTIMATORS = [nl.MLkNN(), nl.IBLR(), nl.BalancedkNN()]
 
 
 # The checks fit on few rows, fewer than n_neighbors.
@@ -44,7 +44,8 @@ def data():
 class TestTools:
     def test_grid_search_over_a_pipeline(self, estimator, data):
         pipe = make_pipeline(MinMaxScaler(), clone(estimator))
-        grid = {f"{pipe.steps[-1][0]}__n_neighbors": [3, 15]}
+        size = "n_neighbors" if "n_neighbors" in estimator.get_params() else "per_class"
+        grid = {f"{pipe.steps[-1][0]}__{size}": [3, 15]}
         search = GridSearchCV(pipe, grid, cv=3, scoring="average_precision", n_jobs=2)
         search.fit(data.X, data.Y.toarray())
         assert search.best_score_ > 0.6

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
@@ -220,11 +221,19 @@ def paths(tree, path=()):
         yield from paths(tree[key], (*path, key))
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=[
+        nl.MLkNN(n_neighbors=3),
+        nl.IBLR(n_neighbors=3, keep_features=True),
+        nl.BalancedkNN(per_class=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def tree(request, tmp_path_factory):
     made = nl.datasets.make_local_labels(12, 2, 4)
     path = tmp_path_factory.mktemp("tree") / "model"
-    pipeline = make_pipeline(StandardScaler(), nl.MLkNN(n_neighbors=3))
+    pipeline = make_pipeline(StandardScaler(), clone(request.param))
     nl.save(pipeline.fit(made.X, made.Y), path)
     return read_tree(path)[0]
 

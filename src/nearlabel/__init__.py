@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
+    from nearlabel.baselines import BalancedkNN
     from nearlabel.graph import NeighborGraph
     from nearlabel.methods import IBLR, MLkNN
     from nearlabel.models import load, save
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BalancedkNN": "nearlabel.baselines",
     "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
     "FileError": "nearlabel.persistence",
@@ -37,6 +39,7 @@ _MODULES = ("datasets", "experiments", "metrics")
 
 __all__ = [
     "IBLR",
+    "BalancedkNN",
     "ExactSearch",
     "FileError",
     "LabelScores",

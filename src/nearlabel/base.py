@@ -204,8 +204,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
     def _usable_neighbors(self, n: int) -> int:
         """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
-        if n < 2:
-            raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+        check_two_rows(n)
         if self.n_neighbors is None:
             return n
         if self.n_neighbors > n - 1:
@@ -520,6 +519,12 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def check_two_rows(n: int) -> None:
+    """Refuse training rows that have no others among them."""
+    if n < 2:
+        raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
 
 
 def _head(graph: NeighborGraph, k: int) -> NeighborGraph:

@@ -13,6 +13,7 @@ from nearlabel.arrays import Array, Floats
 from nearlabel.base import NeighborModel
 from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
 from nearlabel.graph import NeighborGraph
+from nearlabel.scores import LabelScores
 from nearlabel.search import is_precomputed, pair_distances
 from nearlabel.validation import check_integer
 
@@ -47,20 +48,10 @@ class NeighborClassifier(NeighborModel):
         X = self._check_queries(_as_one_row(x))
         if X.shape[0] != 1:
             raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
-        k = self.n_neighbors_
-        n = self._labels.shape[0]
-        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k < n:
-            raise ValueError(
-                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
-                f"the graph of x holds {X.nnz}"
-            )
-        further = self._neighbors_of(X, min(k + 1, n))
-        graph = further.head(k)
-        scores = self._scores(graph, X)
+        graph, without = self._with_each_left_out(X)
+        k, scores = graph.k, self._scores(graph, X)
         chosen = scores.top(top)[0][0] if labels is None else self._columns(labels)
         chosen_scores = scores.at(np.zeros(len(chosen), np.intp), chosen).tolist()
-        # Row i of `without`: the scores if neighbor i were not there.
-        without = self._scores(_each_left_out(further, k), X[np.zeros(k, np.intp)])
         score_without = without.at(np.repeat(np.arange(k), len(chosen)), np.tile(chosen, k))
         score_without = score_without.reshape(k, len(chosen))
         carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
@@ -85,6 +76,18 @@ class NeighborClassifier(NeighborModel):
                 )
             )
         return Explanation(tuple(explained), k)
+
+    def _with_each_left_out(self, X: Any) -> tuple[NeighborGraph, LabelScores]:
+        """The neighbors of one query, and for each of them the scores if it were not there."""
+        k, n = self.n_neighbors_, self._labels.shape[0]
+        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k < n:
+            raise ValueError(
+                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
+                f"the graph of x holds {X.nnz}"
+            )
+        further = self._neighbors_of(X, min(k + 1, n))
+        without = self._scores(_each_left_out(further, k), X[np.zeros(k, np.intp)])
+        return further.head(k), without
 
     def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
         """For each of the best labels of each row, find the nearest items that carry it.

@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.base import NeighborModel
+from nearlabel.baselines import BalancedkNN
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods import IBLR, MLkNN
 from nearlabel.persistence import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.storing import stored_array, stored_names
 from nearlabel.validation import check_integer, check_real
 
-_OWN: dict[str, Any] = {kind.__name__: kind for kind in (IBLR, MLkNN, NeighborGraph)}
+_OWN: dict[str, Any] = {kind.__name__: kind for kind in (BalancedkNN, IBLR, MLkNN, NeighborGraph)}
 # scikit-learn's scalers by their public attributes: arrays of one number a feature, or nothing.
 _SCALERS = {
     "MaxAbsScaler": ("scale_", "max_abs_"),
