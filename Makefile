@@ -8,7 +8,7 @@ CORE = setup.py $(wildcard core/*)
 KERNELS = tests/search tests/methods tests/test_engine.py tests/test_statistics.py \
 	tests/test_admissible.py tests/test_scores.py tests/test_simplex.py tests/test_reconstruction.py \
 	$(wildcard tests/test_*kernels*.py)
-ENGINES = $(KERNELS) tests/test_papers.py tests/test_common.py tests/test_models.py \
+ENGINES = $(KERNELS) tests/baselines tests/test_papers.py tests/test_common.py tests/test_models.py \
 	tests/test_base.py $(wildcard tests/test_explaining.py)
 
 .NOTPARALLEL:  # two targets may install into one environment

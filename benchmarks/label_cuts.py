@@ -8,7 +8,7 @@ from typing import Any
 from measuring import report
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS
+from nearlabel.algorithms import ALGORITHMS, algorithm
 from nearlabel.experiments import evaluate_splits, splits
 
 QUESTION = "F1 of the methods' own decisions and of one cut a label (LabelThresholds), k = 10, raw"
@@ -22,10 +22,7 @@ def main() -> None:
             data = nl.datasets.load(name)
         except FileNotFoundError as error:
             sys.exit(f"skipped: {error}")
-        methods = [kind(n_neighbors=10) for kind in ALGORITHMS.values()]
-        for method in methods:
-            if "random_state" in method.get_params():
-                method.set_params(random_state=0)
+        methods = [algorithm(each, 10, random_state=0) for each in ALGORITHMS]
         models = [*methods, *map(nl.LabelThresholds, methods)]
         parts = splits(data, "official")
         by_convention = {

@@ -9,7 +9,7 @@ from measuring import report
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS
+from nearlabel.algorithms import ALGORITHMS, algorithm
 from nearlabel.experiments import evaluate_splits, splits
 
 QUESTION = "Every method on real data: average precision, F1 and processor time"
@@ -25,13 +25,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     data = nl.datasets.load(name)
     scale = "none" if sparse.issparse(data.X) else "minmax"
     kind = "holdout" if data.train is None else "official"
-    models = []
-    for k in NEIGHBORS:
-        for algorithm in ALGORITHMS.values():
-            model = algorithm(n_neighbors=k)
-            if "random_state" in model.get_params():
-                model.set_params(random_state=0)
-            models.append(model)
+    models = [algorithm(name, k, random_state=0) for k in NEIGHBORS for name in ALGORITHMS]
     found = evaluate_splits(data, models, splits(data, kind), scale=scale, refusals=True)
     rows = []
     for model, (result,) in zip(models, found, strict=True):

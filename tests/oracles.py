@@ -489,3 +489,112 @@ def surrogate(truth, phi, tau=1.0):
             pairs = [math.log1p(math.exp(-(row[a] - row[b]) / tau)) for a in mine for b in others]
             values.append(math.fsum(pairs) / len(pairs))
     return math.fsum(values) / len(values) if values else 0.0
+
+
+# ---- IBLR ----------------------------------------------------------------------------------------
+
+
+def logistic(inputs, carried, ridge):
+    """Weights and intercept that minimize log loss + ridge * |weights|^2, in long double.
+
+    Newton's method, long steps halved until the objective does not grow. A label of one class has
+    weights zero and an infinite intercept.
+    """
+    inputs = np.asarray(inputs, np.longdouble)
+    n, m = inputs.shape
+    y = np.asarray(carried, np.longdouble)
+    if y.min() == y.max():
+        return np.zeros(m), math.inf if y[0] else -math.inf
+    A = np.hstack([inputs, np.ones((n, 1), np.longdouble)])
+    penalty = np.append(np.full(m, np.longdouble(ridge)), 0)
+
+    def objective(w):
+        z = A @ w
+        return np.sum(np.logaddexp(0, np.where(y == 1, -z, z))) + np.sum(penalty * w * w)
+
+    w = np.zeros(m + 1, np.longdouble)
+    for _ in range(100):
+        z = A @ w
+        p = 1 / (1 + np.exp(-z))
+        # 1 - p where the label is carried, without the cancellation.
+        residual = np.where(y == 1, -1 / (1 + np.exp(z)), p)
+        gradient = A.T @ residual + 2 * penalty * w
+        hessian = (A * (p * (1 / (1 + np.exp(z))))[:, None]).T @ A + 2 * np.diag(penalty)
+        step = np.linalg.solve(hessian.astype(float), gradient.astype(float))
+        # Near the minimum the objective is flat to its last digit: there Newton knows better.
+        while np.abs(step).max() > 1e-4 and not objective(w - step) <= objective(w):
+            step = step / 2
+        w = w - step
+        if np.abs(step).max() <= 1e-18 * (1 + np.abs(w).max()):
+            break
+    return w[:-1], w[-1]
+
+
+def iblr(X, Y, training_neighbors, queries, query_neighbors, ridge, keep_features):
+    """Probabilities of IBLR-ML, or ML+ with the features: standardized inputs, ridge on these."""
+
+    def inputs(rows, neighbors):
+        omega = np.array([Y[found].mean(axis=0) for found in neighbors], np.longdouble)
+        return np.hstack([rows, omega]) if keep_features else omega
+
+    X, queries = np.asarray(X, np.longdouble), np.asarray(queries, np.longdouble)
+    train, asked = inputs(X, training_neighbors), inputs(queries, query_neighbors)
+    varies = train.max(axis=0) != train.min(axis=0)
+    train, asked = train[:, varies], asked[:, varies]
+    mean, std = train.mean(axis=0), train.std(axis=0)
+    train, asked = (train - mean) / std, (asked - mean) / std
+    columns = []
+    for label in range(Y.shape[1]):
+        weights, intercept = logistic(train, Y[:, label], ridge)
+        columns.append(1 / (1 + np.exp(-(asked @ weights + intercept))))
+    return np.array(columns, float).T
+
+
+# ---- class-balanced k nearest neighbors ----------------------------------------------------------
+
+
+def class_neighbors(X, Y, per_class, query, left_out=None, metric="euclidean"):
+    """Rows and distances of N*(t): of each label the nearest rows that carry it, joined."""
+    order = sorted((distance(query, x, metric), j) for j, x in enumerate(X) if j != left_out)
+    members = {}
+    for label in range(len(Y[0])):
+        carriers = [(d, j) for d, j in order if Y[j][label]]
+        members.update({j: d for d, j in carriers[:per_class]})
+    return dict(sorted(members.items()))
+
+
+def balanced_scores(Y, members, sigma):
+    """Sums of exp(-d^2/sigma^2) over the members that carry each label; 1 for d = 0."""
+    d = np.array(list(members.values()), float)
+    kappa = np.array(d == 0, float) if sigma == 0 else np.exp(-((d / sigma) ** 2))
+    by_row = dict(zip(members, kappa.tolist(), strict=True))
+    return [sum(by_row[j] for j in members if Y[j][label]) for label in range(len(Y[0]))]
+
+
+def best_f1_cut(scores, carried):
+    """Of the lowest score and all midpoints between two, the lowest with the best F1."""
+    levels = sorted(set(scores))
+    best, chosen = Fraction(0), math.inf
+    for place, level in enumerate(levels):
+        given = [score >= level for score in scores]
+        both = sum(a and b for a, b in zip(given, carried, strict=True))
+        f1 = Fraction(2 * int(both), sum(given) + int(sum(carried)))
+        if f1 > best:
+            below = levels[max(place - 1, 0)]
+            middle = below + (level - below) / 2
+            best, chosen = f1, middle if middle > below else level
+    return chosen
+
+
+def balancedknn(X, Y, per_class, queries, bandwidth="median"):
+    """Scores of queries, the bandwidth, and the cut of each label."""
+    n, q = len(Y), len(Y[0])
+    own = [class_neighbors(X, Y, per_class, X[i], i) for i in range(n)]
+    found = sorted(d for members in own for d in members.values())
+    sigma = bandwidth
+    if bandwidth == "median":
+        sigma = float(np.median(found)) if found else 1.0
+    left_out = np.array([balanced_scores(Y, members, sigma) for members in own])
+    cuts = [best_f1_cut(left_out[:, label].tolist(), Y[:, label]) for label in range(q)]
+    scores = [balanced_scores(Y, class_neighbors(X, Y, per_class, t), sigma) for t in queries]
+    return np.array(scores), sigma, np.array(cuts)

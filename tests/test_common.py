@@ -19,7 +19,9 @@ import nearlabel as nl
 
 ESTIMATORS = [
     nl.BRkNN(),
+    nl.BalancedkNN(),
     nl.DMLkNN(),
+    nl.IBLR(),
     nl.LAMLkNN(random_state=0),
     nl.LabelThresholds(nl.MLkNN()),
     nl.MallowskNN(),
@@ -27,8 +29,6 @@ ESTIMATORS = [
     nl.MLkNN(),
     nl.PositivekNN(),
 ]
-# They fit something to all labels together, so that a label alone has other answers.
-LEARN_FROM_ALL_LABELS = (nl.PositivekNN,)
 
 
 # The checks fit on few rows, fewer than n_neighbors.
@@ -40,6 +40,8 @@ LEARN_FROM_ALL_LABELS = (nl.PositivekNN,)
         nl.MLkNN(n_neighbors=3, metric="precomputed"),
         nl.PositivekNN(n_neighbors=None, fit_by="gradient"),
         nl.PositivekNN(n_neighbors=3, rate=2.0, metric="precomputed"),
+        nl.IBLR(n_neighbors=3, keep_features=True, ridge=0.1),
+        nl.IBLR(n_neighbors=3, metric="precomputed"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -56,7 +58,8 @@ class TestTools:
     def test_grid_search_over_a_pipeline(self, estimator, data):
         pipe = make_pipeline(MinMaxScaler(), clone(estimator))
         inner = "estimator__" if hasattr(estimator, "estimator") else ""
-        grid = {f"{pipe.steps[-1][0]}__{inner}n_neighbors": [3, 15]}
+        size = "per_class" if isinstance(estimator, nl.BalancedkNN) else f"{inner}n_neighbors"
+        grid = {f"{pipe.steps[-1][0]}__{size}": [3, 15]}
         search = GridSearchCV(pipe, grid, cv=3, scoring="average_precision", n_jobs=2)
         search.fit(data.X, data.Y.toarray())
         assert search.best_score_ > 0.6
@@ -144,11 +147,7 @@ class TestTools:
         assert model.label_names_.tolist() == names
 
     def test_inside_another_estimator(self, estimator, data):
-        if isinstance(estimator, nl.DMLkNN):  # its labels depend on each other, unless told not to
-            estimator = nl.DMLkNN(tolerance=estimator.n_neighbors, denominator="counts")
-        several = MultiOutputClassifier(clone(estimator)).fit(data.X, data.Y.toarray())
-        direct = clone(estimator).fit(data.X, data.Y.toarray())
-        if isinstance(estimator, LEARN_FROM_ALL_LABELS):
-            assert several.predict(data.X).shape == data.Y.shape
-            return
-        np.testing.assert_array_equal(several.predict(data.X), direct.predict(data.X))
+        Y = data.Y.toarray()
+        several = MultiOutputClassifier(clone(estimator)).fit(data.X, Y)
+        alone = [clone(estimator).fit(data.X, column).predict(data.X) for column in Y.T]
+        np.testing.assert_array_equal(several.predict(data.X), np.transpose(alone))

@@ -17,12 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS
+from nearlabel.algorithms import ALGORITHMS, algorithm
 from nearlabel.persistence import FileError, read_tree, write_tree
 
 FILES = Path(__file__).parent / "files"
 ESTIMATORS = [
-    *(kind(n_neighbors=3) for kind in ALGORITHMS.values()),
+    *(algorithm(name, 3, random_state=0) for name in ALGORITHMS),
+    nl.IBLR(n_neighbors=3, keep_features=True),
     nl.LabelThresholds(nl.MLkNN(n_neighbors=3)),
 ]
 
@@ -148,7 +149,7 @@ def test_every_method_there_and_back(tmp_path, made, estimator, is_mapped):
     model = clone(estimator).fit(made.X, made.Y, label_names=made.label_names)
     model.save(tmp_path / "model")
     inner = "estimator__" if hasattr(estimator, "estimator") else ""
-    other = {f"{inner}n_neighbors": 5}
+    other = {"per_class" if isinstance(estimator, nl.BalancedkNN) else f"{inner}n_neighbors": 5}
     model.set_params(**other)  # counts from the next fit on, in the file, too
     changed = tmp_path / "changed"
     model.save(changed)

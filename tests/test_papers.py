@@ -161,3 +161,17 @@ def test_positive_samples(load, name):
     metrics = ("ranking_loss", "one_error", "coverage", "average_precision")
     for metric, published, within in zip(metrics, *POSITIVE[name], strict=True):
         assert abs(result[metric] - published) <= within, metric
+
+
+@pytest.mark.parametrize(
+    ("name", "k", "published"),
+    [
+        ("emotions", 10, (0.262, 1.752, 0.145, 0.821)),
+        ("scene", 40, (0.237, 0.508, 0.081, 0.859)),
+        ("yeast", 40, (0.233, 6.338, 0.166, 0.763)),
+    ],
+)
+def test_positive_sample_paper_iblr(load, name, k, published):
+    """The IBLR-ML rows of the same table: all of its cells."""
+    got = five(load(name), k, convention="mulan", scale=True, method=nl.IBLR)[1:]
+    assert tuple(round(value, 3) for value in got) == published

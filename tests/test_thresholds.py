@@ -10,7 +10,7 @@ from sklearn.preprocessing import MinMaxScaler
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS
+from nearlabel.algorithms import ALGORITHMS, algorithm
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +39,7 @@ def test_cuts_are_the_best_of_scores_that_leave_each_row_out(problem, s):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm(name, data, tmp_path):
-    method = ALGORITHMS[name]()
-    if "random_state" in method.get_params():
-        method.set_params(random_state=0)
-    model = nl.LabelThresholds(method).fit(data.X[:300], data.Y[:300])
+    model = nl.LabelThresholds(algorithm(name, 10, random_state=0)).fit(data.X[:300], data.Y[:300])
     own = model.estimator_.predict(data.X[300:])
     decided = model.predict(data.X[300:])
     assert nl.metrics.macro_f1(data.Y[300:], decided) > nl.metrics.macro_f1(data.Y[300:], own)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
+    from nearlabel.baselines import BalancedkNN
     from nearlabel.graph import NeighborGraph
     from nearlabel.methods import (
+        IBLR,
         BRkNN,
         DMLkNN,
         LAMLkNN,
@@ -31,7 +33,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "BRkNN": "nearlabel.methods",
+    "BalancedkNN": "nearlabel.baselines",
     "DMLkNN": "nearlabel.methods",
+    "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
     "FileError": "nearlabel.persistence",
     "LAMLkNN": "nearlabel.methods",
@@ -51,7 +55,9 @@ _HOMES = {
 _MODULES = ("datasets", "experiments", "metrics")
 
 __all__ = [
+    "IBLR",
     "BRkNN",
+    "BalancedkNN",
     "DMLkNN",
     "ExactSearch",
     "FileError",

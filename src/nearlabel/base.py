@@ -55,6 +55,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
     _all_rows_allowed = False  # whether n_neighbors=None means all training rows
     _dense_scores = False  # whether every label has a score of its own in every row
+    _needs_graph = True  # whether `_scores` reads the neighbors that it is given
 
     @property
     def _needs_vectors(self) -> bool:
@@ -64,6 +65,13 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def _training_rows(self, n: int) -> Array | None:
         """Of n training rows those whose neighbors `_learn` wants to see; None for all."""
         return None
+
+    def _check_size(self, Y: Csr, X: Any) -> None:
+        """Refuse training data that the method has no room for, before anything is searched.
+
+        Y has the labels and X the vectors, or None, of the training rows.
+        """
+        return
 
     @abstractmethod
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
@@ -143,6 +151,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         labels = check_labels(y, label_names)
         X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        self._check_size(labels.matrix, X)
         store = VectorStore(X, ids)
         k = self._usable_neighbors(X.shape[0])
         index = build_index(X, self.metric, self.search)
@@ -185,9 +194,11 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
                 raise ValueError(
                     f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
                 )
+            self._check_size(labels.matrix, None)
             return self._adopt(graph, k, rows, labels, None, None, {})
         X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        self._check_size(labels.matrix, X)
         store = VectorStore(X, ids)
         index = build_index(X, self.metric, self.search)
         return self._adopt(graph, k, rows, labels, store, index, features)
@@ -203,8 +214,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
     def _usable_neighbors(self, n: int) -> int:
         """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
-        if n < 2:
-            raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+        check_two_rows(n)
         if self.n_neighbors is None:
             return n
         if self.n_neighbors > n - 1:
@@ -279,7 +289,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         X = self._check_queries(X)
         self._check_score_size(X.shape[0])
-        return self._scores(self._neighbors_of(X), X)
+        return self._scores(self._graph_of(X), X)
 
     def _check_score_size(self, n: int) -> None:
         """Refuse dense scores of n rows that would not fit."""
@@ -484,6 +494,15 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         check_dense_size("the neighbors of all rows", (asked, k), 12, instead)
         return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
 
+    def _graph_of(self, X: Any) -> NeighborGraph:
+        """The graph of checked queries that `_scores` reads; empty where it reads none."""
+        if self._needs_graph:
+            return self._neighbors_of(X)
+        shape = (X.shape[0], 0)
+        return NeighborGraph.unchecked(
+            np.empty(shape, np.int32), np.empty(shape), self._labels.shape[0]
+        )
+
     def _score_blocks(
         self, X: Any, graph: NeighborGraph | None = None
     ) -> Iterator[tuple[slice, tuple[LabelScores, NeighborGraph, Any]]]:
@@ -507,7 +526,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         check_is_fitted(self)
         size = max(1, _NEIGHBORS_AT_ONCE // self.n_neighbors_)
         for start in range(0, X.shape[0], size):
-            yield start, self._neighbors_of(X[start : start + size])
+            yield start, self._graph_of(X[start : start + size])
 
     @property
     def _one_column(self) -> bool:
@@ -523,6 +542,12 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def check_two_rows(n: int) -> None:
+    """Refuse training rows that have no others among them."""
+    if n < 2:
+        raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
 
 
 def _head(graph: NeighborGraph, k: int) -> NeighborGraph:

@@ -13,6 +13,7 @@ from nearlabel.arrays import Array, Floats, runs
 from nearlabel.base import NeighborModel
 from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
 from nearlabel.graph import NeighborGraph
+from nearlabel.scores import LabelScores
 from nearlabel.search import is_precomputed, pair_distances
 from nearlabel.validation import check_integer
 
@@ -49,20 +50,12 @@ class NeighborClassifier(NeighborModel):
         X = self._check_queries(_as_one_row(x))
         if X.shape[0] != 1:
             raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
-        k = self.n_neighbors_
-        n = self._labels.shape[0]
-        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k < n:
-            raise ValueError(
-                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
-                f"the graph of x holds {X.nnz}"
-            )
-        further = self._neighbors_of(X, min(k + 1, n))
-        graph = further.head(k)
+        graph, further = self._voters(X)
         scores = self._scores(graph, X)
         chosen = scores.top(top)[0][0] if labels is None else self._columns(labels)
         chosen_scores = scores.at(np.zeros(len(chosen), np.intp), chosen).tolist()
         carried = self._labels[graph.indices[0]][:, chosen].toarray() == 1
-        score_without = self._scores_without(further, carried, X, chosen)
+        score_without = self._chosen_without(further, carried, X, chosen)
         predicted = np.isin(chosen, self._decide(scores, graph).indices)
         ids, distances = self._ids(graph.indices[0]).tolist(), graph.distances[0].tolist()
 
@@ -83,9 +76,25 @@ class NeighborClassifier(NeighborModel):
                     neighbors=tuple(voters),
                 )
             )
-        return Explanation(tuple(explained), k)
+        return Explanation(tuple(explained), graph.k)
 
-    def _scores_without(
+    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+        """The neighbors of one query; and these with the next nearest one, if there is any."""
+        k, n = self.n_neighbors_, self._labels.shape[0]
+        if sparse.issparse(X) and is_precomputed(self._metric) and X.nnz <= k < n:
+            raise ValueError(
+                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
+                f"the graph of x holds {X.nnz}"
+            )
+        further = self._neighbors_of(X, min(k + 1, n))
+        return further.head(k), further
+
+    def _scores_without(self, further: NeighborGraph, X: Any, left_out: Array) -> LabelScores:
+        """Row i: the scores of one query if the training row left_out[i] were not there."""
+        copies = np.zeros(len(left_out), np.intp)
+        return self._scores(further.take(copies).without(left_out), X[copies])
+
+    def _chosen_without(
         self, further: NeighborGraph, carried: Array, X: Any, chosen: Array
     ) -> Floats:
         """Row i: the scores of the chosen labels of one query if neighbor i were not there.
@@ -96,10 +105,8 @@ class NeighborClassifier(NeighborModel):
         result = np.full(carried.shape, np.nan)
         some = np.flatnonzero(carried.any(axis=1))
         for run in runs(np.full(len(some), further.k), _NEIGHBORS_AT_ONCE):
-            copies = np.zeros(len(some[run]), np.intp)
-            without = further.take(copies).without(further.indices[0, some[run]])
-            scores = self._scores(without, X[copies])
-            row, label = np.indices((len(copies), len(chosen))).reshape(2, -1)
+            scores = self._scores_without(further, X, further.indices[0, some[run]])
+            row, label = np.indices((len(scores), len(chosen))).reshape(2, -1)
             result[some[run]] = scores.at(row, chosen[label]).reshape(-1, len(chosen))
         return result
 

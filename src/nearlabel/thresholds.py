@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.arrays import Array, Csr, Floats
-from nearlabel.base import NeighborModel
+from nearlabel.base import NO_ROWS, NeighborModel
 from nearlabel.decisions import f1_cuts, labels_from
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
@@ -89,9 +89,20 @@ class LabelThresholds(NeighborClassifier):
     _all_rows_allowed = property(lambda self: self.estimator._all_rows_allowed)
     _dense_scores = property(lambda self: self.estimator._dense_scores)
 
+    _needs_graph = property(lambda self: self.estimator._needs_graph)
+
     @property
     def _needs_vectors(self) -> bool:
         return bool(self.estimator._needs_vectors)
+
+    def _usable_neighbors(self, n: int) -> int:
+        return int(self.estimator._usable_neighbors(n))
+
+    def _check_size(self, Y: Csr, X: Any) -> None:
+        self.estimator._check_size(Y, X)
+
+    def _training_rows(self, n: int) -> Array | None:
+        return None if self._needs_graph else NO_ROWS
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, NeighborModel):
@@ -105,13 +116,14 @@ class LabelThresholds(NeighborClassifier):
         check_integer(self.min_rows, "min_rows", low=1)
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
-        inner = self._inner()
-        wanted = inner._training_rows(len(rows))
+        inner, n = self._inner(), Y.shape[0]
+        wanted = inner._training_rows(n)
         if wanted is None:
             inner._learn(graph, Y, X, rows)
         else:
             inner._learn(graph.take(wanted), Y, X, wanted)
-        cuts = f1_cuts(inner._left_out_scores(graph, X, rows), Y, least=float(self.min_f1))
+        left_out = inner._left_out_scores(graph, X, np.arange(n))
+        cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
         self.estimator_ = inner
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
@@ -146,6 +158,14 @@ class LabelThresholds(NeighborClassifier):
         # Rounding must not tell another side than `_decide`.
         p = np.where(scores >= self.cuts_, np.maximum(p, _JUST_ABOVE), np.minimum(p, 0.5))
         return np.asarray(np.where(cut, p, own))
+
+    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+        voters: tuple[NeighborGraph, NeighborGraph] = self.estimator_._voters(X)
+        return voters
+
+    def _scores_without(self, further: NeighborGraph, X: Any, left_out: Array) -> LabelScores:
+        scores: LabelScores = self.estimator_._scores_without(further, X, left_out)
+        return scores
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         terms = {**self.estimator_._terms(label, graph, X)}

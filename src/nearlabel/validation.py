@@ -90,6 +90,15 @@ def check_choice(value: Any, name: str, choices: Any) -> Any:
     return value
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """`value` as a bool, or an error that names the argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name} must be True or False; got {value!r} of type {type(value).__name__}"
+        )
+    return bool(value)
+
+
 def check_n_jobs(n_jobs: int | None) -> int:
     """Number of threads: None is one, -1 all cores that this process may use, -2 all but one."""
     if n_jobs is None:

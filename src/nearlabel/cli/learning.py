@@ -16,12 +16,25 @@ TITLES = {
     "LAMLkNN": "LAML-kNN",
     "DMLkNN": "DML-kNN",
     "MallowskNN": "Mallows kNN",
-    "PositivekNN": "positive kNN",
+    "PositivekNN": "positives",
     "BRkNN": "BRkNN",
     "MLCWkNN": "MLC-WkNN",
+    "IBLR": "IBLR-ML",
+    "BalancedkNN": "BKNN",
 }
-Algorithm = Literal["MLkNN", "LAMLkNN", "DMLkNN", "MallowskNN", "PositivekNN", "BRkNN", "MLCWkNN"]
-_SHARED = ("n_neighbors", "metric", "search", "n_jobs", "random_state")
+Algorithm = Literal[
+    "MLkNN",
+    "LAMLkNN",
+    "DMLkNN",
+    "MallowskNN",
+    "PositivekNN",
+    "BRkNN",
+    "MLCWkNN",
+    "IBLR",
+    "BalancedkNN",
+]
+# What other options say, and what every method has.
+_SHARED = ("n_neighbors", "per_class", "metric", "search", "n_jobs", "random_state")
 
 
 @Parameter(name="*", group=Group("How it learns", sort_key=1))
@@ -86,20 +99,16 @@ def estimator(
 ) -> Any:
     """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none."""
     import nearlabel as nl
-    from nearlabel.algorithms import ALGORITHMS
+    from nearlabel.algorithms import algorithm as make
 
-    kind = ALGORITHMS[algorithm]
-    known = kind().get_params()
-    parameters = {name: value for name, value in shared.items() if name in known}
-    parameters["n_neighbors"] = k
-    free = sorted(known.keys() - {"metric", "search", "n_jobs", "n_neighbors"})
+    made = make(algorithm, k, **shared)
+    free = sorted(made.get_params().keys() - set(_SHARED))
     for name, value in (settings or {}).items():
         if name not in free:
             raise ValueError(
                 f"{algorithm} has no parameter {name!r}; it has {', '.join(free) or 'none to set'}"
             )
-        parameters[name] = value
-    made = kind(**parameters)
+        made.set_params(**{name: value})
     return nl.LabelThresholds(made) if thresholds else made
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
+from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
@@ -24,6 +25,7 @@ __all__ = [
     "build_index",
     "check_metric",
     "check_search",
+    "class_neighbors",
     "is_precomputed",
     "neighbor_graph",
     "pair_distances",

@@ -62,6 +62,10 @@ class Bounds:
         upper[~np.isfinite(upper)] = np.inf
         return upper
 
+    def among(self, columns: Array) -> Bounds:
+        """The bounds on the distances to some of the base rows."""
+        return Bounds(self.lower[:, columns], self.relative, self.row, self.column[columns])
+
 
 class Space(ABC):
     """Base rows under one metric."""

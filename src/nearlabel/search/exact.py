@@ -28,7 +28,7 @@ from nearlabel.search.tree import TreeIndex, tree_wins
 from nearlabel.validation import check_integer
 
 _FEW = 1 / 16  # share of rows left to do up to which NumPy does them, one by one
-_BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
+BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ExactIndex:
             )
 
         n = len(chosen)
-        bytes_a_row = max(_BYTES_A_PAIR * found.n_base, 8 * ready.width)
+        bytes_a_row = max(BYTES_A_PAIR * found.n_base, 8 * ready.width)
         step = max(1, self._block_bytes // (bytes_a_row * n_jobs))
         step = min(step, -(-n // n_jobs))  # work for every thread
         run_blocks(search, n, step, n_jobs, progress)

@@ -44,7 +44,7 @@ def run_blocks(
         return
 
     blas = _hold_blas_of_this_thread
-    with _one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
+    with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
         try:
             running = {pool.submit(take_steps, block): block for block in blocks}
             for finished in as_completed(running):
@@ -57,7 +57,7 @@ def run_blocks(
 
 
 class _OneBlasThread:
-    """Holds BLAS to one thread while at least one search runs threads of its own.
+    """Holds BLAS to one thread while at least one search or the like has its reasons for it.
 
     The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
     back while that thread lives. Of several searches at once, the first need not be the last to
@@ -106,4 +106,4 @@ def _hold_blas_of_this_thread() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-_one_blas_thread = _OneBlasThread()
+one_blas_thread = _OneBlasThread()

@@ -1,0 +1,222 @@
+"""IBLR-ML and IBLR-ML+."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+
+from nearlabel.arrays import Array, Csr, Floats, canonical_csr, with_data
+from nearlabel.explaining import NeighborClassifier
+from nearlabel.graph import NeighborGraph
+from nearlabel.regressions import Standardization, logistic_regressions
+from nearlabel.scores import LabelScores
+from nearlabel.statistics import neighbor_counts
+from nearlabel.storing import stored_array
+from nearlabel.validation import check_dense_size, check_flag, check_real
+
+
+class IBLR(NeighborClassifier):
+    """Instance-based learning and logistic regression combined [1]_.
+
+    The labels of a row's neighbors become its features: omega_a is the share of the k neighbors
+    that carry label a. For each label l a logistic regression on them tells how strongly neighbors
+    with any label a, l itself or another, speak for l or against it. The training rows have
+    their own neighbors, themselves left out. A label is predicted where its probability is at least
+    1/2.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
+        warning.
+    keep_features : bool, default=False
+        Whether the regressions see the features of the row, too: IBLR-ML+ of the paper. Such a
+        model needs vectors, not only a graph.
+    ridge : float, default=1e-8
+        Penalty on the squared weights of the standardized inputs. The default leaves the maximum
+        of the likelihood; where a label can be separated perfectly there is none, and the penalty
+        alone keeps its weights finite. A greater one, such as 1, guards rare labels.
+    metric : str or callable, default="euclidean"
+        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
+    search : {"auto", "exact"} or Search, default="auto"
+    n_jobs : int, optional
+        Threads of the search; -1 for all cores. The regressions are fitted one after the other.
+
+    Attributes
+    ----------
+    label_weights_ : ndarray of float, shape (q, q)
+        alpha of the paper: row l has what the shares of all labels among the neighbors add to the
+        log odds of label l.
+    n_neighbors_ : int
+        Neighbors in use.
+    classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
+    label_names_ : ndarray of str, shape (q,), or None
+        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
+        where y was 1-d.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Every label has a weight for every other, and every row a score for every label: memory grows
+    with the square of the number of labels. Sizes that cannot be are refused before anything is
+    searched. Leave-one-out scores of the training rows leave a row out of its own neighbors; the
+    weights stay those of all rows.
+
+    References
+    ----------
+    .. [1] W. Cheng and E. Hüllermeier, "Combining instance-based learning and logistic regression
+       for multilabel classification", Machine Learning 76(2-3), 2009.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
+    >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
+    >>> model = nl.IBLR(n_neighbors=3, ridge=1.0).fit(X, y)
+    >>> model.predict([[2.2, 0.4]])
+    array([[1, 1, 0, 1]])
+    >>> model.label_scores([[2.2, 0.4]]).toarray().round(6)
+    array([[0.725373, 0.53669 , 0.      , 1.      ]])
+    """
+
+    _dense_scores = True
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        keep_features: bool = False,
+        ridge: float = 1e-8,
+        metric: Any = "euclidean",
+        search: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.keep_features = keep_features
+        self.ridge = ridge
+        self.metric = metric
+        self.search = search
+        self.n_jobs = n_jobs
+
+    @property
+    def _needs_vectors(self) -> bool:
+        return bool(self.keep_features)
+
+    def _check_parameters(self) -> None:
+        check_flag(self.keep_features, "keep_features")
+        super()._check_parameters()
+        check_real(self.ridge, "ridge", low=1e-10, high=1e10)
+
+    def _check_size(self, Y: Csr, X: Any) -> None:
+        n, q = Y.shape
+        inputs = q + (X.shape[1] if self.keep_features else 0)
+        for what, rows in (("inputs", n), ("weights", q)):
+            check_dense_size(
+                f"the {what} of IBLR's regressions", (rows, inputs), 8, "fewer labels, or MLkNN"
+            )
+
+    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+        omega = _shares(graph, Y)
+        inputs = _side_by_side(omega, X) if self.keep_features else omega
+        standard = Standardization.of(inputs)
+        weights, intercepts = logistic_regressions(standard(inputs), Y, float(self.ridge))
+        q = Y.shape[1]
+        # Shares are taken as they are, so that only those that are not zero cost anything.
+        alpha = weights[:, :q] / standard.scale[:q]
+        self.label_weights_ = np.asfortranarray(alpha)
+        self._intercepts = intercepts - alpha @ standard.center[:q]
+        self._features = None
+        if self.keep_features:
+            of_features = Standardization(standard.center[q:], standard.scale[q:])
+            self._features = _FeaturePart(of_features, np.ascontiguousarray(weights[:, q:].T))
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        log_odds = _shares(graph, self._labels) @ self.label_weights_.T + self._intercepts
+        if self._features is not None:
+            log_odds += self._features.log_odds(X)
+        return LabelScores.from_dense(expit(log_odds), self.label_names_)
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        """Parts of the log odds: all but count and weight add up to it."""
+        omega, alpha = _shares(graph, self._labels).toarray()[0], self.label_weights_[label]
+        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
+        if np.isinf(self._intercepts[label]):  # every training row carries the label, or none
+            return {"count": count, "constant": float(self._intercepts[label] > 0)}
+        own = float(alpha[label] * omega[label])
+        terms = {
+            "count": count,
+            "weight": float(alpha[label]),
+            "intercept": float(self._intercepts[label]),
+            "own": own,
+            "others": float(alpha @ omega) - own,
+        }
+        if self._features is not None:
+            terms["features"] = float(self._features.log_odds(X)[0, label])
+        return terms
+
+    def _learned(self) -> dict[str, Any]:
+        learned = {"label_weights": self.label_weights_.T, "intercepts": self._intercepts}
+        if self._features is not None:
+            standard = self._features.standard
+            learned.update(feature_weights=self._features.weights)
+            learned.update(center=standard.center, scale=standard.scale)
+        return learned
+
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        q = self._labels.shape[1]
+        self.label_weights_ = _stored(learned, "label_weights", (q, q)).T
+        self._intercepts = _stored(learned, "intercepts", (q,), most=np.inf)
+        self._features = None
+        if "feature_weights" in learned:
+            if self._store is None:
+                raise ValueError("it has weights of features, and no vectors")
+            d = self.n_features_in_
+            center = _stored(learned, "center", (d,))
+            scale = _stored(learned, "scale", (d,), least=np.nextafter(0, 1), most=np.inf)
+            weights = _stored(learned, "feature_weights", (d, q))
+            self._features = _FeaturePart(Standardization(center, scale), weights)
+
+
+@dataclass(frozen=True)
+class _FeaturePart:
+    """What IBLR-ML+ has beside IBLR-ML: weights (d, q) of the standardized features."""
+
+    standard: Standardization
+    weights: Floats
+
+    def log_odds(self, X: Any) -> Floats:
+        """What the features of rows X add to the log odds, shape (n, q)."""
+        if X is None:  # keep_features was changed after the fit, so that nobody else asked
+            raise ValueError("X is missing: this model was fitted with keep_features=True")
+        return np.asarray(self.standard(X) @ self.weights)
+
+
+def _shares(graph: NeighborGraph, Y: Csr) -> Csr:
+    """Share of each row's neighbors that carry each label: omega = C / k, shape (n, q)."""
+    counts = neighbor_counts(graph, Y)
+    return with_data(counts, counts.data / graph.k)
+
+
+def _side_by_side(omega: Csr, X: Any) -> Csr:
+    """Inputs of IBLR-ML+, shape (n, q + d): the same for dense and CSR features."""
+    inputs = sparse.hstack([omega, sparse.csr_array(X, dtype=np.float64)], format="csr")
+    inputs.eliminate_zeros()
+    return canonical_csr(inputs)
+
+
+def _stored(
+    learned: Mapping[str, Any],
+    key: str,
+    shape: tuple[int, ...],
+    least: float = -np.inf,
+    most: float = np.finfo(np.float64).max,
+) -> Floats:
+    """An array of a model file with the shape and within the bounds that are expected."""
+    array = stored_array(learned, key, "f", len(shape))
+    if array.shape != shape or not np.all((array >= least) & (array <= most)):
+        raise ValueError(f"its {key} do not fit its labels and vectors")
+    return array

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.special import expit
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel.persistence import FileError, read_tree, write_tree
+
+
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(150, 4, 6)
+
+
+@settings(max_examples=200)
+@given(
+    problem=problems(),
+    ridge=st.sampled_from([0.01, 1.0, 30.0]),
+    keep_features=st.booleans(),
+    is_sparse=st.booleans(),
+)
+def test_equals_the_literal_method(problem, ridge, keep_features, is_sparse):
+    X, Y, queries, k = problem
+    training, _ = oracles.neighbors(X, k)
+    found, _ = oracles.neighbors(X, k, queries)
+    expected = oracles.iblr(X, Y, training, queries, found, ridge, keep_features)
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.IBLR(k, keep_features, ridge).fit(form(X), form(Y))
+    scores = model.label_scores(form(queries)).toarray()
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-10)
+    decided = model.predict(form(queries))
+    decided = decided.toarray() if is_sparse else decided
+    clear = np.abs(expected - 0.5) > 1e-10
+    np.testing.assert_array_equal(decided[clear], (expected > 0.5)[clear])
+    probabilities = model.predict_proba(form(queries))
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+
+
+@given(problem=problems(), keep_features=st.booleans())
+def test_the_usual_ridge_is_finite_and_quiet(problem, keep_features):
+    """Few rows are nearly always separable: the ridge decides, and no solver's warning comes up."""
+    X, Y, queries, k = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = nl.IBLR(k, keep_features).fit(X, Y)
+    assert np.isfinite(model.label_weights_).all()
+    scores = model.label_scores(queries).toarray()
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+@given(problem=problems(), keep_features=st.booleans())
+def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, keep_features):
+    X, Y, queries, k = problem
+    ridge = 1.0
+    training, _ = oracles.neighbors(X, k)
+    further, _ = oracles.neighbors(X, k + 1, queries[:1])
+    model = nl.IBLR(k, keep_features, ridge).fit(X, Y)
+    for label in model.explain(queries[0], top=99):
+        column, terms = label.label, label.terms
+        voters = [place for place in range(k) if Y[further[0, place], column]]
+        assert [v.id for v in label.neighbors] == [further[0, place] for place in voters]
+        assert terms["count"] == len(voters)
+        if 0 < Y[:, column].sum() < len(Y):
+            parts = [terms[name] for name in ("intercept", "own", "others")]
+            assert terms["own"] == pytest.approx(terms["weight"] * len(voters) / k)
+            log_odds = sum(parts) + terms.get("features", 0)
+            assert expit(log_odds) == pytest.approx(label.score, abs=1e-12)
+            assert ("features" in terms) == keep_features
+        else:
+            assert terms == {"count": len(voters), "constant": label.score}
+        for voter, place in zip(label.neighbors, voters, strict=True):
+            others = [np.delete(further[0], place)]
+            expected = oracles.iblr(X, Y, training, queries[:1], others, ridge, keep_features)
+            assert voter.score_without == pytest.approx(expected[0, column], abs=1e-10)
+
+
+def test_labels_that_all_rows_carry_or_none(data):
+    Y = data.Y.toarray()
+    Y[:, 1], Y[:, 4] = 0, 1
+    model = nl.IBLR().fit(data.X, Y)
+    scores = model.label_scores(data.X).toarray()
+    assert not scores[:, 1].any()
+    assert (scores[:, 4] == 1).all()
+    # What does not vary tells nothing.
+    assert not model.label_weights_[:, [1, 4]].any()
+    assert not model.label_weights_[[1, 4]].any()
+    assert model.predict(data.X)[:, [1, 4]].tolist() == [[0, 1]] * 150
+    inside = model.predict_proba(data.X)
+    assert ((inside > 0) & (inside < 1)).all()
+
+
+def test_neighbors_speak_for_their_own_label(data):
+    model = nl.IBLR(ridge=1.0).fit(data.X, data.Y)
+    assert (np.diag(model.label_weights_) > 0).all()
+
+
+def test_dense_and_sparse_features_learn_the_same(data):
+    X = data.X * (data.X > 0)
+    stored_zeros = sparse.csr_array(X)
+    stored_zeros.data[::5] = 0
+    dense = nl.IBLR(keep_features=True).fit(stored_zeros.toarray(), data.Y)
+    other = nl.IBLR(keep_features=True).fit(stored_zeros, data.Y)
+    np.testing.assert_array_equal(other.label_weights_, dense.label_weights_)
+    np.testing.assert_allclose(
+        other.label_scores(stored_zeros).toarray(),
+        dense.label_scores(stored_zeros.toarray()).toarray(),
+        rtol=0,
+        atol=1e-12,
+    )
+
+
+def test_scores_do_not_depend_on_the_other_rows(data):
+    model = nl.IBLR().fit(data.X, data.Y)
+    together = model.label_scores(data.X).toarray()
+    for row in (0, 7):
+        alone = model.label_scores(data.X[row : row + 1]).toarray()
+        np.testing.assert_array_equal(alone, together[row : row + 1])
+
+
+def test_features_need_vectors(data):
+    graph = nl.neighbor_graph(data.X, 10)
+    with pytest.raises(ValueError, match="X is missing: IBLR needs the vectors"):
+        nl.IBLR(keep_features=True).fit_graph(graph, data.Y)
+    model = nl.IBLR(keep_features=True).fit_graph(graph, data.Y, data.X)
+    with pytest.raises(ValueError, match="X is missing: IBLR needs the vectors of queries"):
+        model.scores_from_graph(graph)
+    with pytest.raises(ValueError, match="metric='precomputed': IBLR needs the vectors"):
+        nl.IBLR(keep_features=True, metric="precomputed").fit(np.zeros((150, 150)), data.Y)
+    without = nl.IBLR().fit_graph(graph, data.Y)
+    expected = nl.IBLR().fit(data.X, data.Y).label_scores(data.X[:9]).toarray()
+    asked = nl.neighbor_graph(data.X, 10, data.X[:9])
+    np.testing.assert_array_equal(without.scores_from_graph(asked).toarray(), expected)
+
+
+def test_parameters_changed_after_fit_wait_for_the_next_fit(data):
+    graph = nl.neighbor_graph(data.X, 10, data.X[:9])
+    model = nl.IBLR(keep_features=True).fit(data.X, data.Y)
+    expected = model.predict_proba(data.X)
+    model.set_params(keep_features=False, ridge=7.0)
+    np.testing.assert_array_equal(model.predict_proba(data.X), expected)
+    with pytest.raises(ValueError, match="this model was fitted with keep_features=True"):
+        model.scores_from_graph(graph)
+
+
+def test_left_out_scores_keep_the_weights(data):
+    model = nl.IBLR(6).fit(data.X, data.Y)
+    graph = nl.neighbor_graph(data.X, 6)
+    rows = np.array([3, 50, 4])
+    got = model._left_out_scores(graph.take(rows), data.X[rows], rows)
+    expected = model.scores_from_graph(graph).toarray()[rows]
+    np.testing.assert_array_equal(got.toarray(), expected)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"ridge": 0}, ValueError, r"ridge must be a finite number from 1e-10 to 1"),
+        ({"ridge": np.inf}, ValueError, "ridge must be a finite number"),
+        ({"ridge": "1"}, TypeError, "ridge must be a number"),
+        ({"keep_features": 1}, TypeError, "keep_features must be True or False; got 1 of type int"),
+        ({"keep_features": "no"}, TypeError, "keep_features must be True or False; got 'no'"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer from 1 up; got 0"),
+    ],
+)
+def test_bad_parameters(data, parameters, error, message):
+    with pytest.raises(error, match=message):
+        nl.IBLR(**parameters).fit(data.X, data.Y)
+
+
+@pytest.mark.parametrize(
+    ("shape", "d", "keep_features", "message"),
+    [
+        ((2, 1_000_000), 1, False, r"the weights of IBLR's .* 1,000,000 x 1,000,000 = 7,450.6 GiB"),
+        ((100_000, 100_000), 1, False, r"inputs of IBLR's .* 100,000 x 100,000 = 74.5 GiB"),
+        ((1000, 10), 10**9, True, r"the inputs of IBLR's .* 1,000 x 1,000,000,010 = 7,450.6 GiB"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
+    monkeypatch, shape, d, keep_features, message
+):
+    monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 2**36)
+    monkeypatch.setattr("nearlabel.base.build_index", None)  # nothing is searched
+    Y, X = sparse.csr_array(shape, dtype=np.int8), sparse.csr_array((shape[0], d))
+    model = nl.IBLR(1, keep_features)
+    with pytest.raises(MemoryError, match=message + ".*; use fewer labels, or MLkNN"):
+        model.fit(X, Y)
+    if shape[0] <= 1000:
+        one = (np.arange(shape[0])[:, None] + 1) % shape[0]
+        graph = nl.NeighborGraph(one, np.zeros(one.shape), shape[0])
+        with pytest.raises(MemoryError, match=message):
+            model.fit_graph(graph, Y, X if keep_features else None)
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize("keep_features", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_model_file(tmp_path, data, keep_features, form, is_mapped):
+    Y = data.Y.toarray()
+    Y[:, 2] = 1
+    X = form(data.X * (data.X > 0))
+    model = nl.IBLR(4, keep_features, 0.5).fit(X, Y)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model", mmap=is_mapped)
+    assert again.get_params() == model.get_params()
+    ours, theirs = model.label_scores(X), again.label_scores(X)
+    np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
+    np.testing.assert_array_equal(again.label_weights_, model.label_weights_)
+    assert str(again.explain(X[[3]])) == str(model.explain(X[[3]]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"label_weights": np.zeros((6, 5))},
+        {"label_weights": np.full((6, 6), np.nan)},
+        {"label_weights": np.full((6, 6), np.inf)},
+        {"label_weights": np.zeros((6, 6), int)},
+        {"intercepts": np.zeros(5)},
+        {"intercepts": np.full(6, np.nan)},
+        {"feature_weights": np.zeros((4, 5))},
+        {"feature_weights": np.full((4, 6), np.inf)},
+        {"center": np.full(4, np.nan)},
+        {"center": np.zeros(3)},
+        {"scale": np.zeros(4)},
+        {"scale": -np.ones(4)},
+        {"scale": None},
+    ],
+)
+def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
+    nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
+    tree, _ = read_tree(tmp_path / "model")
+    write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
+    with pytest.raises(FileError, match="is damaged"):
+        nl.load(tmp_path / "model")
+
+
+def test_a_model_file_with_weights_of_features_and_no_vectors(tmp_path, data):
+    nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
+    tree, _ = read_tree(tmp_path / "model")
+    write_tree(tmp_path / "model", {**tree, "vectors": None})
+    with pytest.raises(FileError, match="is damaged: it has weights of features, and no vectors"):
+        nl.load(tmp_path / "model")

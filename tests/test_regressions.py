@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.special import expit
+from strategies import label_matrices, vectors
+
+from nearlabel.arrays import canonical_csr
+from nearlabel.regressions import Standardization, logistic_regressions, varies
+from nearlabel.validation import label_matrix
+
+
+def objective(inputs, carried, weights, intercept, ridge):
+    z = inputs @ weights + intercept
+    return np.logaddexp(0, np.where(carried == 1, -z, z)).sum() + ridge * weights @ weights
+
+
+class TestWorkedExample:
+    """The six rows of the notes: inputs as they are, ridge 1."""
+
+    omega = np.array([[2, 2, 0, 3], [2, 1, 0, 3], [2, 2, 0, 3]] + 3 * [[1, 3, 0, 3]]) / 3
+    of_query = np.array([2, 2, 0, 3]) / 3
+
+    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+    def test_labels_of_neighbors(self, f6, form):
+        _, Y, _ = f6
+        weights, intercepts = logistic_regressions(form(self.omega), label_matrix(Y, "Y"), 1.0)
+        expected = [[0.236416, -0.312342, 0, 0], [-0.161142, 0.102882, 0, 0]]
+        np.testing.assert_allclose(weights[:2], expected, atol=5e-7)
+        np.testing.assert_allclose(intercepts[:2], [0.124761, 0.694131], atol=5e-7)
+        for label, minimum in enumerate([3.995673, 3.780796]):
+            found = objective(self.omega, Y[:, label], weights[label], intercepts[label], 1.0)
+            assert found == pytest.approx(minimum, abs=5e-7)
+        chance = expit(weights @ self.of_query + intercepts)
+        np.testing.assert_allclose(chance, [0.518527, 0.658202, 0, 1], atol=5e-7)
+
+    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+    def test_features_beside_them(self, f6, form):
+        X, Y, t = f6
+        inputs = np.hstack([X, self.omega])
+        weights, intercepts = logistic_regressions(form(inputs), label_matrix(Y, "Y"), 1.0)
+        expected = [
+            [-0.853362, -0.083881, 0.076596, -0.113268, 0, 0],
+            [0.728804, -0.153568, -0.040332, -0.033274, 0, 0],
+        ]
+        np.testing.assert_allclose(weights[:2], expected, atol=5e-7)
+        np.testing.assert_allclose(intercepts[:2], [2.105559, -0.456310], atol=5e-7)
+        for label, minimum in enumerate([1.761351, 2.233210]):
+            found = objective(inputs, Y[:, label], weights[label], intercepts[label], 1.0)
+            assert found == pytest.approx(minimum, abs=5e-7)
+        chance = expit(weights @ np.append(t[0], self.of_query) + intercepts)
+        np.testing.assert_allclose(chance, [0.542438, 0.738186, 0, 1], atol=5e-7)
+
+
+def test_labels_of_one_class_and_constant_columns():
+    inputs = np.array([[3.0, 0.1], [3.0, 0.1], [3.0, 0.1]])
+    Y = label_matrix(np.array([[0, 1, 1], [0, 1, 0], [0, 1, 0]]), "Y")
+    weights, intercepts = logistic_regressions(inputs, Y, 1e-8)
+    assert weights.tolist() == [[0, 0]] * 3
+    assert intercepts.tolist() == [-np.inf, np.inf, np.log(1) - np.log(2)]
+
+
+@pytest.mark.parametrize("ridge", [1e-10, 1e-8, 1.0])
+def test_a_label_that_is_separated_perfectly_is_held_by_the_ridge(ridge):
+    """The optimum itself, not where a solver gave up: its gradient vanishes."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(200, 5))
+    carried = (inputs[:, 0] + 0.1 * inputs[:, 1] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weights, intercepts = logistic_regressions(
+            inputs, label_matrix(carried[:, None], "Y"), ridge
+        )
+    slope = expit(inputs @ weights[0] + intercepts[0]) - carried
+    from_loss, from_ridge = inputs.T @ slope, 2 * ridge * weights[0]
+    np.testing.assert_allclose(from_loss, -from_ridge, rtol=1e-5, atol=1e-14)
+    assert abs(slope.sum()) <= 1e-6 * np.abs(slope).sum()
+
+
+@given(data=st.data(), ridge=st.sampled_from([0.01, 1.0, 30.0]), is_sparse=st.booleans())
+def test_equals_the_literal_regression(data, ridge, is_sparse):
+    inputs = data.draw(vectors())
+    Y = data.draw(label_matrices(len(inputs)))
+    standard = Standardization.of(canonical_csr(inputs.astype(float)))
+    standardized = standard(inputs.astype(float))
+    form = sparse.csr_array if is_sparse else np.asarray
+    weights, intercepts = logistic_regressions(form(standardized), label_matrix(Y, "Y"), ridge)
+    for label in range(Y.shape[1]):
+        expected, at_zero = oracles.logistic(standardized, Y[:, label], ridge)
+        np.testing.assert_allclose(weights[label], expected.astype(float), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(intercepts[label], float(at_zero), rtol=0, atol=1e-10)
+
+
+@given(X=vectors(), share=st.sampled_from([0.0, 0.05, 0.4, 1.0]), seed=st.integers(0, 99))
+def test_standardized_columns(X, share, seed):
+    """Dense and sparse inputs give the same; columns have spread one or are zero."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random(X.shape) < share, X, 0).astype(float)
+    inputs = canonical_csr(X)
+    standard = Standardization.of(inputs)
+    dense, other = standard(X), standard(inputs)
+    other = other.toarray() if sparse.issparse(other) else other
+    np.testing.assert_allclose(other, dense, rtol=1e-14, atol=1e-14)
+    moving = varies(X)
+    assert not dense[:, ~moving].any()
+    exact = X.astype(np.longdouble)
+    np.testing.assert_allclose(
+        standard.scale[moving], exact.std(axis=0)[moving].astype(float), rtol=1e-10
+    )
+    # What is not centered is no farther from zero than it is wide.
+    assert np.all(np.abs(dense.mean(axis=0)) <= 1 + 1e-12)
+
+
+def test_sparse_inputs_stay_sparse_beside_a_full_column():
+    rng = np.random.default_rng(0)
+    few = np.where(rng.random((300, 40)) < 0.02, rng.random((300, 40)), 0)
+    inputs = canonical_csr(np.hstack([few, 1e6 + rng.normal(size=(300, 1))]))
+    standard = Standardization.of(inputs)
+    got = standard(inputs)
+    assert sparse.issparse(got)
+    assert got.nnz == inputs.nnz
+    np.testing.assert_allclose(got.toarray(), standard(inputs.toarray()), rtol=1e-12)
+    assert np.abs(got.toarray()[:, -1].mean()) < 1e-9
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_columns_whose_squares_cannot_be_computed_count_as_constant(size):
+    X = np.array([[0.0, 1.0], [size, 2.0], [-size, 4.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        standard = Standardization.of(canonical_csr(X))
+        assert standard.scale[0] == np.inf
+        assert not standard(X)[:, 0].any()
