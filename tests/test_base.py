@@ -341,3 +341,14 @@ def test_ranking_from_a_graph(data, model, monkeypatch):
         model.rank_from_graph(graph, data.X[:39])
     with pytest.raises(ValueError, match="top must be an integer from 1 up; got 0"):
         model.rank_from_graph(graph, top=0)
+
+
+@pytest.mark.parametrize("cut", [0.0, 1e-9, 0.3, 0.5, 0.7, 1.0])
+def test_probabilities_keep_their_order_on_the_side_of_the_decision(cut):
+    P = np.concatenate([[0.0], np.logspace(-9, -1, 50), np.linspace(0.11, 0.9, 80), [1.0]])
+    told = base._beside_half(P.copy(), cut <= P)
+    np.testing.assert_array_equal(told > 0.5, cut <= P)
+    assert (np.diff(told) > 0).all()
+    right = (P > 0.5) == (cut <= P)
+    np.testing.assert_array_equal(told[right], P[right])
+    np.testing.assert_allclose(told[~right], 0.5, atol=1e-6)

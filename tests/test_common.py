@@ -40,6 +40,12 @@ ESTIMATORS = [
         nl.MLkNN(n_neighbors=3, metric="precomputed"),
         nl.PositivekNN(n_neighbors=None, fit_by="gradient"),
         nl.PositivekNN(n_neighbors=3, rate=2.0, metric="precomputed"),
+        nl.BRkNN(weights="distance", fill="top"),
+        nl.BRkNN(fill="cardinality"),
+        nl.DMLkNN(tolerance=0, denominator="counts"),
+        nl.LabelThresholds(nl.BalancedkNN()),
+        nl.LabelThresholds(nl.PositivekNN()),
+        nl.MallowskNN(estimate="mle"),
         nl.IBLR(n_neighbors=3, keep_features=True, ridge=0.1),
         nl.IBLR(n_neighbors=3, metric="precomputed"),
     ]

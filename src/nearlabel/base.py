@@ -41,6 +41,7 @@ _NEIGHBORS_AT_ONCE = 2**26  # of queries that are searched together: 1 GiB
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
 # What `_training_rows` says of a method that learns nothing from neighbors.
 NO_ROWS = np.empty(0, np.int64)
+_NEXT = 2.0**-20  # how near to 1/2 a probability is told that the decision does not follow
 # The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
 _SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 
@@ -86,7 +87,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """Score the labels of queries from their k neighbors among the training rows."""
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        """Score the training rows `rows` as if each were new.
+        """Score the training rows `rows`, with vectors X, as if each were new.
 
         The graph leaves each row out of its own neighbors; a method with tables takes the row's own
         entry out of them, too. Its place among the neighbors of other rows stays.
@@ -100,10 +101,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def _probabilities(self, scores: Floats) -> Floats:
         """Probabilities of a dense matrix of scores, one column a label; by default the scores.
 
-        A score of exactly 1/2 is decided for the label, but scikit-learn rounds it down: it is told
-        as the next greater number.
+        `predict_proba` moves them to the side of 1/2 that the decision is on.
         """
-        scores[scores == 0.5] = np.nextafter(0.5, 1)
         return scores
 
     def _check_parameters(self) -> None:
@@ -230,6 +229,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         self, index: Index, X: Any, k: int, rows: Array | None, progress: Progress | None
     ) -> NeighborGraph:
         """Neighbors of some training rows, all if None, each left out of its own."""
+        asked = X.shape[0] if rows is None else len(rows)
+        check_dense_size("the neighbors of the training rows", (asked, k), 12, "fewer n_neighbors")
         how: dict[str, Any] = {"n_jobs": check_n_jobs(self.n_jobs)}
         if progress is not None:
             how["progress"] = progress
@@ -342,9 +343,12 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         -------
         As `predict`.
         """
-        scores = self.scores_from_graph(graph, X) if scores is None else scores
-        graph = _head(as_query_graph(graph, self._labels.shape[0]), self.n_neighbors_)
-        return self._answer(self._decide(scores, graph))
+        graph, X = self._given_neighbors(graph, X)
+        if scores is not None:
+            check_same_length(graph=len(graph), scores=len(scores))
+            return self._answer(self._decide(scores, graph))
+        self._check_answer_size(len(graph))
+        return self._answer(self._decided(X, graph))
 
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row.
@@ -359,14 +363,19 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             In the form of the y given to fit.
         """
         X = self._check_queries(X)
+        self._check_answer_size(X.shape[0])
+        return self._answer(self._decided(X))
+
+    def _check_answer_size(self, n: int) -> None:
+        """Refuse dense label sets of n rows that would not fit."""
         if not (self._sparse_output or self._one_column):
-            shape = (X.shape[0], self._labels.shape[1])
+            shape = (n, self._labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
-        decided = sparse.vstack(
-            [self._decide(scores, graph) for _, (scores, graph, _) in self._score_blocks(X)],
-            format="csr",
-        )
-        return self._answer(decided)
+
+    def _decided(self, X: Any, graph: NeighborGraph | None = None) -> Csr:
+        """Label sets of queries, by runs of rows; see `_score_blocks`."""
+        blocks = self._score_blocks(X, graph)
+        return sparse.vstack([self._decide(*block[:2]) for _, block in blocks], format="csr")
 
     def _answer(self, decided: Csr) -> Any:
         """Label sets in the form of the y given to fit."""
@@ -384,14 +393,16 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         Returns
         -------
         ndarray of float, shape (n, q); (n, 2) where y was 1-d
-            Strictly between 0 and 1.
+            Strictly between 0 and 1, and above 1/2 for just the labels that `predict` gives: a
+            probability on the other side is told as one next to 1/2, in the same order.
         """
         X = self._check_queries(X)
         shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, (scores, _, _) in self._score_blocks(X):
-            result[place] = self._probabilities(scores.toarray())
+        for place, (scores, graph, _) in self._score_blocks(X):
+            decided = self._decide(scores, graph).toarray() == 1
+            result[place] = _beside_half(self._probabilities(scores.toarray()), decided)
         if self._one_column:
             result = np.hstack([1 - result, result])
         return np.clip(result, _SMALLEST, _LARGEST, out=result)
@@ -548,6 +559,17 @@ def check_two_rows(n: int) -> None:
     """Refuse training rows that have no others among them."""
     if n < 2:
         raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+
+
+def _beside_half(probabilities: Floats, decided: Array) -> Floats:
+    """Probabilities above 1/2 where it is decided so, and at most 1/2 elsewhere.
+
+    Those that were on the other side come next to 1/2, by their own order.
+    """
+    low, high = decided & (probabilities <= 0.5), ~decided & (probabilities > 0.5)
+    probabilities[low] = np.maximum(0.5 + probabilities[low] * _NEXT, np.nextafter(0.5, 1))
+    probabilities[high] = 0.5 - (1 - probabilities[high]) * _NEXT
+    return probabilities
 
 
 def _head(graph: NeighborGraph, k: int) -> NeighborGraph:

@@ -31,6 +31,7 @@ from nearlabel.validation import check_same_length
 
 _ROWS_AT_ONCE = 2**16
 _VOTES_A_CALL = 2**25  # labels of neighbors in a call of the core: tenths of a second
+_DIGITS = 2.0**40
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
 
 
@@ -79,6 +80,16 @@ def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
     if core is None:
         return _sums_by_numpy(graph, Y, weights)
     return _sums_by_core(core, graph, Y, weights)
+
+
+def neighbor_shares(graph: NeighborGraph, Y: Csr, shares: Floats) -> Csr:
+    """`neighbor_sums` of shares that add up to 1 in each row.
+
+    A sum is told to 40 binary digits, fewer than it has. So what is equal but for rounding is
+    equal: a label that all neighbors carry has 1, and one with half of the shares just 1/2.
+    """
+    sums = neighbor_sums(graph, Y, shares)
+    return with_data(sums, np.rint(sums.data * _DIGITS) / _DIGITS)
 
 
 def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:

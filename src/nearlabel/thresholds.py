@@ -17,10 +17,10 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_totals
 from nearlabel.storing import stored_array
-from nearlabel.validation import check_choice, check_integer, check_real
+from nearlabel.validation import check_choice, check_dense_size, check_integer, check_real
 
 _OBJECTIVES = ("f1",)
-_JUST_ABOVE = np.nextafter(0.5, 1)
+_BYTES_A_SCORE = 64  # while all scores of a label are sorted
 
 
 class LabelThresholds(NeighborClassifier):
@@ -100,12 +100,17 @@ class LabelThresholds(NeighborClassifier):
 
     def _check_size(self, Y: Csr, X: Any) -> None:
         self.estimator._check_size(Y, X)
+        if self._dense_scores:
+            what = "the leave-one-out scores"
+            check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
 
     def _training_rows(self, n: int) -> Array | None:
         return None if self._needs_graph else NO_ROWS
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.estimator, NeighborModel):
+        if not isinstance(self.estimator, NeighborModel) or isinstance(
+            self.estimator, LabelThresholds
+        ):
             raise TypeError(
                 "estimator must be an estimator of nearlabel (scaling goes before: "
                 f"make_pipeline(scaler, LabelThresholds(MLkNN()))); got {self.estimator!r}"
@@ -153,11 +158,9 @@ class LabelThresholds(NeighborClassifier):
         cut = np.isfinite(self.cuts_)
         own = self.estimator_._probabilities(scores.copy())
         at = self.estimator_._probabilities(np.where(cut, self.cuts_, 0.5)[None])
-        p, t = (np.clip(part, np.finfo(float).tiny, 1 - 2.0**-53) for part in (own, at))
-        p = p * (1 - t) / (p * (1 - t) + t * (1 - p))
-        # Rounding must not tell another side than `_decide`.
-        p = np.where(scores >= self.cuts_, np.maximum(p, _JUST_ABOVE), np.minimum(p, 0.5))
-        return np.asarray(np.where(cut, p, own))
+        yes, no = own * (1 - at), (1 - own) * at
+        moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
+        return np.asarray(np.where(cut, moved, own))
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         voters: tuple[NeighborGraph, NeighborGraph] = self.estimator_._voters(X)
@@ -187,6 +190,11 @@ class LabelThresholds(NeighborClassifier):
     def _stored_parameter(self, name: str, value: Any) -> Any:
         if name != "estimator":
             return super()._stored_parameter(name, value)
+        if ALGORITHMS.get(type(value).__name__) is not type(value):
+            raise TypeError(
+                f"a {type(value).__name__}, a class of yours, cannot be written to a file: "
+                "nearlabel would not know it again (joblib or pickle keep any object)"
+            )
         return {"class": type(value).__name__, "parameters": value._stored_parameters()}
 
     @classmethod

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import oracles
 import pytest
@@ -56,9 +59,29 @@ def test_equals_the_literal_method(problem, weights, fill, is_sparse):
     model = nl.BRkNN(n_neighbors=k, weights=weights, fill=fill).fit(form(X), form(Y))
     got = model.label_scores(form(queries)).toarray()
     np.testing.assert_allclose(got, np.array(shares, float), rtol=1e-12, atol=1e-12)
-    if weights == "uniform":  # sums of weights tie up to rounding only
+    # Shares of weights are told to 40 binary digits: what is nearer than that may tie.
+    if weights == "uniform" or apart(shares):
         predicted = model.predict(form(queries))
         np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, sets)
+
+
+def apart(shares):
+    """Whether shares of a row, and 1/2, are equal or clearly not."""
+    for row in shares:
+        values = sorted({*row, Fraction(1, 2)})
+        if any(b - a < Fraction(1, 2**38) for a, b in itertools.pairwise(values)):
+            return False
+    return True
+
+
+def test_weights_of_exactly_half_are_not_enough():
+    # 1/3 = 1/4 + 1/12 and the like: the nearest neighbor has as much weight as the others together.
+    for nearest, others in ((3.0, (4.0, 12.0)), (0.3, (0.4, 1.2)), (6.0, (10.0, 15.0))):
+        X = np.array([[nearest], *([-d] for d in others), [1e9]])
+        y = np.array([[1, 0], [0, 1], [0, 1], [0, 0]])
+        model = nl.BRkNN(n_neighbors=3, weights="distance").fit(X, y)
+        assert model.label_scores([[0.0]]).toarray().tolist() == [[0.5, 0.5]]
+        assert model.predict([[0.0]]).tolist() == [[0, 0]]
 
 
 def test_half_of_the_votes_is_not_enough():
@@ -87,13 +110,24 @@ def test_filling_an_empty_set_takes_the_best_label_and_leaves_others():
     assert nl.BRkNN(n_neighbors=3).fit(X, y).predict([[1.0]]).tolist() == [[0, 0, 0]]
 
 
+def test_of_a_single_label_there_is_nothing_to_fill():
+    X, y = np.arange(6.0)[:, None], np.array(["b", "a", "a", "b", "b", "a"])
+    plain = nl.BRkNN(n_neighbors=3).fit(X, y).predict(X)
+    for fill in ("top", "cardinality"):
+        filled = nl.BRkNN(n_neighbors=3, fill=fill).fit(X, y).predict(X)
+        np.testing.assert_array_equal(filled, plain)
+
+
 def test_explain(f6):
     X, Y, t = f6
     model = nl.BRkNN(n_neighbors=3, weights="distance").fit(X, Y)
     first = model.explain(t[0], labels=0)[0]
-    assert first.terms == {"count": 2, "weight": pytest.approx(0.709146, abs=5e-7)}
+    assert first.terms == {"count": 2, "share": pytest.approx(0.709146, abs=5e-7)}
     assert [voter.id for voter in first.neighbors] == [1, 0]
-    assert nl.BRkNN(n_neighbors=3).fit(X, Y).explain(t[0], labels=0)[0].terms == {"count": 2}
+    assert nl.BRkNN(n_neighbors=3).fit(X, Y).explain(t[0], labels=0)[0].terms == {
+        "count": 2,
+        "share": 2 / 3,
+    }
 
 
 def test_nothing_is_searched_in_fit(f6):

@@ -182,7 +182,7 @@ def test_rows_without_labels(f6):
 def test_explain(f6):
     X, Y, t = f6
     terms = nl.MallowskNN(n_neighbors=3).fit(X, Y).explain(t[0], labels=1)[0].terms
-    expected = {"count": 2, "share": 2 / 3, "prior": 4 / 6, "theta": 1.113112}
+    expected = {"count": 2, "share": 2 / 3, "prior": 5 / 8, "theta": 1.113112}
     assert terms == pytest.approx(expected, abs=5e-7)
 
 

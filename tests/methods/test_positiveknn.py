@@ -331,22 +331,6 @@ def test_parameters_changed_after_fit_wait_for_the_next_fit(f6):
     assert model.explain(t[0])[0].terms == terms
 
 
-@pytest.mark.parametrize("cut", [-1e-300, 0.0, 1e-290, 1e-5, 0.69, np.log(2), 0.7, 40.0, np.inf])
-def test_probabilities_keep_the_order_on_the_side_of_the_decision(cut):
-    S = np.concatenate(
-        [[-1e-300, 0], np.logspace(-290, -1, 500), np.linspace(0.11, 3, 500), [30.0]]
-    )
-    moved = positiveknn._beside_half(S, cut)
-    assert (np.diff(moved) >= 0).all()
-    assert (np.diff(moved)[1:] > 0).all()
-    P = -np.expm1(-moved)
-    np.testing.assert_array_equal(P > 0.5, cut <= S)
-    kept = moved == S
-    np.testing.assert_array_equal(kept | (np.abs(moved - np.log(2)) <= np.log(2) / 99), True)
-    wrong = (cut <= S) != (np.log(2) <= S)
-    assert kept[~wrong & (np.abs(S - np.log(2)) > np.log(2) / 99)].all()
-
-
 class TestFiles:
     @pytest.mark.parametrize("n_neighbors", [3, None])
     @pytest.mark.parametrize("empty", [False, True])

@@ -176,14 +176,9 @@ class BalancedkNN(NeighborClassifier):
         return labels_from(scores, self.cuts_)
 
     def _probabilities(self, scores: Floats) -> Floats:
-        """Score / (score + cut): more than 1/2 exactly where the label is predicted."""
         total = scores + self.cuts_
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
-        above, below = np.nextafter(0.5, 1), np.nextafter(0.5, 0)
-        reached: Floats = np.where(
-            scores >= self.cuts_, np.maximum(share, above), np.minimum(share, below)
-        )
-        return reached
+        return np.asarray(share)
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         """N*(t) as a graph of one row, nearest first."""

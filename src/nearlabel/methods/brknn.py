@@ -13,7 +13,7 @@ from nearlabel.decisions import best_labels, labels_from
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
 from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_totals, neighbor_counts, neighbor_sums
+from nearlabel.statistics import label_totals, neighbor_counts, neighbor_shares
 from nearlabel.storing import stored_totals
 from nearlabel.validation import check_choice
 
@@ -52,8 +52,8 @@ class BRkNN(NeighborClassifier):
 
     Notes
     -----
-    `predict_proba` is (c + 1/n) / (k + 2/n) for c of k votes: it is above 1/2 for just the labels
-    with more than half of the votes, whatever `fill` adds.
+    `predict_proba` is (c + 1/n) / (k + 2/n) for c of k votes, and next to 1/2 where `fill` decides
+    otherwise. With a single label there is nothing to fill.
 
     References
     ----------
@@ -116,13 +116,12 @@ class BRkNN(NeighborClassifier):
             counts = neighbor_counts(graph, self._labels)
             touched = with_data(counts, counts.data / graph.k)
         else:
-            touched = neighbor_sums(graph, self._labels, vote_shares(graph.distances))
-            np.minimum(touched.data, 1, out=touched.data)  # all votes may add up to a rounding more
+            touched = neighbor_shares(graph, self._labels, vote_shares(graph.distances))
         return LabelScores(touched, label_names=self.label_names_)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)
-        if self._fill is None:
+        if self._fill is None or self._labels.shape[1] == 1:  # a single label has its opposite
             return decided
         if self._fill == "top":
             how_many = (np.diff(decided.indptr) == 0).astype(np.int64)
@@ -138,10 +137,9 @@ class BRkNN(NeighborClassifier):
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         carry = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
-        terms: dict[str, float] = {"count": int(carry.sum())}
-        if self._weights == "distance":
-            terms["weight"] = float(vote_shares(graph.distances)[0][carry].sum())
-        return terms
+        uniform = np.full(graph.distances.shape, 1 / graph.k)
+        shares = uniform if self._weights == "uniform" else vote_shares(graph.distances)
+        return {"count": int(carry.sum()), "share": float(shares[0, carry].sum())}
 
 
 def vote_shares(distances: Floats) -> Floats:

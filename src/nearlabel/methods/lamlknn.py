@@ -140,6 +140,8 @@ class LAMLkNN(MLkNN):
         return {**super()._learned(), "centers": self.cluster_centers_, "cluster": self._cluster}
 
     def _recall(self, learned: Mapping[str, Any]) -> None:
+        if self._store is None:
+            raise ValueError("it has no vectors")
         centers = stored_array(learned, "centers", "f", 2)
         cluster = stored_counts(learned, "cluster")
         n, d = len(self._labels.indptr) - 1, self.n_features_in_
@@ -165,10 +167,13 @@ def _center_distances(centers: Floats, X: Any) -> Floats:
 
 def _large_enough(distances: Floats, least: int) -> Array:
     """Centers that keep at least so many rows each, when the smallest are dropped one by one."""
-    kept = np.arange(distances.shape[1])
-    while len(kept) > 1:
-        sizes = np.bincount(distances[:, kept].argmin(axis=1), minlength=len(kept))
-        if sizes.min() >= least:
-            break
-        kept = np.delete(kept, sizes.argmin())
+    center = distances.argmin(axis=1)
+    sizes = np.bincount(center, minlength=distances.shape[1])
+    kept = np.arange(len(sizes))
+    while len(kept) > 1 and sizes[kept].min() < least:
+        dropped = kept[sizes[kept].argmin()]
+        kept = kept[kept != dropped]
+        rows = np.flatnonzero(center == dropped)
+        center[rows] = kept[distances[np.ix_(rows, kept)].argmin(axis=1)]
+        sizes += np.bincount(center[rows], minlength=len(sizes))
     return kept

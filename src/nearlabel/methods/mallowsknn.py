@@ -69,8 +69,8 @@ class MallowskNN(NeighborClassifier):
     Notes
     -----
     `predict_proba` is (c + (n_l + 1) / (n + 2)) / (k + 1) for c of k neighbors and n_l of n
-    training rows with the label. A label with c = k/2, which is not predicted, gets 1/2 at most,
-    however frequent it is: scikit-learn wants probabilities on the side of the prediction.
+    training rows with the label. A label with c = k/2, which is not predicted, gets at most 1/2,
+    however frequent it is.
 
     References
     ----------
@@ -209,19 +209,15 @@ class MallowskNN(NeighborClassifier):
 
     def _probabilities(self, scores: Floats) -> Floats:
         k = self.n_neighbors_
-        if self._estimate == "mle":
-            probabilities = (k * scores + self._prior) / (k + 1)
-            undecided = scores <= 0.5
-        else:
-            probabilities = scores
-            undecided = scores < (k // 2 + 1) / (k + 1)
-        return np.asarray(np.where(undecided, np.minimum(probabilities, 0.5), probabilities))
+        return (
+            scores if self._estimate == "map" else np.asarray((k * scores + self._prior) / (k + 1))
+        )
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         count = int(np.sum(self._labels[graph.indices[0]].indices == label))
         return {
             "count": count,
             "share": count / graph.k,
-            "prior": float(self._totals[label] / self._labels.shape[0]),
+            "prior": float(self._prior[label]),
             "theta": float(self._theta(graph)[0]),
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, with_data
+from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.base import NO_ROWS
 from nearlabel.decisions import labels_from
 from nearlabel.explaining import NeighborClassifier
@@ -16,10 +16,8 @@ from nearlabel.places import DefaultScores
 from nearlabel.reconstruction import Reconstruction, reconstruct
 from nearlabel.scores import LabelScores
 from nearlabel.search import is_precomputed
-from nearlabel.statistics import label_totals, neighbor_sums
+from nearlabel.statistics import label_totals, neighbor_shares
 from nearlabel.storing import stored_totals
-
-_DIGITS = 2.0**40
 
 
 class MLCWkNN(NeighborClassifier):
@@ -107,10 +105,7 @@ class MLCWkNN(NeighborClassifier):
         return reconstruct(self._store.vectors, X, graph.indices)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        sums = neighbor_sums(graph, self._labels, self._reconstruct(graph, X).weights)
-        # The weights are right to more than 40 binary digits. What is equal within these is told as
-        # equal: a label that all carry has 1, one that half of the weight carries has just 1/2.
-        touched = with_data(sums, np.rint(sums.data * _DIGITS) / _DIGITS)
+        touched = neighbor_shares(graph, self._labels, self._reconstruct(graph, X).weights)
         return LabelScores(touched, self._defaults, label_names=self.label_names_)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:

@@ -70,8 +70,8 @@ class PositivekNN(NeighborClassifier):
         Ranking loss on the training rows, each left out of its own neighbors: what to choose
         `n_neighbors` by. A tie is an error; nan where no row has a label and lacks another.
     cut_ : float
-        Labels are predicted where S is above it: the cut of the least Hamming loss on these rows.
-        Infinite where that is least without any label.
+        Labels are predicted where S is at least that: the cut with the least Hamming loss on these
+        rows. Infinite where that is least without any label.
     n_neighbors_ : int
         Neighbors in use.
     classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
@@ -139,7 +139,7 @@ class PositivekNN(NeighborClassifier):
         self.median_distance_ = median_distance(graph)
         self.rate_ = self._fitted_rate(graph, Y, Y[rows])
         self._set_up()
-        scores = self._left_out_scores(graph, X, rows)
+        scores = self._left_out_scores(graph, None, rows)
         self.loss_ = ranking_loss(Y[rows], scores)
         self.cut_ = hamming_cut(scores, Y[rows])
 
@@ -200,7 +200,7 @@ class PositivekNN(NeighborClassifier):
         return labels_from(scores, self.cut_)
 
     def _probabilities(self, scores: Floats) -> Floats:
-        return -np.expm1(-_beside_half(scores, self.cut_))  # P = 1 - exp(-S)
+        return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
@@ -211,28 +211,6 @@ class PositivekNN(NeighborClassifier):
             "log_sum": S,
             "probability": float(-np.expm1(-S)),
         }
-
-
-def _beside_half(S: Floats, cut: float) -> Floats:
-    """S with what is decided above log 2, where P = 1/2, and all else below, in the same order.
-
-    scikit-learn takes P > 1/2 as the decision. Only S on the wrong side of log 2 changes, and the
-    hundredth of log 2 beside it that makes room.
-    """
-    half = float(np.log(2))
-    room = half / 100
-    with np.errstate(divide="ignore"):
-        log_S = np.log(np.maximum(S, 0))
-
-    def squeezed(far: Floats) -> Floats:  # from 0 to infinity into 0 to room
-        far = np.clip(far, 0, 1e9)
-        into: Floats = far * room / (far + room)
-        return into
-
-    above = half + room - squeezed(np.log(half + room) - log_S)
-    below = half - room + squeezed(log_S - np.log(half - room))
-    is_decided = np.greater_equal(S, cut)
-    return np.where(is_decided, np.maximum(S, above), np.minimum(S, below))
 
 
 def _by_frequency(totals: Array, n: int) -> Floats:
