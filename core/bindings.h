@@ -33,5 +33,6 @@ void bind_cpu(nb::module_& module);
 void bind_labels(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_ranking(nb::module_& module);
+void bind_regressions(nb::module_& module);
 void bind_rows(nb::module_& module);
 void bind_shortlist(nb::module_& module);
