@@ -37,6 +37,7 @@ void bind_gram(nb::module_& module);
 void bind_labels(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_ranking(nb::module_& module);
+void bind_regressions(nb::module_& module);
 void bind_rows(nb::module_& module);
 void bind_shortlist(nb::module_& module);
 void bind_simplex(nb::module_& module);

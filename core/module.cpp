@@ -9,6 +9,7 @@ NB_MODULE(_core, module) {
     bind_gram(module);
     bind_labels(module);
     bind_ranking(module);
+    bind_regressions(module);
     bind_rows(module);
     bind_products(module);
     bind_shortlist(module);

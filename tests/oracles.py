@@ -546,7 +546,8 @@ def iblr(X, Y, training_neighbors, queries, query_neighbors, ridge, keep_feature
     columns = []
     for label in range(Y.shape[1]):
         weights, intercept = logistic(train, Y[:, label], ridge)
-        columns.append(1 / (1 + np.exp(-(asked @ weights + intercept))))
+        with np.errstate(over="ignore"):
+            columns.append(1 / (1 + np.exp(-(asked @ weights + intercept))))
     return np.array(columns, float).T
 
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import expit
 from strategies import label_matrices, vectors
 
+from nearlabel import regressions
 from nearlabel.arrays import canonical_csr
 from nearlabel.regressions import Standardization, logistic_regressions, varies
 from nearlabel.validation import label_matrix
@@ -81,6 +82,51 @@ def test_a_label_that_is_separated_perfectly_is_held_by_the_ridge(ridge):
     from_loss, from_ridge = inputs.T @ slope, 2 * ridge * weights[0]
     np.testing.assert_allclose(from_loss, -from_ridge, rtol=1e-5, atol=1e-14)
     assert abs(slope.sum()) <= 1e-6 * np.abs(slope).sum()
+
+
+def test_as_scikit_learn_fits_it():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(400, 6))
+    Y = (inputs @ rng.normal(size=(6, 3)) + 2 * rng.normal(size=(400, 3)) > 0.5).astype(int)
+    weights, intercepts = logistic_regressions(inputs, label_matrix(Y, "Y"), 0.25, n_jobs=2)
+    for label in range(3):
+        peer = LogisticRegression(C=2.0, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+        peer.fit(inputs, Y[:, label])
+        np.testing.assert_allclose(weights[label], peer.coef_[0], atol=1e-10)
+        assert intercepts[label] == pytest.approx(peer.intercept_[0], abs=1e-10)
+
+
+def test_a_label_on_which_scikit_learn_gives_up():
+    """Most rows are so far on their side that their second derivatives vanish."""
+    rng = np.random.default_rng(1)
+    inputs = np.vstack([rng.normal(size=(20, 3)), 300 + rng.normal(size=(400, 3))])
+    carried = np.append(rng.integers(0, 2, 20), np.ones(400, int))
+    ridge = 1e-8
+    weights, intercepts = logistic_regressions(inputs, label_matrix(carried[:, None], "Y"), ridge)
+    odds = inputs @ weights[0] + intercepts[0]
+    slope = np.where(carried == 1, -expit(-odds), expit(odds))
+    assert np.mean(expit(odds) == 1) > 0.25
+    np.testing.assert_allclose(inputs.T @ slope, -2 * ridge * weights[0], rtol=0, atol=1e-11)
+
+
+def test_an_interrupt_is_heard_between_two_steps(monkeypatch):
+    calls = []
+
+    def interrupted(*given):
+        calls.append(len(given))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*given)
+
+    original = regressions._solution
+    monkeypatch.setattr(regressions, "_solution", interrupted)
+    inputs = np.random.default_rng(0).normal(size=(50, 4))
+    Y = label_matrix((inputs > 0).astype(int), "Y")
+    with pytest.raises(KeyboardInterrupt):
+        logistic_regressions(inputs, Y, 1e-8)
+    assert len(calls) == 3
 
 
 @given(data=st.data(), ridge=st.sampled_from([0.01, 1.0, 30.0]), is_sparse=st.booleans())

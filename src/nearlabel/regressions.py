@@ -7,21 +7,35 @@ not zero: the intercept is free and takes up the rest.
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.special import expit
 
-from nearlabel.arrays import Array, Csr, Floats
-from nearlabel.search.threads import one_blas_thread
+from nearlabel import engine
+from nearlabel.arrays import (
+    Array,
+    Csr,
+    Floats,
+    canonical_csr,
+    kernel_rows,
+    row_numbers,
+    runs,
+    with_data,
+)
+from nearlabel.search.threads import one_blas_thread, run_blocks
 
 _DENSE_FROM = 1 / 5  # share of entries from which a dense product is quicker than a sparse one
-# Of the mean gradient. Where the inputs separate a label perfectly, what holds its weights is the
-# slope of the ridge, about that small; Newton's last step goes down to rounding errors anyway.
-_TOLERANCE = 1e-16
+# Newton's method: a step is halved until it brings this share of what its slope promises.
+_ENOUGH = 0.1
+_SMALLEST_STEP = 2.0**-20
 _MOST_STEPS = 1000
+_PRODUCTS_A_CALL = 2**26  # in a call of the core: tenths of a second
+_ROUNDING = 1e-13  # share of the objective that is lost in rounding errors
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,9 @@ class Standardization:
         return centered
 
 
-def logistic_regressions(inputs: Any, Y: Csr, ridge: float) -> tuple[Floats, Floats]:
+def logistic_regressions(
+    inputs: Any, Y: Csr, ridge: float, n_jobs: int = 1
+) -> tuple[Floats, Floats]:
     """One logistic regression a label, all on the same inputs.
 
     Minimizes, for each label by itself, the log loss, summed over the rows, plus `ridge` times the
@@ -90,6 +106,8 @@ def logistic_regressions(inputs: Any, Y: Csr, ridge: float) -> tuple[Floats, Flo
         The labels that the rows carry.
     ridge : float
         Above zero. Where inputs separate a label perfectly, it alone keeps the weights finite.
+    n_jobs : int, default=1
+        Threads, each with a label at a time.
 
     Returns
     -------
@@ -98,31 +116,125 @@ def logistic_regressions(inputs: Any, Y: Csr, ridge: float) -> tuple[Floats, Flo
     intercepts : ndarray of shape (q,)
         Infinite for a label that every row carries or none, whose weights are zero.
     """
-    from sklearn.linear_model import LogisticRegression
-
     n, q = Y.shape
     weights, intercepts = np.zeros((q, inputs.shape[1])), np.empty(q)
     used = np.flatnonzero(varies(inputs))
-    inputs = inputs[:, used]
+    design = _Design(inputs[:, used])
     by_label = Y.tocsc()
-    # Threads that share small matrices cost more than they save. And scikit-learn would warn of
-    # trial steps whose loss overflows, and of last steps that are lost in rounding errors.
-    with one_blas_thread, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for label in range(q):
+
+    def fit(labels: slice) -> Iterator[None]:
+        for label in range(labels.start, labels.stop):
             carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-            if not 0 < len(carriers) < n or not len(used):
-                intercepts[label] = np.log(len(carriers)) - np.log(n - len(carriers))
-                continue
-            carried = np.zeros(n, np.int8)
-            carried[carriers] = 1
-            regression = LogisticRegression(
-                C=1 / (2 * ridge), solver="newton-cholesky", tol=_TOLERANCE, max_iter=_MOST_STEPS
-            )
-            regression.fit(inputs, carried)
-            weights[label, used] = regression.coef_[0]
-            intercepts[label] = regression.intercept_[0]
+            if 0 < len(carriers) < n:
+                sign = np.full(n, -1.0)
+                sign[carriers] = 1.0
+                found = yield from _newton(design, sign, ridge)
+                weights[label, used], intercepts[label] = found[:-1], found[-1]
+            else:
+                intercepts[label] = np.inf if len(carriers) else -np.inf
+
+    with one_blas_thread:  # threads that share small matrices cost more than they save
+        run_blocks(fit, q, 1, n_jobs, None)
     return weights, intercepts
+
+
+class _Design:
+    """The inputs of a regression, and a column of ones for the intercept."""
+
+    def __init__(self, inputs: Any) -> None:
+        ones = np.ones((inputs.shape[0], 1))
+        if sparse.issparse(inputs):
+            self.rows = canonical_csr(sparse.hstack([inputs, ones], format="csr"))
+            self.columns = self.rows.T.tocsr()
+        else:
+            self.rows = np.hstack([inputs, ones])
+            self.columns = self.rows.T
+
+    def curvature(self, h: Floats) -> Floats:
+        """The Hessian matrix of the loss whose second derivatives at the rows are h.
+
+        Only its upper triangle counts.
+        """
+        if not sparse.issparse(self.rows):
+            weighted = self.rows * np.sqrt(h)[:, None]
+            return np.asarray(weighted.T @ weighted)
+        core = engine.core()
+        return self._curvature_by_numpy(h) if core is None else self._curvature_by_core(core, h)
+
+    def _curvature_by_core(self, core: Any, h: Floats) -> Floats:
+        indptr, indices = kernel_rows(self.rows)
+        sums = np.zeros((self.rows.shape[1], self.rows.shape[1]))
+        for some in runs(np.square(np.diff(indptr).astype(np.int64)), _PRODUCTS_A_CALL):
+            ends = indptr[some.start : some.stop + 1]
+            core.add_weighted_products(ends, indices, self.rows.data, h[some], sums)
+        return sums
+
+    def _curvature_by_numpy(self, h: Floats) -> Floats:
+        weighted = with_data(self.rows, self.rows.data * h[row_numbers(self.rows)])
+        return np.asarray((self.columns @ weighted).toarray())
+
+
+def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None, Floats]:
+    """The weights and, last, the intercept of one label; yields after each step.
+
+    `sign` is 1 for the rows that carry the label and -1 for the others. scikit-learn's solver of
+    this kind is of no use here: it leaves the field to L-BFGS as soon as a quarter of the rows have
+    probabilities of 0 or 1 to the last digit, as they have where a label can be separated and the
+    ridge is small; L-BFGS does not arrive then.
+    """
+    penalty = np.full(design.rows.shape[1], ridge)
+    penalty[-1] = 0.0
+    # The intercept's curvature may vanish where all rows are far on their side.
+    least_curvature = np.where(penalty > 0, 2 * penalty, _ROUNDING * ridge)
+
+    def look(w: Floats) -> tuple[Floats, float, Floats]:
+        """Margins, that is log odds times the sign; the objective, and its gradient."""
+        margin = sign * (design.rows @ w)
+        height = float(np.logaddexp(0, -margin).sum() + penalty @ np.square(w))
+        return margin, height, design.columns @ (-sign * expit(-margin)) + 2 * penalty * w
+
+    w = np.zeros(len(penalty))
+    margin, height, gradient = look(w)
+    for _ in range(_MOST_STEPS):
+        hessian = design.curvature(expit(margin) * expit(-margin))
+        hessian[np.diag_indices(len(w))] += least_curvature
+        step = -_solution(hessian, gradient)
+        steepness, noise = np.abs(gradient).sum(), _ROUNDING * height
+        size = 1.0
+        while size >= _SMALLEST_STEP:
+            trial = w + size * step
+            margin, lower, new_gradient = look(trial)
+            promise = -size * float(gradient @ step)
+            if promise > noise:
+                is_better = lower <= height - _ENOUGH * promise
+            else:  # the objective is flat to its last digit: the gradient tells more
+                is_better = np.abs(new_gradient).sum() <= (1 - _ENOUGH) * steepness
+                is_better &= abs(lower - height) <= noise
+            if is_better:
+                break
+            size /= 2
+        else:
+            return w  # what is left are rounding errors
+        w, height, gradient = trial, lower, new_gradient
+        yield
+    return w
+
+
+def _solution(matrix: Floats, right: Floats) -> Floats:
+    """Solve equations with a symmetric matrix that is positive but for rounding errors.
+
+    Only its upper triangle counts.
+    """
+    scale = 1 / np.sqrt(np.diagonal(matrix))
+    matrix = matrix * scale * scale[:, None]
+    for damping in (0.0, *10.0 ** np.arange(-14, 1)):
+        matrix[np.diag_indices(len(scale))] = 1 + damping
+        try:
+            factor = cho_factor(matrix, lower=False, check_finite=False)
+        except LinAlgError:
+            continue
+        return np.asarray(scale * cho_solve(factor, scale * right, check_finite=False))
+    raise AssertionError("a matrix with twice its diagonal is positive")  # pragma: no cover
 
 
 def varies(inputs: Any) -> Array:

@@ -17,7 +17,7 @@ from nearlabel.regressions import Standardization, logistic_regressions
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import neighbor_counts
 from nearlabel.storing import stored_array
-from nearlabel.validation import check_dense_size, check_flag, check_real
+from nearlabel.validation import check_dense_size, check_flag, check_n_jobs, check_real
 
 
 class IBLR(NeighborClassifier):
@@ -45,7 +45,7 @@ class IBLR(NeighborClassifier):
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
     search : {"auto", "exact"} or Search, default="auto"
     n_jobs : int, optional
-        Threads of the search; -1 for all cores. The regressions are fitted one after the other.
+        Threads of the search and of the regressions; -1 for all cores.
 
     Attributes
     ----------
@@ -123,7 +123,9 @@ class IBLR(NeighborClassifier):
         omega = _shares(graph, Y)
         inputs = _side_by_side(omega, X) if self.keep_features else omega
         standard = Standardization.of(inputs)
-        weights, intercepts = logistic_regressions(standard(inputs), Y, float(self.ridge))
+        weights, intercepts = logistic_regressions(
+            standard(inputs), Y, float(self.ridge), check_n_jobs(self.n_jobs)
+        )
         q = Y.shape[1]
         # Shares are taken as they are, so that only those that are not zero cost anything.
         alpha = weights[:, :q] / standard.scale[:q]

@@ -1,0 +1,45 @@
+// The kernel of the regressions. Its twin is in src/nearlabel/regressions.py.
+#include "labels.h"
+
+namespace {
+
+// Adds h_i x_i x_i' for the rows x_i of a CSR matrix, one row after the other: the upper triangle
+// where the columns of each row are in order. The lower one stays as it is.
+template <class I>
+void add_weighted_products(Vector<const I> indptr, Vector<const I> indices,
+                           Vector<const double> data, Vector<const double> h, Matrix<double> sums) {
+    const std::size_t m = sums.shape(0);
+    require(sums.shape(1) == m, "sums must be square");
+    require(data.size() == indices.size(), "data and indices must have one size");
+    const CsrRows<I> rows(indptr, indices.size(), "indptr does not fit indices");
+    require(h.size() == rows.rows(), "h must have a number for each row");
+    const I* const columns = indices.data();
+    const double* const values = data.data();
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+        std::size_t begin, end;
+        rows.row(row, begin, end);
+        for (std::size_t at = begin; at < end; ++at) {
+            const auto column = static_cast<std::uint64_t>(static_cast<std::int64_t>(columns[at]));
+            require(column < m, "indices hold a number that is no column");
+        }
+        const double weight = h.data()[row];
+        for (std::size_t first = begin; first < end; ++first) {
+            double* const line = sums.data() + static_cast<std::size_t>(columns[first]) * m;
+            for (std::size_t second = first; second < end; ++second) {
+                line[columns[second]] += values[first] * (values[second] * weight);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+void bind_regressions(nb::module_& module) {
+    const auto bind = [&module](auto function) {
+        module.def("add_weighted_products", function, "indptr"_a.noconvert(),
+                   "indices"_a.noconvert(), "data"_a.noconvert(), "h"_a.noconvert(),
+                   "sums"_a.noconvert(), Released());
+    };
+    bind(&add_weighted_products<std::int32_t>);
+    bind(&add_weighted_products<std::int64_t>);
+}

@@ -1,0 +1,62 @@
+"""The compiled kernel of the regressions: as its twin in NumPy, and safe whatever comes."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from nearlabel import regressions
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+
+
+@given(
+    n=st.integers(1, 30),
+    m=st.integers(1, 12),
+    share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from([np.int32, np.int64]),
+    products_a_call=st.sampled_from([1, 50, 2**26]),
+)
+def test_weighted_products(n, m, share, seed, kind, products_a_call):
+    rng = np.random.default_rng(seed)
+    inputs = sparse.csr_array(np.where(rng.random((n, m)) < share, rng.normal(size=(n, m)), 0))
+    design = regressions._Design(inputs)
+    design.rows.indices = design.rows.indices.astype(kind)
+    design.rows.indptr = design.rows.indptr.astype(kind)
+    h = rng.choice([0.0, 1e-300, 1e-9, 0.1, 0.25], n)
+    with mock.patch.object(regressions, "_PRODUCTS_A_CALL", products_a_call):
+        ours = design._curvature_by_core(CORE, h)
+    twin = design._curvature_by_numpy(h)
+    assert np.triu(ours).tobytes() == np.triu(twin).tobytes()
+    assert not np.tril(ours, -1).any()
+    np.testing.assert_allclose(twin, twin.T, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"indptr": [0, 3, 2]}, "indptr does not fit indices"),
+        ({"indptr": [-1, 1, 2]}, "indptr does not fit indices"),
+        ({"indptr": [0, 1, 3]}, "indptr does not fit indices"),
+        ({"indptr": []}, "indptr does not fit indices"),
+        ({"indices": [0, 2]}, "indices hold a number that is no column"),
+        ({"indices": [0, -1]}, "indices hold a number that is no column"),
+        ({"data": [1.0]}, "data and indices must have one size"),
+        ({"h": [1.0]}, "h must have a number for each row"),
+        ({"sums": np.zeros((2, 3))}, "sums must be square"),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_what_does_not_fit_is_refused(kind, wrong, message):
+    parts = {"indptr": [0, 1, 2], "indices": [0, 1], "data": [1.0, 2.0], "h": [1.0, 1.0]}
+    parts |= {"sums": np.zeros((2, 2))} | wrong
+    arrays = [np.array(parts[name], kind) for name in ("indptr", "indices")]
+    arrays += [np.array(parts[name], np.float64) for name in ("data", "h", "sums")]
+    with pytest.raises(ValueError, match=message):
+        CORE.add_weighted_products(*arrays)
