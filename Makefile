@@ -5,11 +5,10 @@ BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
 CORE = setup.py $(wildcard core/*)
 # Tests that call the compiled kernels, and those whose answers can depend on the engine.
-KERNELS = tests/search tests/methods tests/test_engine.py tests/test_statistics.py \
-	tests/test_admissible.py tests/test_scores.py tests/test_simplex.py tests/test_reconstruction.py \
-	$(wildcard tests/test_*kernels*.py)
+KERNELS = tests/search tests/formulas tests/methods tests/test_engine.py \
+	tests/test_statistics.py tests/test_scores.py tests/test_label_kernels.py
 ENGINES = $(KERNELS) tests/baselines tests/test_papers.py tests/test_common.py tests/test_models.py \
-	tests/test_base.py $(wildcard tests/test_explaining.py)
+	tests/test_base.py
 
 .NOTPARALLEL:  # two targets may install into one environment
 .PHONY: help demo test test-all test-oldest sanitize bench lint docs clean

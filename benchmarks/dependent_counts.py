@@ -14,8 +14,8 @@ from measuring import core_seconds, report
 
 import nearlabel as nl
 from nearlabel import engine
-from nearlabel.admissible import AdmissibleRows, Tally
 from nearlabel.arrays import Csr, row_numbers
+from nearlabel.formulas.admissible import AdmissibleRows, Tally
 from nearlabel.statistics import neighbor_counts
 
 QUESTION = "DML-kNN with many labels, given the graph"

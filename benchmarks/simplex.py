@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 
 import nearlabel as nl
 from nearlabel.arrays import Array, Floats
-from nearlabel.reconstruction import reconstruct
+from nearlabel.formulas.reconstruction import reconstruct
 
 QUESTION = (
     "Weights of reconstruction of 1,000 queries, gathering of neighbors included: core-seconds on "

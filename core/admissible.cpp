@@ -1,5 +1,5 @@
 // Counting the training rows whose counts of all labels are near a query's. The twin, and what the
-// arrays hold, are in src/nearlabel/admissible.py.
+// arrays hold, are in src/nearlabel/formulas/admissible.py.
 #include "labels.h"
 
 namespace {

@@ -1,4 +1,5 @@
-// Gram matrices of many small sets of rows. The twin is in src/nearlabel/reconstruction.py.
+// Gram matrices of many small sets of rows. The twin is in
+// src/nearlabel/formulas/reconstruction.py.
 #include "bindings.h"
 #include "cpu.h"
 

@@ -3,7 +3,7 @@
 
 NB_MODULE(_core, module) {
     nb::set_leak_warnings(false);  // a model that lives until the interpreter ends is no leak
-    module.doc() = "Compiled kernels; each has a twin in NumPy that gives the same.";
+    module.doc() = "Compiled kernels; each has a twin in NumPy.";
     bind_admissible(module);
     bind_cpu(module);
     bind_gram(module);

@@ -1,4 +1,4 @@
-// The kernel of the regressions. Its twin is in src/nearlabel/regressions.py.
+// The kernel of the regressions. Its twin is in src/nearlabel/formulas/regressions.py.
 #include "labels.h"
 
 namespace {

@@ -1,4 +1,5 @@
-// The point of a simplex that is nearest to the origin. The twin is in src/nearlabel/simplex.py.
+// The point of a simplex that is nearest to the origin. The twin is in
+// src/nearlabel/formulas/simplex.py.
 //
 // Minimizes w'Hw over w >= 0 of sum 1, where H is G and a ridge on its diagonal. Instead of w it
 // looks for u, which is w divided by w'Hw and minimizes u'Hu / 2 - sum(u) over u >= 0 alone:

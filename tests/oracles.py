@@ -153,9 +153,9 @@ def brknn(Y, neighbors, distances, weights, fill):
         ]
         best = sorted(range(len(n_l)), key=lambda m: (-share[m], -n_l[m], m))
         chosen = {m for m in range(len(n_l)) if share[m] > Fraction(1, 2)}
-        if fill == "top" and not chosen:
+        if fill == "top" and not chosen and len(n_l) > 1:
             chosen = {best[0]}
-        if fill == "cardinality":
+        if fill == "cardinality" and len(n_l) > 1:
             mean = Fraction(sum(int(sum(Y[j])) for j in found), len(found))
             chosen = set(best[: math.floor(mean + Fraction(1, 2))])
         shares.append(share)

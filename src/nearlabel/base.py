@@ -564,10 +564,12 @@ def check_two_rows(n: int) -> None:
 def _beside_half(probabilities: Floats, decided: Array) -> Floats:
     """Probabilities above 1/2 where it is decided so, and at most 1/2 elsewhere.
 
-    Those that were on the other side come next to 1/2, by their own order.
+    Those that were on the other side come next to 1/2, by their own order; 1/2 itself, which
+    scikit-learn rounds down, becomes the next greater number where it is decided so.
     """
     low, high = decided & (probabilities <= 0.5), ~decided & (probabilities > 0.5)
-    probabilities[low] = np.maximum(0.5 + probabilities[low] * _NEXT, np.nextafter(0.5, 1))
+    step = np.where(probabilities[low] < 0.5, probabilities[low] * _NEXT, 0.0)
+    probabilities[low] = np.maximum(0.5 + step, np.nextafter(0.5, 1))
     probabilities[high] = 0.5 - (1 - probabilities[high]) * _NEXT
     return probabilities
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.methods.dispersion import dispersion, reversed_pairs
+from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 
 NEAR = {"atol": 5e-7, "rtol": 0}
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.admissible import AdmissibleRows
 from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.formulas.admissible import AdmissibleRows
+from nearlabel.formulas.posterior import posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.persistence import csr_from, csr_tree
 from nearlabel.scores import LabelScores
@@ -118,20 +119,7 @@ class DMLkNN(NeighborClassifier):
 
     def _posterior(self, n: int, n_with: Array, V: Array, U: Array) -> Floats:
         """P(H_1 | c) where of n rows n_with carry a label, and V and U admissible ones have c_l."""
-        s, cells = self._s, self._cells
-        n_without = n - n_with
-        # P(H_1) P(c | H_1) and P(H_0) P(c | H_0), both times the denominators of all four: for a
-        # whole s these are whole numbers, so that equal hypotheses tie exactly.
-        yes = (s + n_with) * (s * cells + n_without) * (s + V)
-        no = (s + n_without) * (s * cells + n_with) * (s + U)
-        either = yes + no
-        with np.errstate(invalid="ignore"):
-            posterior: Floats = yes / either
-        if not either.all():
-            # Departs from the paper, which has s > 0: without smoothing, evidence that was never
-            # seen leaves the prior, as in ML-kNN.
-            posterior = np.where(either > 0, posterior, (s + n_with) / (2 * s + n))
-        return posterior
+        return posterior(self._s, self._cells, n, n_with, V, U)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         n, n_with = self._labels.shape[0], self._n_with

@@ -12,8 +12,8 @@ from scipy.special import expit
 
 from nearlabel.arrays import Array, Csr, Floats, canonical_csr, with_data
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.formulas.regressions import Standardization, logistic_regressions
 from nearlabel.graph import NeighborGraph
-from nearlabel.regressions import Standardization, logistic_regressions
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import neighbor_counts
 from nearlabel.storing import stored_array

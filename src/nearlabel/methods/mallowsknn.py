@@ -12,8 +12,8 @@ from nearlabel.arrays import Array, Csr, Floats, with_data
 from nearlabel.base import NO_ROWS
 from nearlabel.decisions import labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.dispersion import dispersion, reversed_pairs
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores, RankedLabels
 from nearlabel.statistics import counts_and_own, label_totals, neighbor_counts

@@ -11,9 +11,9 @@ from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.base import NO_ROWS
 from nearlabel.decisions import labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
-from nearlabel.reconstruction import Reconstruction, reconstruct
 from nearlabel.scores import LabelScores
 from nearlabel.search import is_precomputed
 from nearlabel.statistics import label_totals, neighbor_shares

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.formulas.posterior import posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores
@@ -107,18 +108,7 @@ class MLkNN(NeighborClassifier):
 
     def _posterior_of(self, n: Array, n_with: Array, c_j: Array, c_prime_j: Array) -> Floats:
         """P(H_1 | E_j) where of n rows n_with carry a label, and c[j] and c'[j] have count j."""
-        s, k = self._s, self.n_neighbors_
-        n_without = n - n_with
-        # P(H_1) P(E_j | H_1) and P(H_0) P(E_j | H_0) as the paper compares them, both times the
-        # denominators of all four: for a whole s these are whole numbers, so that equal hypotheses
-        # tie exactly, and a tiny s does no harm.
-        yes = (s + n_with) * (s * (k + 1) + n_without) * (s + c_j)
-        no = (s + n_without) * (s * (k + 1) + n_with) * (s + c_prime_j)
-        # Departs from the paper, which has s > 0: without smoothing, evidence that was never seen
-        # leaves the prior, as in the authors' code.
-        prior = np.divide(s + n_with, 2 * s + n, where=2 * s + n > 0, out=np.full(yes.shape, 0.5))
-        posterior: Floats = np.divide(yes, yes + no, where=yes + no > 0, out=prior)
-        return posterior
+        return posterior(self._s, self.n_neighbors_ + 1, n, n_with, c_j, c_prime_j)
 
     def _learned(self) -> dict[str, Any]:
         return {

@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from nearlabel.arrays import Array, Csr, Floats, entries_at, row_numbers
 from nearlabel.decisions import hamming_cut, labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.formulas.faint_sums import FAINTEST
+from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums
+from nearlabel.formulas.rate_losses import RateTrial
+from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.faint_sums import FAINTEST
-from nearlabel.methods.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums
-from nearlabel.methods.rate_losses import RateTrial
-from nearlabel.methods.rates import median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.metrics import ranking_loss
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores

@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from strategies import label_matrices
 
 import nearlabel as nl
-from nearlabel import admissible
-from nearlabel.admissible import AdmissibleRows
+from nearlabel.formulas import admissible
+from nearlabel.formulas.admissible import AdmissibleRows
 from nearlabel.statistics import neighbor_counts
 from nearlabel.validation import label_matrix
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.graph import NeighborGraph
-from nearlabel.methods.rate_losses import RateTrial
-from nearlabel.methods.rates import (
+from nearlabel.formulas.rate_losses import RateTrial
+from nearlabel.formulas.rates import (
     RELATIVE_RATES,
     median_distance,
     rate_by_gradient,
     rate_by_grid,
 )
+from nearlabel.graph import NeighborGraph
 from nearlabel.validation import label_matrix
 
 

@@ -56,7 +56,7 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from nearlabel.simplex import simplex_weights
+    >>> from nearlabel.formulas.simplex import simplex_weights
     >>> vectors = np.array([[-1.2, -0.4], [1.8, -0.8], [-2.2, -0.4]])
     >>> simplex_weights((vectors @ vectors.T)[None]).round(6)
     array([[0.624454, 0.375546, 0.      ]])

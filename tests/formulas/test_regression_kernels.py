@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from nearlabel import regressions
+from nearlabel.formulas import regressions
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 

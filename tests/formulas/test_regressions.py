@@ -11,9 +11,9 @@ from scipy import sparse
 from scipy.special import expit
 from strategies import label_matrices, vectors
 
-from nearlabel import regressions
 from nearlabel.arrays import canonical_csr
-from nearlabel.regressions import Standardization, logistic_regressions, varies
+from nearlabel.formulas import regressions
+from nearlabel.formulas.regressions import Standardization, logistic_regressions, varies
 from nearlabel.validation import label_matrix
 
 

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from strategies import problems
 
-from nearlabel import reconstruction
-from nearlabel.reconstruction import reconstruct
+from nearlabel.formulas import reconstruction
+from nearlabel.formulas.reconstruction import reconstruct
 
 
 def brute_neighbors(X, queries, k):

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE
+from nearlabel.formulas.rate_losses import RateTrial
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.noisy_or import HIGHEST_RATE, LOWEST_RATE
-from nearlabel.methods.rate_losses import RateTrial
 
 RELATIVE_RATES = 2.0 ** np.linspace(-4, 7, 23)
 _SECTIONS = 12  # of the interval around the best of these: to 1/300 of its width

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from nearlabel import engine
 from nearlabel.arrays import Array, Floats, kernel_array, row_numbers, runs
+from nearlabel.formulas.simplex import simplex_weights
 from nearlabel.search.exact import matching
-from nearlabel.simplex import simplex_weights
 
 _ELEMENTS_AT_ONCE = 2**18  # of differences and products of neighbors: 2 MiB stay in the cache
 

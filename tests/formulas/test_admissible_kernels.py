@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import labeled_graphs
 
 from nearlabel import engine
-from nearlabel.admissible import AdmissibleRows
+from nearlabel.formulas.admissible import AdmissibleRows
 from nearlabel.statistics import neighbor_counts
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, row_numbers
+from nearlabel.formulas.faint_sums import FAINTEST, faint_scores
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.faint_sums import FAINTEST, faint_scores
 from nearlabel.statistics import neighbor_sums
 
 # Within these rates w(z d) < 975 for every float64 distance d > 0.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import vectors
 
 from nearlabel import engine
-from nearlabel.simplex import RIDGE, simplex_weights
+from nearlabel.formulas.simplex import RIDGE, simplex_weights
 
 WORKED = np.array([[1.6, -1.84, 2.8], [-1.84, 3.88, -3.64], [2.8, -3.64, 5]])
 

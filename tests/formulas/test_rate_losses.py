@@ -9,11 +9,11 @@ from strategies import problems
 
 import nearlabel as nl
 from nearlabel.arrays import with_data
+from nearlabel.formulas import rate_losses
+from nearlabel.formulas.noisy_or import log_sums, slopes
+from nearlabel.formulas.rate_losses import RateTrial, pair_loss
+from nearlabel.formulas.rates import median_distance
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods import rate_losses
-from nearlabel.methods.noisy_or import log_sums, slopes
-from nearlabel.methods.rate_losses import RateTrial, pair_loss
-from nearlabel.methods.rates import median_distance
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import neighbor_sums
 from nearlabel.validation import label_matrix
