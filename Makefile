@@ -8,7 +8,7 @@ CORE = setup.py $(wildcard core/*)
 KERNELS = tests/search tests/formulas tests/methods tests/test_engine.py \
 	tests/test_statistics.py tests/test_scores.py tests/test_label_kernels.py
 ENGINES = $(KERNELS) tests/baselines tests/test_papers.py tests/test_common.py tests/test_models.py \
-	tests/test_base.py
+	tests/test_base.py tests/test_explaining.py
 
 .NOTPARALLEL:  # two targets may install into one environment
 .PHONY: help demo test test-all test-oldest sanitize bench lint docs clean

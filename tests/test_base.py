@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 import nearlabel as nl
-from nearlabel import base
+from nearlabel import base, statistics
+from nearlabel.algorithms import ALGORITHMS, algorithm
 
 
 @pytest.fixture(scope="module")
@@ -355,3 +358,57 @@ def test_probabilities_keep_their_order_on_the_side_of_the_decision(cut):
     np.testing.assert_allclose(told[~right], 0.5, atol=1e-6)
     half = base._beside_half(np.array([0.5, 0.5]), np.array([True, False]))
     assert half.tolist() == [np.nextafter(0.5, 1), 0.5]
+
+
+def test_a_fit_that_fails_while_it_learns_leaves_the_model_as_it_was():
+    small, large = (nl.datasets.make_local_labels(n, 3, q) for n, q in ((40, 4), (60, 6)))
+    model = nl.LAMLkNN(n_neighbors=3, n_clusters=2, random_state=0)
+    with pytest.raises(ValueError, match="cluster_centers must have as many features as X: 3"):
+        model.set_params(cluster_centers=np.zeros((2, 2))).fit(small.X, small.Y)
+    with pytest.raises(NotFittedError):
+        model.predict(small.X)
+    model.set_params(cluster_centers=None).fit(small.X, small.Y)
+    expected = model.predict_proba(small.X)
+    for wrapped in (model, nl.LabelThresholds(model)):
+        state = dict(vars(wrapped))
+        broken = mock.patch.object(nl.LAMLkNN, "_weigh", side_effect=KeyboardInterrupt)
+        with broken, pytest.raises(KeyboardInterrupt):
+            wrapped.fit(large.X, large.Y)
+        assert vars(wrapped) == state
+    np.testing.assert_array_equal(model.predict_proba(small.X), expected)
+
+
+def test_scores_of_other_rows_are_refused(f6):
+    X, Y, t = f6
+    model = nl.BRkNN(n_neighbors=3, fill="cardinality").fit(X, Y)
+    graph = nl.neighbor_graph(X, 3)
+    with pytest.raises(ValueError, match="graph has 6, scores has 1"):
+        model.predict_from_graph(graph, scores=model.label_scores(t))
+    with pytest.raises(NotFittedError):
+        nl.BRkNN().predict_from_graph(graph)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10**6])
+def test_no_method_depends_on_the_blocks(size, monkeypatch):
+    data = nl.datasets.make_local_labels(90, 3, 8)
+    asked = nl.neighbor_graph(data.X, 10, data.X[:20] + 0.1)
+    for name in ALGORITHMS:
+        model = algorithm(name, 4, random_state=0).fit(data.X, data.Y)
+        whole = model.predict_proba(data.X[:20]), model.predict(data.X[:20]).toarray()
+        by_graph = model.predict_from_graph(asked, data.X[:20] + 0.1).toarray()
+        with monkeypatch.context() as patch:
+            patch.setattr(base, "_SCORES_AT_ONCE", size)
+            patch.setattr(base, "_NEIGHBORS_AT_ONCE", size)
+            patch.setattr(statistics, "_VOTES_AT_ONCE", size)
+            np.testing.assert_array_equal(model.predict_proba(data.X[:20]), whole[0])
+            np.testing.assert_array_equal(model.predict(data.X[:20]).toarray(), whole[1])
+            again = model.predict_from_graph(asked, data.X[:20] + 0.1).toarray()
+            np.testing.assert_array_equal(again, by_graph)
+
+
+def test_dense_scores_that_do_not_fit_are_refused_before_the_work(monkeypatch):
+    data = nl.datasets.make_local_labels(90, 3, 8)
+    monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 5000)
+    for model in (nl.DMLkNN(4), nl.IBLR(4), nl.BalancedkNN(4), nl.PositivekNN(None)):
+        with pytest.raises(MemoryError, match="would be a dense matrix"):
+            nl.LabelThresholds(model).fit(data.X, data.Y)

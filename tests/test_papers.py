@@ -6,10 +6,12 @@ The data sets are not part of the project: the tests are skipped where the data 
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import nearlabel as nl
+from nearlabel.experiments import evaluate_splits, splits
 
 FIVE = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 
@@ -117,6 +119,7 @@ def scaled_graphs(data, k):
 @pytest.mark.parametrize(
     ("rate", "published"),
     [
+        (1e-6, 0.1689),  # counts, and ties by the product of the distances
         (0.001, 0.1689),
         (1, 0.1681),
         (5, 0.1618),
@@ -125,6 +128,10 @@ def scaled_graphs(data, k):
         (20, 0.1731),
         (50, 0.1881),
         (100, 0.1931),
+        # The paper's Fig. 1 has this shape over z if its experiments had exp(-d / z).
+        (1 / 0.14, 0.1610),
+        (1 / 0.3, 0.1646),
+        (1 / 100, 0.1689),
     ],
 )
 def test_rates_on_yeast(load, rate, published):
@@ -175,3 +182,39 @@ def test_positive_sample_paper_iblr(load, name, k, published):
     """The IBLR-ML rows of the same table: all of its cells."""
     got = five(load(name), k, convention="mulan", scale=True, method=nl.IBLR)[1:]
     assert tuple(round(value, 3) for value in got) == published
+
+
+@pytest.mark.parametrize(
+    ("name", "scaler", "median"),
+    [
+        ("yeast", MinMaxScaler(), 1.42),
+        ("yeast", None, 1.09),
+        ("yeast", StandardScaler(), 11.1),
+        ("scene", MinMaxScaler(), 2.9),
+    ],
+)
+def test_the_fitted_rate_is_some_ten_over_the_median_distance(load, name, scaler, median):
+    data = load(name)
+    X = data.X[data.train] if scaler is None else scaler.fit_transform(data.X[data.train])
+    model = nl.PositivekNN(n_neighbors=40).fit(X, data.Y[data.train])
+    assert abs(model.median_distance_ - median) < 0.02
+    assert 9 < model.relative_rate_ < 15
+
+
+@pytest.mark.parametrize(
+    ("name", "k", "gain"),
+    [
+        ("bibtex", 10, 0.03),
+        ("corel5k", 15, 0.006),
+        pytest.param("corel16k001", 15, 0.008, marks=pytest.mark.slow),
+    ],
+)
+def test_local_adaptation(load, name, k, gain):
+    """Table 4 of the 2018 paper: LAML-kNN, here with ten clusters, is ahead of ML-kNN."""
+    data = load(name)
+    local = nl.LAMLkNN(n_neighbors=k, n_clusters=10, random_state=0)
+    found = evaluate_splits(data, [nl.MLkNN(n_neighbors=k), local], splits(data))
+    plain, adapted = (
+        np.mean([one.metrics["average_precision"] for one in results]) for results in found
+    )
+    assert adapted - plain >= gain

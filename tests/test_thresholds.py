@@ -101,6 +101,8 @@ def test_of_one_column(data):
     ("wrong", "message"),
     [
         ({"estimator": MinMaxScaler()}, "estimator must be an estimator of nearlabel"),
+        ({"estimator": nl.LabelThresholds(nl.MLkNN())}, "estimator must be an estimator of near"),
+        ({"estimator": None}, "estimator must be an estimator of nearlabel"),
         ({"estimator": nl.MLkNN}, "estimator must be an estimator of nearlabel"),
         ({"objective": "auc"}, "objective must be one of 'f1'; got 'auc'"),
         ({"min_f1": 2}, "min_f1 must be a finite number from 0 to 1; got 2"),
@@ -111,3 +113,12 @@ def test_of_one_column(data):
 def test_parameters_out_of_range(data, wrong, message):
     with pytest.raises((TypeError, ValueError), match=message):
         nl.LabelThresholds(**{"estimator": nl.MLkNN(), **wrong}).fit(data.X, data.Y)
+
+
+def test_a_class_of_a_user_is_not_written_as_ours(data, tmp_path):
+    class MLkNN(nl.MLkNN):
+        pass
+
+    model = nl.LabelThresholds(MLkNN()).fit(data.X, data.Y)
+    with pytest.raises(TypeError, match="a MLkNN, a class of yours, cannot be written"):
+        model.save(tmp_path / "model")

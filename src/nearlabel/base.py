@@ -23,7 +23,15 @@ from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.decisions import labels_from
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.scores import LabelScores, RankedLabels
-from nearlabel.search import Index, Progress, VectorStore, build_index, is_precomputed
+from nearlabel.search import (
+    Index,
+    Progress,
+    VectorStore,
+    build_index,
+    check_metric,
+    check_search,
+    is_precomputed,
+)
 from nearlabel.statistics import blocks_of_votes
 from nearlabel.storing import StoredModel
 from nearlabel.validation import (
@@ -198,9 +206,10 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         self._check_size(labels.matrix, X)
-        store = VectorStore(X, ids)
-        index = build_index(X, self.metric, self.search)
-        return self._adopt(graph, k, rows, labels, store, index, features)
+        check_metric(self.metric)
+        check_search(self.search)
+        # The index is built when something is searched.
+        return self._adopt(graph, k, rows, labels, VectorStore(X, ids), None, features)
 
     def _check_training(self, X: Any) -> tuple[Any, dict[str, Any]]:
         """Training vectors, checked, and what scikit-learn keeps of their features.
@@ -254,20 +263,23 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     ) -> Self:
         """Keep the training items and learn, after all has been checked and searched.
 
-        The graph has the neighbors of `rows`, of all training rows if None.
+        The graph has the neighbors of `rows`, of all training rows if None. All is done on a copy:
+        a fit that fails or is interrupted leaves this model as it was.
         """
+        model = copy(self)
         for name in _FEATURES:
-            self.__dict__.pop(name, None)
-        self.__dict__.update(features)
-        self.n_neighbors_ = k
-        self.classes_ = labels.classes
-        self.label_names_ = labels.names
-        self._sparse_output = labels.sparse
-        self._labels = labels.matrix
-        self._store = store
-        self._index, self._metric, self._search = index, self.metric, self.search
+            model.__dict__.pop(name, None)
+        model.__dict__.update(features)
+        model.n_neighbors_ = k
+        model.classes_ = labels.classes
+        model.label_names_ = labels.names
+        model._sparse_output = labels.sparse
+        model._labels = labels.matrix
+        model._store = store
+        model._index, model._metric, model._search = index, self.metric, self.search
         rows = np.arange(labels.matrix.shape[0]) if rows is None else rows
-        self._learn(graph, self._labels, None if store is None else store.vectors, rows)
+        model._learn(graph, model._labels, None if store is None else store.vectors, rows)
+        self.__dict__ = model.__dict__
         return self
 
     def _items(self) -> dict[str, Any]:
@@ -400,7 +412,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, (scores, graph, _) in self._score_blocks(X):
+        for place, (scores, graph, _) in self._score_blocks(X, dense=True):
             decided = self._decide(scores, graph).toarray() == 1
             result[place] = _beside_half(self._probabilities(scores.toarray()), decided)
         if self._one_column:
@@ -495,7 +507,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
                 "this model was fitted from a graph without X and cannot search; "
                 "give X to fit_graph, or use scores_from_graph"
             )
-        if self._index is None:  # the model came from a file
+        if self._index is None:  # the model came from a file or a graph
             self._index = build_index(self._store.vectors, self._metric, self._search)
         n = self._labels.shape[0]
         asked, most = (n, n - 1) if X is None else (X.shape[0], n)
@@ -515,15 +527,16 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         )
 
     def _score_blocks(
-        self, X: Any, graph: NeighborGraph | None = None
+        self, X: Any, graph: NeighborGraph | None = None, *, dense: bool = False
     ) -> Iterator[tuple[slice, tuple[LabelScores, NeighborGraph, Any]]]:
         """Scores, neighbors and vectors of runs of rows: never the scores of all at once.
 
-        The neighbors are searched unless they are given; then X may be None.
+        The neighbors are searched unless they are given; then X may be None. `dense` says that the
+        scores will be made dense, which those of some methods are anyway.
         """
         q = self._labels.shape[1]
         for start, near in self._neighbor_blocks(X) if graph is None else [(0, graph)]:
-            if self._dense_scores:
+            if dense or self._dense_scores:
                 parts = near.blocks(max(1, _SCORES_AT_ONCE // q))
             else:
                 parts = blocks_of_votes(near, self._labels)

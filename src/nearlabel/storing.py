@@ -179,8 +179,6 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind in "iuf":
-        return np.asarray(value)
     raise TypeError(
         f"{name}={value!r} cannot be written to a file: only numbers, texts and nearlabel's own "
         "search objects can (joblib or pickle keep any object)"

@@ -83,7 +83,7 @@ class LabelThresholds(NeighborClassifier):
 
     # How to search is the method's to say.
     n_neighbors = property(lambda self: self.estimator.n_neighbors)
-    metric = property(lambda self: self.estimator.metric)
+    metric = property(lambda self: getattr(self.estimator, "metric", None))
     search = property(lambda self: self.estimator.search)
     n_jobs = property(lambda self: self.estimator.n_jobs)
     _all_rows_allowed = property(lambda self: self.estimator._all_rows_allowed)

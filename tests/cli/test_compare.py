@@ -11,6 +11,7 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.algorithms import ALGORITHMS
+from nearlabel.cli import run
 from nearlabel.cli.learning import TITLES, Algorithm
 from nearlabel.search import ExactIndex
 
@@ -136,7 +137,10 @@ def test_parameters_of_an_algorithm(ask, fail, here, tmp_path):
     )
     assert nl.load(model).fill == "top"
     for options, message in (
-        (("--set", "n_clusters=3"), "MLkNN has no parameter 'n_clusters'; it has smoothing"),
+        (
+            ("--set", "n_clusters=3"),
+            "MLkNN has no parameter 'n_clusters'; it has n_neighbors, smoothing",
+        ),
         (("--algorithm", "BRkNN", "--smoothing", 2), "BRkNN has no parameter 'smoothing'"),
         (("--set", "smoothing"), "--set takes NAME=VALUE, such as n_clusters=10; got 'smoothing'"),
         (("--set", "smoothing=much"), "smoothing must be a number from 0 to 1e+100; got 'much'"),
@@ -147,3 +151,15 @@ def test_parameters_of_an_algorithm(ask, fail, here, tmp_path):
 def test_a_lazy_algorithm_does_not_search_to_learn(ask, here, tmp_path, searches):
     ask("fit", "songs.csv", "-o", tmp_path / "m", "--algorithm", "BRkNN")
     assert searches == []
+
+
+def test_all_rows_as_neighbors(ask, here, tmp_path):
+    model = tmp_path / "m.model"
+    ask("fit", "songs.csv", "-o", model, "--algorithm", "PositivekNN", "--set", "n_neighbors=none")
+    assert nl.load(model).n_neighbors is None
+
+
+def test_notes_come_once(here, capsys):
+    assert run(["compare", "songs.csv", "--k", "500", "--algorithm", "MLkNN", "BRkNN"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "n_neighbors=500" in line]
+    assert len(notes) == 1

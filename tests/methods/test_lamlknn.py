@@ -11,6 +11,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
+from nearlabel.methods import lamlknn
 
 NEAR = {"atol": 5e-7, "rtol": 0}
 CENTERS = [[1 / 3, 2 / 3], [13 / 3, 3.1 / 3]]
@@ -24,8 +25,9 @@ class TestWorkedExample:
         model = nl.LAMLkNN(n_neighbors=2, n_clusters=2, random_state=0).fit(X, Y)
         centers = np.array(sorted(model.cluster_centers_.tolist()))
         np.testing.assert_allclose(centers, [[0.333333, 0.666667], [4.333333, 1.033333]], **NEAR)
-        far = ((t - centers) ** 2).sum(axis=1)
-        np.testing.assert_allclose(far, [3.555556, 4.952222], **NEAR)
+        far = lamlknn._center_distances(centers, t)
+        np.testing.assert_allclose(far, [[3.555556, 4.952222]], **NEAR)
+        assert (model.cluster_sizes_ / len(X)).tolist() == [0.5, 0.5]  # P(W)
 
     def test_tables_and_posteriors(self, f6):
         X, Y, t = f6
@@ -93,6 +95,36 @@ def test_equals_the_literal_method(problem, s, m, is_sparse):
     np.testing.assert_allclose(got, np.array(expected, float), rtol=1e-12, atol=1e-12)
 
 
+@given(problem=problems(), s=st.sampled_from([Fraction(1), Fraction(0)]), m=st.integers(1, 4))
+def test_a_left_out_row_is_in_no_table(problem, s, m):
+    X, Y, _, k = problem
+    X = X.astype(float)
+    graph, (training, _) = nl.neighbor_graph(X, k), oracles.neighbors(X, k)
+    model = nl.LAMLkNN(n_neighbors=k, n_clusters=m, smoothing=float(s), random_state=0)
+    model.fit_graph(graph, Y, X)
+    rows = np.arange(len(X))[::-2]
+    got = model._left_out_scores(graph.take(rows), X[rows], rows).toarray()
+    for row, scores in zip(rows, got, strict=True):
+        same = np.flatnonzero(model._cluster == model._cluster[row])
+        others = [int(i) for i in same if i != row]
+        expected = oracles.mlknn(Y, training, [training[row]], s, others)[0][0]
+        np.testing.assert_allclose(scores, np.array(expected, float), rtol=1e-12, atol=1e-12)
+
+
+@given(problem=problems(), least=st.integers(1, 8), m=st.integers(1, 6))
+def test_centers_are_dropped_as_a_literal_loop_drops_them(problem, least, m):
+    X, centers = problem[0].astype(float), problem[0][:m].astype(float)
+    distances = lamlknn._center_distances(centers, X)
+    kept = list(range(len(centers)))
+    while len(kept) > 1:
+        of_row = [min(kept, key=lambda j: (distances[i, j], j)) for i in range(len(X))]
+        sizes = [of_row.count(j) for j in kept]
+        if min(sizes) >= least:
+            break
+        kept.pop(sizes.index(min(sizes)))
+    assert lamlknn._large_enough(distances, least).tolist() == kept
+
+
 @given(problem=problems(), s=st.sampled_from([1.0, 0.0]))
 def test_one_cluster_is_mlknn_to_the_last_bit(problem, s):
     X, Y, queries, k = problem
@@ -139,8 +171,10 @@ def test_a_seed_repeats_the_model():
 def test_model_files(tmp_path):
     data = nl.datasets.make_local_labels(300, 4, 8)
     model = nl.LAMLkNN(n_clusters=6, random_state=3).fit(data.X, data.Y)
-    given_centers = nl.LAMLkNN(cluster_centers=model.cluster_centers_).fit(data.X, data.Y)
-    for one in (model, given_centers):
+    centers = model.cluster_centers_
+    forms = (centers, centers.tolist(), tuple(map(tuple, centers)), sparse.csr_array(centers))
+    given_centers = [nl.LAMLkNN(cluster_centers=form).fit(data.X, data.Y) for form in forms]
+    for one in (model, *given_centers):
         one.save(tmp_path / "a")
         again = nl.load(tmp_path / "a")
         np.testing.assert_array_equal(again.predict_proba(data.X), one.predict_proba(data.X))
@@ -157,6 +191,8 @@ def test_model_files(tmp_path):
             "cluster_centers must have as many features as X: 2",
         ),
         ({"cluster_centers": [[0.0, np.nan]]}, "Input cluster_centers contains NaN"),
+        ({"random_state": -1}, "Seed must be between"),
+        ({"random_state": "x"}, "'x' cannot be used to seed"),
         ({"metric": "precomputed"}, "LAMLkNN needs the vectors themselves"),
     ],
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import oracles
@@ -29,7 +30,9 @@ class TestWorkedExample:
         np.testing.assert_allclose(likely.label_scores(t).toarray(), [[2 / 3, 2 / 3, 0, 1]])
         assert likely.calibrated_ranking(t).labels.tolist() == [[3, 0, 1, 2]]
         assert likely.calibrated_ranking(t, top=2).labels.tolist() == [[3, 0]]
-        c, n_l = np.array([2, 2, 0, 3]), np.array([3, 4, 0, 6])
+        # The notes' own scores, c + n_l / n / 2 and the whole numbers c (n + 1) + n_l, order alike.
+        c = (likely.label_scores(t).toarray()[0] * 3).round().astype(int)
+        n_l = nl.MallowskNN(n_neighbors=5).fit(X, Y)._totals
         np.testing.assert_allclose(c + n_l / 6 / 2, [2.25, 2.333333, 0, 3.5], **NEAR)
         keys = c * 7 + n_l
         assert keys.tolist() == [17, 18, 0, 27]
@@ -52,6 +55,8 @@ class TestWorkedExample:
         np.testing.assert_allclose(
             [likelihood[order] for order in best[:3]], [-5.865001, -5.865001, -6.865001], **NEAR
         )
+        counts, sizes = sparse.csr_array([[2, 2, 0, 3]]), np.array([[3, 2, 2]])
+        assert reversed_pairs(counts, sizes).tolist() == [3]  # X
         theta = model.theta(t)[0]
         assert theta == pytest.approx(1.113112, abs=5e-7)
         least = -oracles.mallows_log_likelihood(sets, best[0], theta)
@@ -100,10 +105,20 @@ def neighborhoods():
     return st.lists(st.sets(st.integers(0, 2)), min_size=1, max_size=4)
 
 
-@given(sets=neighborhoods(), theta=st.sampled_from([0.1, 1.0, 3.0]))
-def test_theorem_1_by_all_rankings(sets, theta):
+@given(
+    sets=neighborhoods(),
+    theta=st.sampled_from([0.1, 1.0, 3.0]),
+    estimate=st.sampled_from(["map", "mle"]),
+)
+def test_theorem_1_by_all_rankings(sets, theta, estimate):
     """The most likely rankings are just those sorted by count, with the neutral label at k/2."""
     k = len(sets)
+    Y = np.array([[label in labels for label in range(3)] for labels in [*sets, {0}]], int)
+    X = np.array([*range(k), 1000.0])[:, None]  # the last row is too far to vote
+    model = nl.MallowskNN(n_neighbors=k, estimate=estimate).fit(X, Y)
+    ranking = model.calibrated_ranking([[0.0]])
+    ours = ranking.labels[0].tolist()
+    ours.insert(int(ranking.neutral[0]), 3)
     counts = [sum(label in labels for labels in sets) for label in range(3)]
     place = {**dict(enumerate(counts)), 3: k / 2}
     likelihood = {
@@ -114,6 +129,7 @@ def test_theorem_1_by_all_rankings(sets, theta):
     for order, value in likelihood.items():
         is_sorted = all(place[a] >= place[b] for a, b in itertools.pairwise(order))
         assert is_sorted == math.isclose(value, greatest, abs_tol=1e-9)
+    assert math.isclose(likelihood[tuple(ours)], greatest, abs_tol=1e-9)
 
 
 @given(sets=neighborhoods())
@@ -168,7 +184,23 @@ def test_theta_of_many_labels_and_of_large_sets():
             mean(q + 1, theta[row]) - mean(s, theta[row]) - mean(q - s, theta[row])
             for s in sizes[row]
         )
-        assert theta[row] == 0 or expected == pytest.approx(seen, rel=1e-6)
+        assert theta[row] > 0
+        assert expected == pytest.approx(seen, rel=1e-6)
+
+
+def test_theta_of_a_row_does_not_depend_on_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    Y = (rng.random((300, 400)) < 0.01).astype(int)
+    Y[0] = 1  # one row with all labels makes its neighbors wide, and no others
+    model = nl.MallowskNN(n_neighbors=5).fit(X, Y)
+    theta = model.theta(X)
+    np.testing.assert_array_equal(theta, [model.theta(x[None])[0] for x in X])
+    tracemalloc.start()
+    model.theta(np.repeat(X, 20, axis=0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6
 
 
 def test_rows_without_labels(f6):

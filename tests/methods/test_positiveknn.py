@@ -82,7 +82,11 @@ def test_equals_the_literal_method(problem, rate, is_sparse):
     np.testing.assert_allclose(scores.toarray(), expected, rtol=1e-10, atol=1e-317)
     predicted = model.predict(form(queries))
     predicted = predicted.toarray() if is_sparse else predicted
-    np.testing.assert_array_equal(predicted, scores.toarray() >= model.cut_)
+    if Y.shape[1] == 1:  # the label against its absence
+        against = oracles.positive_scores(1 - Y, *found, rate, k)
+        np.testing.assert_array_equal(predicted, np.maximum(expected, 0) > np.maximum(against, 0))
+    else:
+        np.testing.assert_array_equal(predicted, scores.toarray() >= model.cut_)
     probabilities = model.predict_proba(form(queries))
     assert ((probabilities > 0) & (probabilities < 1)).all()
     np.testing.assert_array_equal(probabilities > 0.5, predicted)
@@ -90,6 +94,20 @@ def test_equals_the_literal_method(problem, rate, is_sparse):
     clear = (np.abs(P - 0.5) > 0.01) & ((P > 0.5) == predicted)
     np.testing.assert_allclose(probabilities[clear], P[clear], atol=1e-10)
     np.testing.assert_allclose(probabilities[~clear], 0.5, atol=0.01)
+
+
+def test_a_single_label_has_its_absence_to_compare_with():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = (np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1]) > 0).astype(int)
+    one = nl.PositivekNN(n_neighbors=60).fit(X[:200], y[:200])
+    two = nl.PositivekNN(n_neighbors=60).fit(X[:200], np.c_[y, 1 - y][:200])
+    assert one.rate_ == two.rate_
+    assert one.loss_ == two.loss_
+    first = two.label_scores(X[200:]).toarray()
+    np.testing.assert_array_equal(one.predict(X[200:]), first[:, 0] > first[:, 1])
+    column = nl.PositivekNN(n_neighbors=60).fit(X[:200], y[:200, None])
+    np.testing.assert_array_equal(column.predict(X[200:]).ravel(), one.predict(X[200:]))
 
 
 @settings(max_examples=150)
@@ -100,7 +118,12 @@ def test_loss_and_cut_are_those_of_the_rows_left_out(problem, rate):
     graph = nl.neighbor_graph(X, k)
     scores = model._left_out_scores(graph, X, np.arange(len(X))).toarray()
     np.testing.assert_allclose(scores, left_out(X, Y, k, rate), rtol=1e-10, atol=1e-317)
-    loss = oracles.metric("ranking_loss", Y, scores, None, "paper", 1)
+    order = scores
+    if Y.shape[1] == 1:
+        Y = np.hstack([Y, 1 - Y])
+        order = np.maximum(left_out(X, Y, k, rate), 0)
+    loss = oracles.metric("ranking_loss", Y, order, None, "paper", 1)
+    Y = Y[:, : scores.shape[1]]
     assert model.loss_ == pytest.approx(loss, abs=1e-12, nan_ok=True)
     wrong = {cut: int(((scores >= cut) != Y).sum()) for cut in {*scores.ravel(), np.inf}}
     assert int(((scores >= model.cut_) != Y).sum()) == min(wrong.values())
@@ -116,7 +139,8 @@ def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, ra
             column = label.label
             voters = [place for place in range(k) if Y[further[query, place], column]]
             assert [v.id for v in label.neighbors] == [further[query, place] for place in voters]
-            assert label.predicted == (label.score >= model.cut_)
+            if Y.shape[1] > 1:
+                assert label.predicted == (label.score >= model.cut_)
             assert label.terms["count"] == len(voters)
             assert label.terms["log_sum"] == max(label.score, 0)
             for voter, place in zip(label.neighbors, voters, strict=True):

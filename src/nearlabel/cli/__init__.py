@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.simplefilter("always", UserWarning)
         # Features were brought into the model's order by name when the file was read.
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        warnings.showwarning = _note
+        warnings.showwarning = _Notes()
         try:
             code = app(
                 list(arguments),
@@ -91,5 +91,14 @@ def _fail(message: str, code: int = USER_ERROR) -> int:
     return code
 
 
-def _note(message: Warning | str, *_: Any, **__: Any) -> None:
-    sys.stderr.write(f"nearlabel: note: {' '.join(str(message).split())}\n")
+class _Notes:
+    """Warnings as notes of one line, each of them once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        line = f"nearlabel: note: {' '.join(str(message).split())}\n"
+        if line not in self._told:
+            self._told.add(line)
+            sys.stderr.write(line)

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from nearlabel.cli.evaluate import or_none, say_setting, summary
 from nearlabel.cli.learning import TITLES, Algorithm, estimator
+from nearlabel.cli.measuring import check_metrics, or_none, say_setting, setting, summary
 from nearlabel.cli.options import (
     Data,
     Distance,
@@ -90,21 +90,18 @@ def compare(
     nearlabel compare songs.csv --k 15 --thresholds --metric macro_f1 micro_f1
     nearlabel compare emotions --algorithm MLkNN PositivekNN --split cv10
     """
-    from nearlabel.metrics import METRICS
     from nearlabel.metrics.conventions import has_metric
-    from nearlabel.validation import check_choice
 
     check_results(output, data)
+    check_metrics(metric, convention)
     wanted = list(metric or (name for name in _METRICS if has_metric(convention, name)))
-    for name in wanted:
-        check_choice(name, "--metric", METRICS)
-        if not has_metric(convention, name):
-            raise ValueError(f"convention {convention!r} has no {name}")
     items = reading.load(data)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
 
     import_scikit_learn(*SCALING if scale != "none" else ())
+    import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
+
     from nearlabel.experiments import evaluate_splits, splits
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(TITLES)
@@ -123,21 +120,9 @@ def compare(
             refusals=True,
             progress=progress,
         )
-    told: dict[str, Any] = {
-        "dataset": data,
-        "items": len(items),
-        "features": int(items.X.shape[1]),
-        "labels": int(items.Y.shape[1]),
-        "k": k,
-        "thresholds": thresholds,
-        "distance": distance,
-        "scale": scale,
-        "split": kind,
-        "seed": seed,
-        "train": len(parts[0][0]),
-        "test": len(parts[0][1]),
-        "convention": convention,
-    }
+    how: dict[str, Any] = {"k": k, "thresholds": thresholds, "distance": distance, "scale": scale}
+    how |= {"split": kind, "seed": seed, "convention": convention}
+    told = setting(data, items, parts, how)
     results = [_result(name, of_model, wanted) for name, of_model in zip(names, found, strict=True)]
     if output is not None:
         write_results(output, _records(told, names, found, wanted))
@@ -178,7 +163,7 @@ def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:
             (
                 TITLES[one["algorithm"]],
                 *(_cell(one["metrics"][name], best[name]) for name in some),
-                f"{one['seconds']:.3f}",
+                f"{one['seconds']:.3g}",
             )
             for one in run
         ]

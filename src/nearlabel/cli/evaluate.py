@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from nearlabel.cli.learning import Learning
+from nearlabel.cli.measuring import check_metrics, or_none, say_setting, setting, summary
 from nearlabel.cli.options import (
     Data,
     Json,
@@ -75,15 +75,8 @@ def evaluate(
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     """
-    from nearlabel.metrics import METRICS
-    from nearlabel.metrics.conventions import has_metric
-    from nearlabel.validation import check_choice
-
     check_results(output, data)
-    for name in metric:
-        check_choice(name, "--metric", METRICS)
-        if not has_metric(convention, name):
-            raise ValueError(f"convention {convention!r} has no {name}")
+    check_metrics(metric, convention)
     items = reading.load(data)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
@@ -100,19 +93,8 @@ def evaluate(
         )
     found = [[one.metrics for one in of_model] for of_model in results]
     wanted = list(metric or found[0][0])
-    told = {
-        "dataset": data,
-        "items": len(items),
-        "features": int(items.X.shape[1]),
-        "labels": int(items.Y.shape[1]),
-        **learning.told(models[0]),
-        "scale": scale,
-        "split": split,
-        "seed": None if split == "official" else seed,
-        "train": len(parts[0][0]),
-        "test": len(parts[0][1]),
-        "convention": convention,
-    }
+    how = {**learning.told(models[0]), "scale": scale, "split": split, "seed": seed}
+    told = setting(data, items, parts, {**how, "convention": convention})
     if output is not None:
         write_results(output, _records(told, k, found, wanted))
     summaries = [
@@ -128,44 +110,11 @@ def evaluate(
         say(f"wrote {output}")
 
 
-def summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any]:
-    """Mean and spread of the wanted metrics over splits."""
-    import numpy as np
-
-    values = {name: [one[name] for one in metrics] for name in wanted}
-    several = len(metrics) > 1
-    return {
-        "metrics": {name: or_none(np.mean(value)) for name, value in values.items()},
-        "std": {name: or_none(np.std(value, ddof=1)) for name, value in values.items()}
-        if several
-        else None,
-    }
-
-
-def or_none(value: Any) -> float | None:
-    """A number, or None for JSON where a metric is not defined."""
-    return float(value) if math.isfinite(value) else None
-
-
 def _records(told: dict[str, Any], k: tuple[int, ...], found: Any, wanted: list[str]) -> Any:
     for count, splits in zip(k, found, strict=True):
         for place, metrics in enumerate(splits, 1):
             values = {name: or_none(metrics[name]) for name in wanted}
             yield {**told, "k": count, "part": place, **values}
-
-
-def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
-    """Tell what is measured and how."""
-    say(
-        f"{told['dataset']}: {told['items']} items, {told['features']} features, "
-        f"{told['labels']} labels"
-    )
-    say(f"{title}, scale {told['scale']}")
-    parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
-    if told["split"] == "cv10":
-        parts = f"ten times {parts}"
-    say(f"split {told['split']}: {parts}")
-    say(f"convention {told['convention']}{spread}; ↓ less is better, ↑ more\n")
 
 
 def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:

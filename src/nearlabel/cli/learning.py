@@ -16,7 +16,7 @@ TITLES = {
     "LAMLkNN": "LAML-kNN",
     "DMLkNN": "DML-kNN",
     "MallowskNN": "Mallows kNN",
-    "PositivekNN": "positives",
+    "PositivekNN": "PositivekNN",
     "BRkNN": "BRkNN",
     "MLCWkNN": "MLC-WkNN",
     "IBLR": "IBLR-ML",
@@ -100,9 +100,11 @@ def estimator(
     """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none."""
     import nearlabel as nl
     from nearlabel.algorithms import algorithm as make
+    from nearlabel.validation import check_integer
 
+    check_integer(shared["random_state"], "--seed", low=0, high=2**32 - 1)
     made = make(algorithm, k, **shared)
-    free = sorted(made.get_params().keys() - set(_SHARED))
+    free = sorted(made.get_params().keys() - {"metric", "search", "n_jobs", "random_state"})
     for name, value in (settings or {}).items():
         if name not in free:
             raise ValueError(

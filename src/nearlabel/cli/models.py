@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.learning import TITLES, Learning, own_parameters
+from nearlabel.cli.learning import TITLES, Learning
 from nearlabel.cli.options import (
     Data,
     Json,
@@ -113,8 +113,7 @@ def fit(
         nl.save(make_pipeline(transformer, model), output)
     told: dict[str, Any] = {
         "model": output,
-        "algorithm": learning.algorithm,
-        "parameters": own_parameters(model),
+        **learning.told(model),
         "k": model.n_neighbors_,
         "items": len(items),
         "features": int(items.X.shape[1]),
@@ -125,7 +124,7 @@ def fit(
     if json:
         say_json(told)
         return
-    title = TITLES[learning.algorithm]
+    title = TITLES[learning.algorithm] + (", a cut a label" if learning.thresholds else "")
     say(f"{title}, {told['k']} neighbors, scale {scale}, learned from {data}:")
     say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
     say(f"wrote {output} ({told['bytes'] / 1e6:.1f} MB)")
@@ -244,7 +243,7 @@ def rank(
         lines = [
             (
                 record["id"],
-                ", ".join(f"{one['label']} {one['score']:.3f}" for one in record["labels"]),
+                ", ".join(f"{one['label']} {_score(one)}" for one in record["labels"]),
             )
             for record in records()
         ]
@@ -259,8 +258,12 @@ def _say_votes(labels: list[dict[str, Any]], k: int) -> None:
         shown = ", ".join(voters[:2]) + (", …" if len(voters) > 2 else "")
         mark = "+" if one["predicted"] else " "
         votes = f"{len(voters)} of {k} neighbors" + (f": {shown}" if voters else "")
-        line = f"  {mark} {one['label']:<{width}}  {one['score']:.3f}  {votes}"
+        line = f"  {mark} {one['label']:<{width}}  {_score(one)}  {votes}"
         say(textwrap.fill(line, WIDTH, subsequent_indent=" " * 6))
+
+
+def _score(label: dict[str, Any]) -> str:
+    return f"{round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
 def say_written(count: int, output: str, json: bool) -> None:

@@ -68,9 +68,13 @@ def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
     by_chance = (sizes * (q - sizes) + q).sum(axis=1) / 2
     theta = np.where(pairs > 0, 0.0, np.inf)
     open_rows = np.flatnonzero((pairs > 0) & (pairs < by_chance))
-    for some in runs(2 * smaller[open_rows].max(axis=1) + 2, _NUMBERS_AT_ONCE):
-        rows = open_rows[some]
-        theta[rows] = _root(pairs[rows], smaller[rows], q)
+    # Rows of much the same width together: one that is wide does not make others so.
+    width = np.frexp(smaller[open_rows].max(axis=1, initial=0))[1]
+    for exponent in np.unique(width):
+        alike = open_rows[width == exponent]
+        for some in runs(np.full(len(alike), 2 ** (int(exponent) + 1)), _NUMBERS_AT_ONCE):
+            rows = alike[some]
+            theta[rows] = _root(pairs[rows], smaller[rows], q)
     return theta
 
 
@@ -86,7 +90,9 @@ def _root(pairs: Array, smaller: Array, q: int) -> Floats:
 
     def mean(theta: Floats) -> Floats:
         first = smaller.shape[1] * _h(np.ones(1), theta[:, None])[:, 0]
-        return np.asarray(first + (weight * _h(j, theta[:, None])).sum(axis=1))
+        # One after the other, so that the zeros of narrower rows do not change the rounding.
+        others = np.cumsum(weight * _h(j, theta[:, None]), axis=1)[:, -1]
+        return np.asarray(first + others)
 
     low, high = np.zeros(len(pairs)), np.full(len(pairs), _GREATEST)
     for _ in range(_STEPS):

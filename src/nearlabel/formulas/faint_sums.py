@@ -46,7 +46,8 @@ def _scores_of_block(graph: NeighborGraph, Y: Csr, rate: float) -> Floats:
 
     # The place of each entry in its row, the least S first: the same for all that tie so far.
     place = np.searchsorted(row, row)
-    tied = np.arange(len(first))
+    different, as_which = _different(row, d, first)
+    tied = different
     for shared in range(graph.k):  # neighbors that the tied entries have in common
         start = first[tied] + shared
         some = start < end[tied]  # that have more
@@ -54,11 +55,26 @@ def _scores_of_block(graph: NeighborGraph, Y: Csr, rate: float) -> Floats:
         rest[some] = _log_sums(x, start[some], end[tied[some]])
         nearest[some] = d[start[some]]
         _part(place, tied, rest, -nearest)
-        sizes = np.bincount(place, minlength=len(place))
+        sizes = np.bincount(place[different], minlength=len(place))
         tied = tied[(sizes[place[tied]] > 1) & some]
         if not tied.size:
             break
-    return _told_apart(scores, row, place)
+    return _told_apart(scores, row, place[different][as_which])
+
+
+def _different(row: Array, d: Floats, first: Array) -> tuple[Array, Array]:
+    """Entries, of those of a row with the same distances only one, for they tie for ever.
+
+    And for each entry the place of the one that stands for it. Distances are compared by the sum of
+    their hashes (splitmix64).
+    """
+    z = d.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    sums = np.add.reduceat(z ^ (z >> np.uint64(31)), first)
+    keys = np.stack([row.astype(np.uint64), sums])
+    _, different, as_which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    return different, as_which.ravel()
 
 
 def _log_sums(x: Floats, start: Array, end: Array) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from nearlabel.arrays import Array, Csr, Floats
@@ -96,7 +97,8 @@ class LAMLkNN(MLkNN):
         super()._check_parameters()
         check_integer(self.n_clusters, "n_clusters", low=1)
         if self.cluster_centers is not None:
-            check_vectors(self.cluster_centers, "cluster_centers")
+            _as_centers(self.cluster_centers)
+        check_random_state(self.random_state)
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
         centers = self._first_centers(X)
@@ -111,7 +113,7 @@ class LAMLkNN(MLkNN):
     def _first_centers(self, X: Any) -> Floats:
         """The given centers, or those of k-means."""
         if self.cluster_centers is not None:
-            centers = np.asarray(check_vectors(self.cluster_centers, "cluster_centers"), np.float64)
+            centers = _as_centers(self.cluster_centers)
             if centers.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"cluster_centers must have as many features as X: {X.shape[1]}; "
@@ -145,7 +147,9 @@ class LAMLkNN(MLkNN):
         centers = stored_array(learned, "centers", "f", 2)
         cluster = stored_counts(learned, "cluster")
         n, d = len(self._labels.indptr) - 1, self.n_features_in_
-        if not 0 < len(centers) <= n or centers.shape[1] != d or not np.isfinite(centers).all():
+        # Each has rows enough, unless there is but one: no file can ask for more tables.
+        most = max(1, n // (self.n_neighbors_ + 1))
+        if not 0 < len(centers) <= most or centers.shape[1] != d or not np.isfinite(centers).all():
             raise ValueError("its centers are not those of clusters of its vectors")
         if len(cluster) != n or cluster.max() >= len(centers):
             raise ValueError("its clusters are not those of its rows")
@@ -153,8 +157,19 @@ class LAMLkNN(MLkNN):
         self._recall_cells(learned, group=cluster, n_groups=len(centers))
         self.cluster_sizes_ = self._counted.n
 
+    def _stored_parameter(self, name: str, value: Any) -> Any:
+        if name == "cluster_centers" and value is not None:
+            return _as_centers(value)
+        return super()._stored_parameter(name, value)
+
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         return {"cluster": int(self._groups(X)[0]), **super()._terms(label, graph, X)}
+
+
+def _as_centers(centers: Any) -> Floats:
+    """Centers that a user gave, in any form, as floats."""
+    checked = check_vectors(centers, "cluster_centers")
+    return np.asarray(checked.toarray() if sparse.issparse(checked) else checked, np.float64)
 
 
 def _center_distances(centers: Floats, X: Any) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from nearlabel.arrays import Array, Csr, Floats, entries_at, row_numbers
+from nearlabel.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
 from nearlabel.decisions import hamming_cut, labels_from
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.formulas.faint_sums import FAINTEST
@@ -71,7 +71,8 @@ class PositivekNN(NeighborClassifier):
         `n_neighbors` by. A tie is an error; nan where no row has a label and lacks another.
     cut_ : float
         Labels are predicted where S is at least that: the cut with the least Hamming loss on these
-        rows. Infinite where that is least without any label.
+        rows. Infinite where that is least without any label. Not used where there is but one label,
+        as of a 1-d y: it is predicted where S of its carriers exceeds S of the other rows.
     n_neighbors_ : int
         Neighbors in use.
     classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
@@ -140,12 +141,19 @@ class PositivekNN(NeighborClassifier):
         self.rate_ = self._fitted_rate(graph, Y, Y[rows])
         self._set_up()
         scores = self._left_out_scores(graph, None, rows)
-        self.loss_ = ranking_loss(Y[rows], scores)
+        if self._single:
+            both = _with_opposite(Y)
+            order = LabelScores(log_sums(graph, both, self.rate_, self.n_neighbors_))
+            self.loss_ = ranking_loss(both[rows], order)
+        else:
+            self.loss_ = ranking_loss(Y[rows], scores)
         self.cut_ = hamming_cut(scores, Y[rows])
 
     def _fitted_rate(self, graph: NeighborGraph, Y: Csr, truth: Csr) -> float:
         if not isinstance(self.rate, str):
             return float(self.rate)
+        if self._single:  # an order needs two: the label, and its absence
+            Y, truth = _with_opposite(Y), _with_opposite(truth)
         trial = RateTrial(graph, Y, truth, self.n_neighbors_)
         if self.fit_by == "grid":
             return rate_by_grid(trial, self.median_distance_)
@@ -196,8 +204,21 @@ class PositivekNN(NeighborClassifier):
         )
         return LabelScores(touched, _by_frequency(totals, others), label_names=self.label_names_)
 
+    @property
+    def _single(self) -> bool:
+        """Whether there is but one label."""
+        return bool(self._labels.shape[1] == 1)
+
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        if self._single:
+            return self._decide_between(graph)
         return labels_from(scores, self.cut_)
+
+    def _decide_between(self, graph: NeighborGraph) -> Csr:
+        """A single label is predicted where S of its carriers is more than that of the others."""
+        both = _with_opposite(self._labels)
+        S = log_sums(graph, both, self.rate_, self.n_neighbors_).toarray()
+        return sparse.csr_array((S[:, :1] > S[:, 1:]).astype(np.int64))
 
     def _probabilities(self, scores: Floats) -> Floats:
         return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
@@ -211,6 +232,11 @@ class PositivekNN(NeighborClassifier):
             "log_sum": S,
             "probability": float(-np.expm1(-S)),
         }
+
+
+def _with_opposite(Y: Csr) -> Csr:
+    """A single label, and beside it a second one of the rows that do not carry it."""
+    return canonical_csr(np.hstack([Y.toarray(), 1 - Y.toarray()]).astype(np.int8))
 
 
 def _by_frequency(totals: Array, n: int) -> Floats:

@@ -1,0 +1,47 @@
+"""The terms of an explanation make its score, in every method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+
+
+def by_counts(terms, k):
+    yes = terms["prior"] * terms["likelihood_with"]
+    no = (1 - terms["prior"]) * terms["likelihood_without"]
+    return yes / (yes + no)
+
+
+def by_log_odds(terms, k):
+    names = ("intercept", "own", "others", "features")
+    return 1 / (1 + np.exp(-sum(terms.get(name, 0) for name in names)))
+
+
+MAKE_THE_SCORE = [
+    (nl.MLkNN(), by_counts),
+    (nl.LAMLkNN(random_state=0), by_counts),
+    (nl.MallowskNN(), lambda terms, k: (terms["count"] + terms["prior"]) / (k + 1)),
+    (nl.MallowskNN(estimate="mle"), lambda terms, k: terms["share"]),
+    (nl.BRkNN(), lambda terms, k: terms["share"]),
+    (nl.BRkNN(weights="distance"), lambda terms, k: terms["share"]),
+    (nl.MLCWkNN(), lambda terms, k: terms["weight"]),
+    (nl.PositivekNN(n_neighbors=10), lambda terms, k: terms["log_sum"]),
+    (nl.IBLR(), by_log_odds),
+    (nl.IBLR(keep_features=True), by_log_odds),
+]
+
+
+MODELS = [repr(model) for model, _ in MAKE_THE_SCORE]
+
+
+@pytest.mark.parametrize(("model", "score"), MAKE_THE_SCORE, ids=MODELS)
+def test_terms_make_the_score(model, score):
+    data = nl.datasets.make_local_labels(200, 4, 7, random_state=0)
+    model.fit(data.X, data.Y)
+    for row in range(0, 200, 40):
+        for label in model.explain(data.X[row] + 0.1, top=7):
+            assert score(label.terms, 10) == pytest.approx(label.score, rel=1e-9, abs=1e-9)
+            carried = [voter.id for voter in label.neighbors]
+            assert label.terms["count"] == len(carried)
