@@ -109,7 +109,7 @@ def compare(
     models = [estimator(name, k, shared, thresholds=thresholds) for name in names]
     kind = split or ("holdout" if items.train is None else "official")
     parts = splits(items, kind, test_size=test_size, seed=seed)
-    with Steps("searching neighbors") as progress:
+    with Steps("comparing") as progress:
         found = evaluate_splits(
             items,
             models,

@@ -108,7 +108,8 @@ def evaluate_splits(
     refusals : bool, default=False
         Whether a model that refuses data of this size is noted, instead of ending it all.
     progress : callable, optional
-        Called with (rows searched, rows in all), over all splits.
+        Called with (steps done, steps in all), over all splits: a step is a row that was searched,
+        or that a model has answered for.
 
     Returns
     -------
@@ -120,7 +121,8 @@ def evaluate_splits(
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
     models = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
-    done, total = 0, sum(len(train) + len(test) for train, test in parts)
+    rows_in_all = sum(len(train) + len(test) for train, test in parts)
+    done, total = 0, rows_in_all * (1 + len(models))
 
     def tell(rows: int, of: int) -> None:
         nonlocal done
@@ -132,17 +134,19 @@ def evaluate_splits(
         X, new = _scaled(data.X[train], data.X[test], scale)
         graph, queries = _graphs(models, X, new, tell)
         for model, found in zip(models, results, strict=True):
-            start = time.process_time()
+            start, rows = time.process_time(), len(train) + len(test)
             try:
                 scores, predicted = _answers(model, graph, queries, data.Y[train], X, new)
             except MemoryError as error:
                 if not refusals:
                     raise
                 found.append(SplitResult({}, 0.0, str(error)))
+                tell(rows, rows)
                 continue
             seconds = time.process_time() - start
             metrics = evaluate(data.Y[test], scores, predicted, convention, at=at)
             found.append(SplitResult(metrics, seconds))
+            tell(rows, rows)
     return results
 
 
