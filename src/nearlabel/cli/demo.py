@@ -18,6 +18,7 @@ COMMANDS = (
     "datasets describe songs.csv",
     "evaluate songs.csv --k 5 10 20 --scale standard --metric hamming_loss one_error "
     "ranking_loss average_precision",
+    "compare songs.csv --scale standard",
     "fit songs.csv -o songs.model --scale standard",
     "rank songs.model new.csv --top 3",
     "rank songs.model new.csv --top 2 --why",

@@ -38,7 +38,7 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     Returns
     -------
     ndarray of float, shape (m, k)
-        Right to some 1e-14, however close to singular G is: each linear system is solved in plain
+        Right to 1e-12, however close to singular G is: each linear system is solved in plain
         float64 first and then corrected by what is left of it in twice the digits.
 
     Notes
