@@ -29,7 +29,7 @@ from nearlabel.search import (
 )
 from nearlabel.statistics import label_totals
 from nearlabel.texts import text_array
-from nearlabel.validation import LabelClasses, check_integer
+from nearlabel.validation import LabelClasses, check_flag, check_integer
 from nearlabel.versions import package_versions
 
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -131,7 +131,7 @@ class StoredModel:
         model._search = _object(tree["search"])
         check_search(model._search)
         model.classes_ = _classes(tree["classes"], q)
-        model._sparse_output = bool(tree["sparse_output"])
+        model._sparse_output = check_flag(tree["sparse_output"], "sparse_output")
         model.label_names_ = stored_names(tree["label_names"], q)
         model._store, model._index = None, None
         if tree["vectors"] is not None:
