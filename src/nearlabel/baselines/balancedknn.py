@@ -52,11 +52,8 @@ class BalancedkNN(NeighborClassifier):
     n_neighbors_ : int
         `per_class`, n - 1 at most: what `kneighbors` gives by default. The method itself looks at
         the nearest rows of each label instead.
-    classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
-    label_names_ : ndarray of str, shape (q,), or None
-        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
-        where y was 1-d.
-    n_features_in_ : int
+    classes_, label_names_, n_features_in_
+        As in `MLkNN`.
 
     Notes
     -----

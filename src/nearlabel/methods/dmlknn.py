@@ -52,13 +52,8 @@ class DMLkNN(NeighborClassifier):
 
     Attributes
     ----------
-    n_neighbors_ : int
-        Neighbors in use.
-    classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
-    label_names_ : ndarray of str, shape (q,), or None
-        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
-        where y was 1-d.
-    n_features_in_ : int
+    n_neighbors_, classes_, label_names_, n_features_in_
+        As in `MLkNN`.
 
     References
     ----------

@@ -73,13 +73,8 @@ class PositivekNN(NeighborClassifier):
         Labels are predicted where S is at least that: the cut with the least Hamming loss on these
         rows. Infinite where that is least without any label. Not used where there is but one label,
         as of a 1-d y: it is predicted where S of its carriers exceeds S of the other rows.
-    n_neighbors_ : int
-        Neighbors in use.
-    classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
-    label_names_ : ndarray of str, shape (q,), or None
-        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
-        where y was 1-d.
-    n_features_in_ : int
+    n_neighbors_, classes_, label_names_, n_features_in_
+        As in `MLkNN`.
 
     References
     ----------
