@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from strategies import vectors
 
@@ -106,3 +107,15 @@ def test_types():
     with pytest.raises(ValueError, match="k must be an integer from 1 to 2; got 3"):
         graph.head(3)
     assert repr(graph) == "NeighborGraph(n=1, k=2, n_base=4)"
+
+
+@given(vectors(rows=st.integers(3, 20)), st.data())
+def test_without_the_rows_themselves_is_the_graph_among_the_others(X, data):
+    n = len(X)
+    k = data.draw(st.integers(1, n - 2))
+    rows = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=8)))
+    expected = nl.neighbor_graph(X, k).take(rows)
+    # Of many equal rows, a row need not be among its own nearest: the last one goes then.
+    got = nl.neighbor_graph(X, k + 1, X[rows]).without(rows)
+    np.testing.assert_array_equal(got.indices, expected.indices)
+    np.testing.assert_array_equal(got.distances, expected.distances)

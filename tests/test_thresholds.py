@@ -122,3 +122,14 @@ def test_a_class_of_a_user_is_not_written_as_ours(data, tmp_path):
     model = nl.LabelThresholds(MLkNN()).fit(data.X, data.Y)
     with pytest.raises(TypeError, match="a MLkNN, a class of yours, cannot be written"):
         model.save(tmp_path / "model")
+
+
+def test_odds_are_divided_by_those_of_the_cut(data):
+    model = nl.LabelThresholds(nl.MLkNN()).fit(data.X[:300], data.Y[:300])
+    cut = np.isfinite(model.cuts_)
+    own = model.estimator_.predict_proba(data.X[300:])[:, cut]
+    told = model.predict_proba(data.X[300:])[:, cut]
+    clear = np.abs(told - 0.5) > 1e-5
+    odds = (own / (1 - own)) / (model.cuts_[cut] / (1 - model.cuts_[cut]))
+    np.testing.assert_allclose(told[clear], (odds / (1 + odds))[clear], rtol=1e-9)
+    assert clear.mean() > 0.9

@@ -129,7 +129,8 @@ class PositivekNN(NeighborClassifier):
         most = max(_FEWEST_ROWS, min(_ROWS, _NEIGHBORS // k))
         if n <= most:
             return None
-        return np.sort(check_random_state(self.random_state).choice(n, most, replace=False))
+        chosen = check_random_state(self.random_state).choice(n, most, replace=False)
+        return np.asarray(np.sort(chosen))
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
         self.median_distance_ = median_distance(graph)
