@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nearlabel.methods import (
         IBLR,
         BRkNN,
+        CalibratedRanking,
         DMLkNN,
         LAMLkNN,
         MallowskNN,
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BRkNN": "nearlabel.methods",
     "BalancedkNN": "nearlabel.baselines",
+    "CalibratedRanking": "nearlabel.methods",
     "DMLkNN": "nearlabel.methods",
     "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
@@ -58,6 +60,7 @@ __all__ = [
     "IBLR",
     "BRkNN",
     "BalancedkNN",
+    "CalibratedRanking",
     "DMLkNN",
     "ExactSearch",
     "FileError",
