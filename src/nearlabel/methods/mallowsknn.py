@@ -16,7 +16,7 @@ from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
 from nearlabel.scores import LabelScores, RankedLabels
-from nearlabel.statistics import counts_and_own, label_totals, neighbor_counts
+from nearlabel.statistics import blocks_of_votes, counts_and_own, label_totals, neighbor_counts
 from nearlabel.storing import stored_totals
 from nearlabel.validation import check_choice, check_integer
 
@@ -148,8 +148,9 @@ class MallowskNN(NeighborClassifier):
         """
         X = self._check_queries(X)
         theta = np.empty(X.shape[0])
-        for place, (_, graph, _) in self._score_blocks(X):
-            theta[place] = self._theta(graph)
+        for start, near in self._neighbor_blocks(X):
+            for place, graph in blocks_of_votes(near, self._labels):
+                theta[start + place.start : start + place.stop] = self._theta(graph)
         return theta
 
     def _theta(self, graph: NeighborGraph) -> Floats:

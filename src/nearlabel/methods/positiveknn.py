@@ -24,7 +24,7 @@ from nearlabel.statistics import label_totals
 from nearlabel.storing import stored_totals
 from nearlabel.validation import check_choice, check_real
 
-FIT_BY = ("grid", "gradient")
+_FIT_BY = ("grid", "gradient")
 # Training rows that the rate and the cut are fitted to, and neighbors of these in all.
 _ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**21
 
@@ -121,7 +121,7 @@ class PositivekNN(NeighborClassifier):
             check_choice(self.rate, "rate (or a number)", ("fit",))
         else:
             check_real(self.rate, 'rate (or "fit")', low=LOWEST_RATE, high=HIGHEST_RATE)
-        check_choice(self.fit_by, "fit_by", FIT_BY)
+        check_choice(self.fit_by, "fit_by", _FIT_BY)
         check_random_state(self.random_state)
 
     def _training_rows(self, n: int) -> Array | None:
