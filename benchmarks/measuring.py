@@ -45,10 +45,15 @@ def taking_turns(
 
 def peak_mib(work: Callable[[], Any]) -> float:
     """Most memory, in MiB, that the process held during `work` above what it held before. Linux."""
+    before = _status("VmRSS") / MIB
+    return process_peak_mib(work) - before
+
+
+def process_peak_mib(work: Callable[[], Any]) -> float:
+    """Most memory, in MiB, that the process held during `work`, all that it had included. Linux."""
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak up to now
-    before = _status("VmRSS")
     work()
-    return (_status("VmHWM") - before) / MIB
+    return _status("VmHWM") / MIB
 
 
 def _status(field: str) -> int:
