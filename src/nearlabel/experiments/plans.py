@@ -68,6 +68,32 @@ class Experiment:
         several = "s" if len(self.tables) > 1 else ""
         return f"{self.paper} Table{several} {', '.join(self.tables)}"
 
+    @property
+    def told(self) -> str:
+        """For people: how its numbers are made."""
+        parts = [f"split {_with_others(self.split, self.splits)}"]
+        scales = {
+            **{name: one.scale for name, one in self.methods.items() if one.scale},
+            **{
+                f"{name} on {dataset}": scale
+                for name, one in self.methods.items()
+                for dataset, scale in one.scales.items()
+            },
+        }
+        parts.append(f"scale {_with_others(self.scale, scales)}")
+        parts.append(f"convention {self.convention}")
+        if self.rows != "all":
+            parts.append("the rows with two labels or more")
+        if self.coverage == "share":
+            parts.append("coverage divided by the number of labels")
+        searched = [name for name, one in self.methods.items() if one.grid]
+        if searched:
+            parts.append(
+                f"parameters of {', '.join(searched)} by leave-one-out {self.select} on the "
+                "training rows"
+            )
+        return "; ".join([*parts, self.note] if self.note else parts)
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -144,6 +170,11 @@ def unit_of(experiment: Experiment, dataset: str, algorithm: str) -> Unit:
     if method.grid:
         setting |= {"grid": dict(method.grid), "select": experiment.select}
     return Unit(experiment, dataset, algorithm, setting)
+
+
+def _with_others(usual: str, others: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{name}: {other}" for name, other in others.items())
+    return f"{usual} ({listed})" if listed else usual
 
 
 def _experiment(told: dict[str, Any]) -> Experiment:

@@ -34,12 +34,15 @@ class Reproduction:
         Those that the records belong to.
     measured, read : int
         Units that were run now, and that were there before.
+    path : Path
+        The file of results.
     """
 
     records: list[dict[str, Any]]
     experiments: list[Experiment]
     measured: int
     read: int
+    path: Path
 
 
 def tables_of(paper: str) -> list[str]:
@@ -92,6 +95,7 @@ def reproduce(
         list(experiments),
         bench.measured,
         bench.read,
+        store.path,
     )
 
 
