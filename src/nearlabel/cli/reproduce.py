@@ -1,0 +1,211 @@
+"""reproduce."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from nearlabel.cli.options import Json, Several, Switch, Whole
+from nearlabel.cli.output import WIDTH, Steps, say, say_json, say_table
+from nearlabel.cli.startup import SCALING, import_scikit_learn
+
+if TYPE_CHECKING:
+    from nearlabel.experiments.plans import Experiment
+    from nearlabel.experiments.reproduction import Reproduction
+
+Record = dict[str, Any]
+_MARKS = {"digits": "=", "within std": "~", "off": "!"}
+_LEGEND = (
+    "= equal to the printed digit, ~ within one published standard deviation (0.005 where none is "
+    "printed; coverage 0.05), ! off"
+)
+# Names in heads and rows of a few characters.
+_SHORT = {
+    "hamming_loss": "hamming ↓",
+    "one_error": "one err ↓",
+    "coverage": "coverage ↓",
+    "ranking_loss": "ranking ↓",
+    "average_precision": "av prec ↑",
+    "n_neighbors": "k",
+    "n_clusters": "m",
+}
+
+
+def reproduce(
+    *,
+    paper: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    table: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    report: str | None = None,
+    results: str | None = None,
+    again: Switch = False,
+    jobs: Whole = 1,
+    json: Json = False,
+) -> None:
+    """Make the published tables anew, and compare.
+
+    Runs every experiment of five papers whose data are in the data folder. What is done is kept:
+    after an interrupt the next start goes on, and a second run only reads.
+
+    Parameters
+    ----------
+    paper
+        Papers: 000 (ML-KNN, 2007), 001 (2005), 002 (Mallows), 003 (LAML-kNN), 004 (positive
+        samples); by default all.
+    table
+        Tables of these papers, such as 1 or II; by default all.
+    report
+        Write a page in HTML and Markdown, with figures, to this folder.
+    results
+        Folder of the results; by default in the user's cache.
+    again
+        Measure all anew.
+    jobs
+        Threads; -1 for all cores.
+    json
+        Print JSON.
+
+    Examples
+    --------
+    nearlabel reproduce
+    nearlabel reproduce --paper 001 004 --report report
+    nearlabel reproduce --paper 000 --table 1 --json
+    """
+    import_scikit_learn(*SCALING)
+    from nearlabel.experiments.reproduction import reproduce as run
+
+    with Steps("reproducing") as progress:
+        found = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
+    if report is not None:
+        _write_report(report, found)
+    if json:
+        say_json(found.records)
+        return
+    for (number, tables), rows in groupby(_rows(found.records), key=_place):
+        _say_block(number, tables, list(rows), found.experiments)
+    _say_summary(found)
+    if report is not None:
+        say(f"wrote {report}")
+
+
+def _write_report(folder: str, found: Reproduction) -> None:
+    from nearlabel.experiments.report import write_report
+
+    write_report(folder, found.records, [one.told for one in found.experiments])
+
+
+def _rows(records: list[Record]) -> list[list[Record]]:
+    """Records that stand in one row: of a table, or of several that have a metric each."""
+
+    def row_of(record: Record) -> tuple[str, ...]:
+        return record["paper"], record["dataset"], record["algorithm"], str(record["parameters"])
+
+    return [list(row) for _, row in groupby(records, key=row_of)]
+
+
+def _place(row: list[Record]) -> tuple[str, tuple[str, ...]]:
+    return row[0]["paper"], tuple(dict.fromkeys(record["table"] for record in row))
+
+
+def _say_block(
+    paper: str, tables: tuple[str, ...], rows: list[list[Record]], experiments: list[Experiment]
+) -> None:
+    """Print a table, or several with the same rows, as one."""
+    say(f"{paper} Table{'s' if len(tables) > 1 else ''} {', '.join(tables)}")
+    for experiment in experiments:
+        if experiment.paper == paper and tables[0] in experiment.tables:
+            _say_folded(experiment.told)
+    columns = list(dict.fromkeys(record["metric"] for row in rows for record in row))
+    lines = []
+    for row in rows:
+        if any(record["ours"] is not None for record in row):
+            cells = {record["metric"]: record for record in row}
+            lines.append((row[0]["dataset"], *(_published(cells.get(one)) for one in columns)))
+            lines.append((_title(row[0]), *(_ours(cells.get(one)) for one in columns)))
+    if lines:
+        say()
+        _say_pairs(["", *(_SHORT.get(name, name) for name in columns)], lines)
+    _say_reasons("off", [record for row in rows for record in row if record["verdict"] == "off"])
+    _say_reasons("not run", [r for row in rows for r in row if r["verdict"] == "not run"])
+    say()
+
+
+def _say_pairs(head: list[str], lines: list[tuple[str, ...]]) -> None:
+    """Print lines of numbers in 80 columns: a table with less between its columns than others."""
+    widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
+    for line in (head, *lines):
+        first, *numbers = (
+            one.rjust(width) if place else one.ljust(width)
+            for place, (one, width) in enumerate(zip(line, widths, strict=True))
+        )
+        say((" " * gap).join([first, *numbers]).rstrip())
+
+
+def _published(record: Record | None) -> str:
+    if record is None or record["printed"] is None:
+        return ""
+    std = "" if record["std"] is None else f"±{record['std']:.{_decimals(record)}f}"
+    return f"{record['printed']}{std} "
+
+
+def _ours(record: Record | None) -> str:
+    if record is None or record["ours"] is None:
+        return ""
+    std = "" if record["ours_std"] is None else f"±{record['ours_std']:.{_decimals(record)}f}"
+    return f"{record['ours']:.{_decimals(record)}f}{std}{_MARKS[record['verdict']]}"
+
+
+def _decimals(record: Record) -> int:
+    return len(record["printed"].partition(".")[2])
+
+
+def _title(record: Record) -> str:
+    told = {_SHORT[key]: value for key, value in record["parameters"].items() if key in _SHORT}
+    return " ".join(
+        [f"  {record['algorithm']}", *(f"{key}={value}" for key, value in told.items())]
+    )
+
+
+def _say_reasons(what: str, records: list[Record]) -> None:
+    """Tell which cells have which reason, those with the same one together."""
+    for reason in dict.fromkeys(record["reason"] for record in records):
+        cells = [record for record in records if record["reason"] == reason]
+        _say_folded(f"{what}, {_listed(cells)}: {reason}")
+
+
+def _listed(cells: list[Record]) -> str:
+    """The cells of a reason, by what they have in common."""
+    names = {
+        key: list(dict.fromkeys(record[key] for record in cells))
+        for key in ("algorithm", "dataset", "metric")
+    }
+    several = [key for key, some in names.items() if len(some) <= 3] or ["algorithm"]
+    told = " ".join("/".join(names[key]) for key in several)
+    return f"{told} ({len(cells)} cell{'s' if len(cells) > 1 else ''})"
+
+
+def _say_summary(found: Reproduction) -> None:
+    from nearlabel.experiments.published import papers
+    from nearlabel.experiments.verdicts import VERDICTS
+
+    counts = Counter((record["paper"], record["verdict"]) for record in found.records)
+    rows = []
+    for paper in dict.fromkeys(record["paper"] for record in found.records):
+        told = papers()[paper]
+        rows.append(
+            (f"{paper} {told.method}, {told.year}", *(counts[paper, one] for one in VERDICTS))
+        )
+    if len(rows) > 1:
+        sums = (sum(counts[row[0][:3], one] for row in rows) for one in VERDICTS)
+        rows.append(("all", *sums))
+    say_table(("cells", *VERDICTS), rows)
+    _say_folded(_LEGEND)
+    say(f"{found.measured} results measured now, {found.read} read from {found.path}")
+
+
+def _say_folded(text: str) -> None:
+    say(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
