@@ -172,8 +172,16 @@ def _title(record: Record) -> str:
 
 def _say_reasons(what: str, records: list[Record]) -> None:
     """Tell which cells have which reason, those with the same one together."""
-    for reason in dict.fromkeys(record["reason"] for record in records):
-        cells = [record for record in records if record["reason"] == reason]
+    from nearlabel.experiments.reproduction import ABSENT
+
+    absent = [record for record in records if record["reason"].startswith(ABSENT)]
+    if absent:
+        names = (record["reason"].removeprefix(ABSENT).split(", ") for record in absent)
+        listed = ", ".join(dict.fromkeys(name for some in names for name in some))
+        _say_folded(f"{what}, {_counted(absent)}: {ABSENT}{listed}")
+    others = [record for record in records if record not in absent]
+    for reason in dict.fromkeys(record["reason"] for record in others):
+        cells = [record for record in others if record["reason"] == reason]
         _say_folded(f"{what}, {_listed(cells)}: {reason}")
 
 
@@ -185,7 +193,11 @@ def _listed(cells: list[Record]) -> str:
     }
     several = [key for key, some in names.items() if len(some) <= 3] or ["algorithm"]
     told = " ".join("/".join(names[key]) for key in several)
-    return f"{told} ({len(cells)} cell{'s' if len(cells) > 1 else ''})"
+    return f"{told} ({_counted(cells)})"
+
+
+def _counted(cells: list[Record]) -> str:
+    return f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
 
 
 def _say_summary(found: Reproduction) -> None:
@@ -193,17 +205,23 @@ def _say_summary(found: Reproduction) -> None:
     from nearlabel.experiments.verdicts import VERDICTS
 
     counts = Counter((record["paper"], record["verdict"]) for record in found.records)
-    rows = []
-    for paper in dict.fromkeys(record["paper"] for record in found.records):
-        told = papers()[paper]
-        rows.append(
-            (f"{paper} {told.method}, {told.year}", *(counts[paper, one] for one in VERDICTS))
+    names = list(dict.fromkeys(record["paper"] for record in found.records))
+    rows = [
+        (
+            f"{name} {papers()[name].method}, {papers()[name].year}",
+            *(counts[name, v] for v in VERDICTS),
         )
-    if len(rows) > 1:
-        sums = (sum(counts[row[0][:3], one] for row in rows) for one in VERDICTS)
-        rows.append(("all", *sums))
+        for name in names
+    ]
+    if len(names) > 1:
+        rows.append(("all", *(sum(counts[name, v] for name in names) for v in VERDICTS)))
     say_table(("cells", *VERDICTS), rows)
     _say_folded(_LEGEND)
+    if found.absent:
+        _say_folded(
+            f"{len(found.absent)} data sets are not in the data folder: set NEARLABEL_DATA to the "
+            "folder that has them, NAME.npz each"
+        )
     say(f"{found.measured} results measured now, {found.read} read from {found.path}")
 
 

@@ -39,10 +39,6 @@ class Method:
     scale: str | None = None
     scales: Mapping[str, str] = field(default_factory=dict)
 
-    def scale_of(self, dataset: str, usual: str) -> str:
-        """The scaling of a data set."""
-        return self.scales.get(dataset) or self.scale or usual
-
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
@@ -56,6 +52,8 @@ class Experiment:
     scale: str
     convention: str
     splits: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, str] = field(default_factory=dict)
+    nominal: Mapping[str, list[str]] = field(default_factory=dict)
     rows: Literal["all", "several labels"] = "all"
     coverage: Literal["labels", "share"] = "labels"
     average: str | None = None
@@ -68,11 +66,18 @@ class Experiment:
         several = "s" if len(self.tables) > 1 else ""
         return f"{self.paper} Table{several} {', '.join(self.tables)}"
 
+    def scale_of(self, dataset: str, algorithm: str) -> str:
+        """How a data set is scaled for an algorithm."""
+        method = self.methods[algorithm]
+        own = method.scales.get(dataset) or method.scale
+        return own or self.scales.get(dataset) or self.scale
+
     @property
     def told(self) -> str:
         """For people: how its numbers are made."""
         parts = [f"split {_with_others(self.split, self.splits)}"]
         scales = {
+            **self.scales,
             **{name: one.scale for name, one in self.methods.items() if one.scale},
             **{
                 f"{name} on {dataset}": scale
@@ -81,6 +86,8 @@ class Experiment:
             },
         }
         parts.append(f"scale {_with_others(self.scale, scales)}")
+        for dataset, names in self.nominal.items():
+            parts.append(f"{', '.join(names)} of {dataset} at distance 0 or 1")
         parts.append(f"convention {self.convention}")
         if self.rows != "all":
             parts.append("the rows with two labels or more")
@@ -162,11 +169,13 @@ def unit_of(experiment: Experiment, dataset: str, algorithm: str) -> Unit:
         "parameters": _parameters(experiment, method, dataset, algorithm),
         "split": experiment.splits.get(dataset, experiment.split),
         "seed": _SEED,
-        "scale": method.scale_of(dataset, experiment.scale),
+        "scale": experiment.scale_of(dataset, algorithm),
         "convention": experiment.convention,
         "rows": experiment.rows,
         "coverage": experiment.coverage,
     }
+    if dataset in experiment.nominal:
+        setting["nominal"] = experiment.nominal[dataset]
     if method.grid:
         setting |= {"grid": dict(method.grid), "select": experiment.select}
     return Unit(experiment, dataset, algorithm, setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from nearlabel.experiments.verdicts import verdict
 from nearlabel.texts import one_line
 
 Progress = Callable[[int, int], None]
+ABSENT = "not in the data folder: "  # how the reason begins, before the names of the data sets
 _STEPS = 1000  # of a unit, for progress
 
 
@@ -34,6 +35,8 @@ class Reproduction:
         Those that the records belong to.
     measured, read : int
         Units that were run now, and that were there before.
+    absent : list of str
+        Data sets that are not in the data folder.
     path : Path
         The file of results.
     """
@@ -42,6 +45,7 @@ class Reproduction:
     experiments: list[Experiment]
     measured: int
     read: int
+    absent: list[str]
     path: Path
 
 
@@ -95,6 +99,7 @@ def reproduce(
         list(experiments),
         bench.measured,
         bench.read,
+        bench.absent,
         store.path,
     )
 
@@ -133,17 +138,16 @@ class _Bench:
         self._refused: dict[Unit, str] = {}
         self._loaded: tuple[str, Dataset] | None = None
         self.measured = self.read = 0
+        self.absent: list[str] = []
 
-    def run(self, units: Iterable[Unit], progress: Progress | None) -> None:
+    def run(self, units: list[Unit], progress: Progress | None) -> None:
         """Have a result, or a reason why there is none, of each unit."""
         missing = []
-        keys = {name: data_key(name) for name in {unit.dataset for unit in units}}
+        keys = {name: data_key(name) for name in dict.fromkeys(unit.dataset for unit in units)}
+        self.absent = [name for name, data in keys.items() if data is None]
         for unit in units:
             data = keys[unit.dataset]
             if data is None:
-                self._refused[unit] = (
-                    f"no data set {unit.dataset!r} in the data folder (NEARLABEL_DATA)"
-                )
                 continue
             key = result_key(unit.setting, data)
             found = self._store.get(key)
@@ -178,9 +182,12 @@ class _Bench:
         where = {"experiment": unit.experiment.title, "dataset": unit.dataset}
         return {**where, "algorithm": unit.algorithm, **ran}
 
-    def reason(self, unit: Unit) -> str | None:
-        """Why a unit was not run; None if it was."""
-        return self._refused.get(unit)
+    def reason(self, units: list[Unit]) -> str | None:
+        """Why one of the units was not run; None if all were."""
+        absent = [unit.dataset for unit in units if unit.dataset in self.absent]
+        if absent:
+            return ABSENT + ", ".join(absent)
+        return next(filter(None, map(self._refused.get, units)), None)
 
     def run_of(self, unit: Unit, cell: Cell) -> dict[str, Any]:
         """The run of a unit with the parameters of a cell."""
@@ -216,9 +223,9 @@ def _record(cell: Cell, bench: _Bench) -> dict[str, Any]:
     if not units:
         why = known.other_methods.get(cell.algorithm) or known.lost_data.get(cell.dataset)
         return {**record, "reason": why or "there is no experiment for it"}
-    reasons = list(dict.fromkeys(filter(None, map(bench.reason, units))))
-    if reasons:
-        return {**record, "reason": "; ".join(reasons)}
+    why = bench.reason(units)
+    if why is not None:
+        return {**record, "reason": why}
     runs = [bench.run_of(unit, cell) for unit in units]
     values = [value for run in runs for value in run["metrics"][cell.metric]]
     record |= {"parameters": runs[0]["parameters"], "setting": units[0].setting}

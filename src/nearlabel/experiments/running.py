@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nearlabel.algorithms import ALGORITHMS
-from nearlabel.arrays import Array
+from nearlabel.arrays import Array, Csr
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.plans import Unit
 from nearlabel.experiments.protocols import evaluate_splits, splits
@@ -47,17 +48,20 @@ def run_unit(
     start, setting = time.process_time(), unit.setting
     if setting["rows"] == "several labels":
         data = data.rows(np.diff(data.Y.indptr) > 1)
-    parts = _parts(data, setting)
+    parts, scale = _parts(data, setting), setting["scale"]
+    if "nominal" in setting:
+        data, scale = _with_nominal(data, parts[0][0], setting["nominal"], scale), "none"
     shared = {"n_jobs": n_jobs}
     sets = setting["parameters"]
     if "grid" in setting:
-        sets = [_chosen(data, parts[0][0], setting, sets[0], shared)]
+        X = _scaled(data.X, parts[0][0], scale)
+        sets = [_chosen(X, data.Y[parts[0][0]], setting, sets[0], shared)]
     models = [_estimator(setting, {**shared, **one}) for one in sets]
     found = evaluate_splits(
         data,
         models,
         parts,
-        scale=setting["scale"],
+        scale=scale,
         convention=setting["convention"],
         progress=progress,
     )
@@ -88,9 +92,35 @@ def _estimator(setting: dict[str, Any], parameters: dict[str, Any]) -> Any:
     return ALGORITHMS[setting["estimator"]](**parameters)
 
 
+def _scaled(X: Any, train: Array, scale: str) -> Any:
+    """The rows that are learned from, scaled by themselves."""
+    transformer = scaler(scale, X[train])
+    return X[train] if transformer is None else transformer.fit_transform(X[train])
+
+
+def _with_nominal(data: Dataset, train: Array, names: list[str], scale: str) -> Dataset:
+    """The data scaled, and with nominal features that are at distance 1 where they differ.
+
+    That is what Weka's distance, and so Mulan's, makes of them.
+    """
+    listed = [] if data.feature_names is None else data.feature_names.tolist()
+    missing = [name for name in names if name not in listed]
+    if missing:
+        raise ValueError(f"this data set has no feature {missing[0]!r}")
+    is_nominal = np.isin(data.feature_names, names)
+    rest, transformer = data.X[:, ~is_nominal], scaler(scale, data.X[:, ~is_nominal])
+    if transformer is not None:
+        rest = transformer.fit(rest[train]).transform(rest)
+    columns = [
+        (data.X[:, place, None] == np.unique(data.X[:, place])) / np.sqrt(2)
+        for place in np.flatnonzero(is_nominal)
+    ]
+    return replace(data, X=np.hstack([rest, *columns]), feature_names=None)
+
+
 def _chosen(
-    data: Dataset,
-    train: Array,
+    X: Any,
+    Y: Csr,
     setting: dict[str, Any],
     fixed: dict[str, Any],
     shared: dict[str, Any],
@@ -99,9 +129,6 @@ def _chosen(
     from nearlabel.experiments.tuning import GraphSearchCV
     from nearlabel.metrics import scorer
 
-    X, transformer = data.X[train], scaler(setting["scale"], data.X[train])
-    if transformer is not None:
-        X = transformer.fit_transform(X)
     search = GraphSearchCV(
         _estimator(setting, {**shared, **fixed}),
         setting["grid"],
@@ -109,7 +136,7 @@ def _chosen(
         cv="loo",
         refit=False,
     )
-    search.fit(X, data.Y[train])
+    search.fit(X, Y)
     return {**fixed, **search.best_params_}
 
 
