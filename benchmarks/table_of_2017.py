@@ -52,14 +52,15 @@ def chosen_neighbors(seen: Any, labels: Csr) -> int:
 
 def rows_of(name: str) -> list[dict[str, Any]]:
     data = nl.datasets.load(name)
-    ((train, test),) = splits(data, "official")
+    (part,) = splits(data, "official")
+    train = part.train
     seen = MinMaxScaler().fit_transform(data.X[train])
     kinds = {
         method: k or chosen_neighbors(seen, data.Y[train])
         for method, (k, _) in PUBLISHED[name].items()
     }
     models = [getattr(nl, method)(n_neighbors=k) for method, k in kinds.items()]
-    found = evaluate_splits(data, models, [(train, test)], scale="minmax", convention="mulan")
+    found = evaluate_splits(data, models, [part], scale="minmax", convention="mulan")
     rows = []
     for (method, k), (result,) in zip(kinds.items(), found, strict=True):
         published = PUBLISHED[name][method][1]

@@ -29,15 +29,17 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 
 // Raised with every change of what Python calls, here and in src/nearlabel/engine.py, so that a
 // module of an older build is not used.
-constexpr int CORE_VERSION = 3;
+constexpr int CORE_VERSION = 4;
 
 void bind_admissible(nb::module_& module);
 void bind_cpu(nb::module_& module);
 void bind_gram(nb::module_& module);
 void bind_labels(nb::module_& module);
+void bind_places(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_ranking(nb::module_& module);
 void bind_regressions(nb::module_& module);
 void bind_rows(nb::module_& module);
 void bind_shortlist(nb::module_& module);
 void bind_simplex(nb::module_& module);
+void bind_sweep(nb::module_& module);

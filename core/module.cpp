@@ -8,10 +8,12 @@ NB_MODULE(_core, module) {
     bind_cpu(module);
     bind_gram(module);
     bind_labels(module);
+    bind_places(module);
     bind_ranking(module);
     bind_regressions(module);
     bind_rows(module);
     bind_products(module);
     bind_shortlist(module);
     bind_simplex(module);
+    bind_sweep(module);
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
     from nearlabel.baselines import BalancedkNN
+    from nearlabel.experiments.tuning import GraphSearchCV
     from nearlabel.graph import NeighborGraph
     from nearlabel.methods import (
         IBLR,
@@ -39,6 +40,7 @@ _HOMES = {
     "DMLkNN": "nearlabel.methods",
     "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
+    "GraphSearchCV": "nearlabel.experiments.tuning",
     "FileError": "nearlabel.persistence",
     "LAMLkNN": "nearlabel.methods",
     "LabelScores": "nearlabel.scores",
@@ -64,6 +66,7 @@ __all__ = [
     "DMLkNN",
     "ExactSearch",
     "FileError",
+    "GraphSearchCV",
     "LAMLkNN",
     "LabelScores",
     "LabelThresholds",

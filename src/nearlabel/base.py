@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -71,6 +71,14 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """Whether the method looks at vectors, not at the graph alone."""
         return False
 
+    def _knowing(self, known: dict[Any, Any], X: Any) -> Self:
+        """Give this model, or one that learns the same from X with less work.
+
+        What is costly and the same for several models on X, whatever their neighbors, is kept in
+        `known` by the first of them.
+        """
+        return self
+
     def _training_rows(self, n: int) -> Array | None:
         """Of n training rows those whose neighbors `_learn` wants to see; None for all."""
         return None
@@ -101,6 +109,22 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         entry out of them, too. Its place among the neighbors of other rows stays.
         """
         return self._scores(graph, X)
+
+    def _sweep_key(self, Y: Csr) -> Any:
+        """What models share that `_left_out_sweep` of one of them serves all; None without one.
+
+        Their labels are Y, and they differ in `n_neighbors` only.
+        """
+        return None
+
+    def _left_out_sweep(
+        self, graph: NeighborGraph, Y: Csr, neighbors: Sequence[int]
+    ) -> Iterator[LabelScores]:
+        """Score all training rows as `_left_out_scores` does, for each of rising numbers of them.
+
+        For methods whose `_decide` asks nothing of a fit.
+        """
+        raise NotImplementedError
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         """Label sets, shape (n, q): by default where the score is at least 1/2."""

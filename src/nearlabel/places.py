@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, row_numbers
+from nearlabel import engine
+from nearlabel.arrays import Array, Csr, Floats, kernel_array, row_numbers
 from nearlabel.validation import check_choice
 
 Ties = Literal["max", "min", "higher", "lower"]
@@ -38,14 +39,27 @@ class Places:
     def ranks(self, ties: Ties) -> Array:
         """Ranks from 1; of tied labels all the worst or best rank, or one column first."""
         check_choice(ties, "ties", TIES)
-        ahead = {
-            "max": self.tied_lower + self.tied_higher,
-            "min": 0,
-            "lower": self.tied_lower,
-            "higher": self.tied_higher,
-        }
-        ranks: Array = self.above + ahead[ties] + 1
+        ranks: Array = self.above + 1
+        if ties in ("max", "lower"):
+            ranks += self.tied_lower
+        if ties in ("max", "higher"):
+            ranks += self.tied_higher
         return ranks
+
+
+def at_or_above(ranks: Array, matrix: Csr) -> Array:
+    """How many entries of the same row of a CSR matrix have the rank of each or a better one."""
+    core = engine.core()
+    if core is None:
+        row = row_numbers(matrix)
+        keys = row * (matrix.shape[1] + 1) + ranks
+        counts: Array = np.searchsorted(np.sort(keys), keys, side="right")
+        counts -= matrix.indptr[row]
+        return counts
+    counts = np.empty(len(ranks), np.int64)
+    indptr = kernel_array(matrix.indptr, np.int64)
+    core.at_or_above(indptr, kernel_array(ranks, np.int64), counts)
+    return counts
 
 
 class DefaultScores:

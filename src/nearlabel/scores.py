@@ -326,11 +326,40 @@ class LabelScores:
         """Where the labels of Y stand; Y a checked ``csr_array`` of shape (n, q)."""
         if Y.shape != self.shape:
             raise ValueError(f"Y must have the shape of the scores, {self.shape}; got {Y.shape}")
-        parts = [self._places_in(rows, Y[rows]) for rows in self._blocks(0)]
+        core = engine.core()
+        if core is not None:
+            return Places(row_numbers(Y), Y.indices, *self._places_by_core(core, Y))
+        parts = [self._places_by_numpy(rows, Y[rows]) for rows in self._blocks(0)]
         standing = [np.concatenate(column) for column in zip(*parts, strict=True)]
         return Places(row_numbers(Y), Y.indices, *standing)
 
-    def _places_in(self, rows: slice, truth: Csr) -> tuple[Array, Array, Array]:
+    def _places_by_core(self, core: Any, truth: Csr) -> tuple[Array, Array, Array]:
+        indptr, labels = (kernel_array(part, np.int64) for part in (truth.indptr, truth.indices))
+        above, lower, higher = standing = tuple(np.empty(truth.nnz, np.int64) for _ in range(3))
+        if self._dense is not None:
+            dense = kernel_array(self._dense, np.float64)
+            for rows in self._blocks(0):
+                ends = indptr[rows.start : rows.stop + 1]
+                core.places_in_dense(dense[rows], ends, labels, *standing)
+            return above, lower, higher
+        assert self.defaults is not None
+        touched, *entries, group, values = self._kernel_arrays()
+        order = kernel_array(self.defaults.order, np.int64)
+        for rows in self._blocks(0):
+            inside = slice(rows.start, rows.stop + 1)
+            core.places_in_touched(
+                touched[inside],
+                *entries,
+                group[rows],
+                values,
+                order,
+                indptr[inside],
+                labels,
+                *standing,
+            )
+        return above, lower, higher
+
+    def _places_by_numpy(self, rows: slice, truth: Csr) -> tuple[Array, Array, Array]:
         touched, group = self.touched(rows), self.group[rows]
         row, label = row_numbers(truth), truth.indices
         score = self._score_at(touched, group, row, label)

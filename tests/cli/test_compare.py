@@ -89,7 +89,7 @@ def test_ten_parts_and_cuts(ask, here):
     for before, after in zip(own["results"], cuts["results"], strict=True):
         assert before["std"]["macro_f1"] > 0
         assert after["metrics"]["macro_f1"] > before["metrics"]["macro_f1"]
-    assert "means of ten parts" in ask("compare", "songs.csv", *some, "--split", "cv10")
+    assert "means of 10 parts" in ask("compare", "songs.csv", *some, "--split", "cv10")
 
 
 def test_an_algorithm_that_refuses_is_noted(ask, here, monkeypatch):

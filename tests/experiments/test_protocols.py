@@ -15,19 +15,20 @@ def made():
 
 
 def test_splits(made):
-    [(train, test)] = splits(made)
+    [(train, test, left_out)] = splits(made)
+    assert not left_out
     assert train.tolist() == np.flatnonzero(made.train).tolist()
     assert test.tolist() == np.flatnonzero(~made.train).tolist()
-    [(train, test)] = splits(made, "holdout", test_size=0.25, seed=3)
+    [(train, test, _)] = splits(made, "holdout", test_size=0.25, seed=3)
     assert (len(train), len(test)) == (150, 50)
     assert sorted([*train, *test]) == list(range(200))
     folds = splits(made, "cv10", seed=3)
-    assert sorted(np.concatenate([test for _, test in folds])) == list(range(200))
-    for train, test in folds:
+    assert sorted(np.concatenate([part.test for part in folds])) == list(range(200))
+    for train, test, _ in folds:
         assert sorted([*train, *test]) == list(range(200))
     again, other = splits(made, "cv10", seed=3), splits(made, "cv10", seed=4)
-    assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(folds, again, strict=True))
-    assert not all(np.array_equal(a, b) for (_, a), (_, b) in zip(folds, other, strict=True))
+    assert all(np.array_equal(a.test, b.test) for a, b in zip(folds, again, strict=True))
+    assert not all(np.array_equal(a.test, b.test) for a, b in zip(folds, other, strict=True))
     assert len(splits(nl.datasets.Dataset(made.X, made.Y))) == 10
 
 
@@ -35,7 +36,9 @@ def test_splits_that_cannot_be(made):
     bare = nl.datasets.Dataset(made.X, made.Y)
     for arguments, message in (
         ((bare, "official"), "split='official': this data set has no split of its own"),
-        ((made, "half"), "split must be one of 'official', 'holdout', 'cv10'; got 'half'"),
+        ((made, "half"), "split must be one of 'official', .*, or like 'cv5'.*; got 'half'"),
+        ((made, "cv1"), "with two or more parts; got 'cv1'"),
+        ((made, 5), "got 5"),
         ((made.rows(np.arange(5)), "cv10"), "split='cv10' leaves too few of 5 rows on one side"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -53,11 +56,13 @@ def test_one_search_gives_what_separate_fits_give(made, scale):
     found = evaluate_splits(
         made, models, parts, scale=scale, progress=lambda *call: told.append(call)
     )
-    # In each split 180 and 20 rows are searched, then two models answer for 200.
-    steps = (180, 200, 400, 600)
-    assert told == [(600 * split + step, 1800) for split in range(3) for step in steps]
+    if scale == "none":  # 200 rows are searched, then two models answer for 200 in each part
+        assert told == [(200 * step, 1400) for step in range(1, 8)]
+    else:  # in each part 180 and 20 rows are searched, then two models answer for 200
+        steps = (180, 200, 400, 600)
+        assert told == [(600 * split + step, 1800) for split in range(3) for step in steps]
     for k, results in zip((3, 12), found, strict=True):
-        for (train, test), result in zip(parts, results, strict=True):
+        for (train, test, _), result in zip(parts, results, strict=True):
             first = scaler(scale, made.X[train])
             steps = [nl.MLkNN(n_neighbors=k)] if first is None else [first, nl.MLkNN(n_neighbors=k)]
             model = make_pipeline(*steps).fit(made.X[train], made.Y[train])

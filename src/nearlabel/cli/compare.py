@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from nearlabel.cli.learning import TITLES, Algorithm, estimator
-from nearlabel.cli.measuring import check_metrics, or_none, say_setting, setting, summary
+from nearlabel.cli.measuring import Measuring, or_none, say_setting, summary
 from nearlabel.cli.options import (
     Data,
     Distance,
     Json,
     LabeledReading,
     Output,
-    Scale,
     Several,
     Switch,
     Whole,
@@ -22,7 +21,7 @@ from nearlabel.cli.options import (
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
-_READING = LabeledReading()
+_READING, _MEASURING = LabeledReading(), Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
@@ -34,16 +33,10 @@ def compare(
     k: Whole = 10,
     thresholds: Switch = False,
     distance: Distance = "euclidean",
-    split: Literal["official", "holdout", "cv10"] | None = None,
-    test_size: float = 1 / 3,
-    scale: Scale = "none",
-    metric: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
-    convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper",
-    at: Whole = 5,
-    seed: Whole = 0,
     jobs: Whole = 1,
     output: Output = None,
     json: Json = False,
+    measuring: Measuring = _MEASURING,
     reading: LabeledReading = _READING,
 ) -> None:
     """Compare all algorithms on one neighbor graph.
@@ -62,25 +55,10 @@ def compare(
         Learn one cut a label by leave-one-out F1, in each.
     distance
         Between items.
-    split
-        The data set's own split, a part held out at random, or ten parts each held out once. By
-        default its own where it has one, else holdout.
-    test_size
-        Share that holdout holds out.
-    scale
-        Scaling of the features, fitted to the part that is learned from.
-    metric
-        Metrics to tell, by name; by default five.
-    convention
-        What ties and rows without labels count.
-    at
-        Labels that success_rate and precision_at look at.
-    seed
-        Of holdout and cv10, and of algorithms that draw at random.
     jobs
         Threads; -1 for all cores.
     output
-        Write a .csv, .tsv or .jsonl file, an algorithm and a split a row.
+        Write a .csv, .tsv or .jsonl file, an algorithm and a part a row.
     json
         Print JSON.
 
@@ -93,36 +71,28 @@ def compare(
     from nearlabel.metrics.conventions import has_metric
 
     check_results(output, data)
-    check_metrics(metric, convention)
-    wanted = list(metric or (name for name in _METRICS if has_metric(convention, name)))
+    measuring.check()
+    usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
+    wanted = list(measuring.metric or usual)
     items = reading.load(data)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
 
-    import_scikit_learn(*SCALING if scale != "none" else ())
+    import_scikit_learn(*SCALING if measuring.scale != "none" else ())
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
-    from nearlabel.experiments import evaluate_splits, splits
+    from nearlabel.experiments import evaluate_splits
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(TITLES)
-    shared = {"metric": distance, "n_jobs": jobs, "random_state": seed}
+    shared = {"metric": distance, "n_jobs": jobs, "random_state": measuring.seed}
     models = [estimator(name, k, shared, thresholds=thresholds) for name in names]
-    kind = split or ("holdout" if items.train is None else "official")
-    parts = splits(items, kind, test_size=test_size, seed=seed)
+    kind, parts = measuring.parts(items, "holdout")
     with Steps("comparing") as progress:
         found = evaluate_splits(
-            items,
-            models,
-            parts,
-            scale=scale,
-            convention=convention,
-            at=at,
-            refusals=True,
-            progress=progress,
+            items, models, parts, refusals=True, progress=progress, **measuring.how()
         )
-    how: dict[str, Any] = {"k": k, "thresholds": thresholds, "distance": distance, "scale": scale}
-    how |= {"split": kind, "seed": seed, "convention": convention}
-    told = setting(data, items, parts, how)
+    how: dict[str, Any] = {"k": k, "thresholds": thresholds, "distance": distance}
+    told = measuring.told(data, items, kind, parts, how)
     results = [_result(name, of_model, wanted) for name, of_model in zip(names, found, strict=True)]
     if output is not None:
         write_results(output, _records(told, names, found, wanted))
@@ -130,7 +100,7 @@ def compare(
         say_json({**told, "results": results})
         return
     cuts = ", a cut a label" if thresholds else ""
-    spread = "; means of ten parts" if kind == "cv10" else ""
+    spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     say_setting(told, f"{len(names)} algorithms, k = {k}{cuts}, {distance}", spread)
     _say(results, wanted)
     if output is not None:

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from nearlabel.cli.learning import Learning
-from nearlabel.cli.measuring import check_metrics, or_none, say_setting, setting, summary
-from nearlabel.cli.options import (
-    Data,
-    Json,
-    LabeledReading,
-    Output,
-    Scale,
-    Several,
-    Whole,
-    whole_numbers,
-)
+from nearlabel.cli.measuring import Measuring, or_none, say_setting, summary
+from nearlabel.cli.options import Data, Json, LabeledReading, Output, Several, whole_numbers
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
-_READING, _LEARNING = LabeledReading(), Learning()
+_READING, _LEARNING, _MEASURING = LabeledReading(), Learning(), Measuring()
 
 
 def evaluate(
     data: Data,
     *,
     k: Annotated[tuple[int, ...], Several, Parameter(converter=whole_numbers)] = (10,),
-    split: Literal["official", "holdout", "cv10"] | None = None,
-    test_size: float = 1 / 3,
-    scale: Scale = "none",
-    metric: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
-    convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper",
-    at: Whole = 5,
-    seed: Whole = 0,
     output: Output = None,
     json: Json = False,
     learning: Learning = _LEARNING,
+    measuring: Measuring = _MEASURING,
     reading: LabeledReading = _READING,
 ) -> None:
     """Learn from one part of a data set, measure on the other.
@@ -48,23 +33,8 @@ def evaluate(
         Name of a data set, a file, or - for standard input.
     k
         Neighbors that vote; several are tried on one search.
-    split
-        The data set's own split, a part held out at random, or ten parts each held out once. By
-        default its own where it has one, else cv10.
-    test_size
-        Share that holdout holds out.
-    scale
-        Scaling of the features, fitted to the part that is learned from.
-    metric
-        Metrics to tell, by name; by default all.
-    convention
-        What ties and rows without labels count.
-    at
-        Labels that success_rate and precision_at look at.
-    seed
-        Of holdout and cv10, and of algorithms that draw at random.
     output
-        Write a .csv, .tsv or .jsonl file, a split a row.
+        Write a .csv, .tsv or .jsonl file, a part a row.
     json
         Print JSON.
 
@@ -76,25 +46,21 @@ def evaluate(
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     """
     check_results(output, data)
-    check_metrics(metric, convention)
+    measuring.check()
     items = reading.load(data)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels")
 
-    import_scikit_learn(*SCALING if scale != "none" else ())
-    from nearlabel.experiments import evaluate_splits, splits, usual_split
+    import_scikit_learn(*SCALING if measuring.scale != "none" else ())
+    from nearlabel.experiments import evaluate_splits
 
-    models = [learning.model(count, seed) for count in k]
-    split = split or usual_split(items)  # type: ignore[assignment]
-    parts = splits(items, split, test_size=test_size, seed=seed)
+    models = [learning.model(count, measuring.seed) for count in k]
+    split, parts = measuring.parts(items, "cv10")
     with Steps("evaluating") as progress:
-        results = evaluate_splits(
-            items, models, parts, scale=scale, convention=convention, at=at, progress=progress
-        )
+        results = evaluate_splits(items, models, parts, progress=progress, **measuring.how())
     found = [[one.metrics for one in of_model] for of_model in results]
-    wanted = list(metric or found[0][0])
-    how = {**learning.told(models[0]), "scale": scale, "split": split, "seed": seed}
-    told = setting(data, items, parts, {**how, "convention": convention})
+    wanted = list(measuring.metric or found[0][0])
+    told = measuring.told(data, items, split, parts, learning.told(models[0]))
     if output is not None:
         write_results(output, _records(told, k, found, wanted))
     summaries = [
@@ -103,7 +69,7 @@ def evaluate(
     if json:
         say_json({**told, "results": summaries})
         return
-    spread = "; mean ± standard deviation" if split == "cv10" else ""
+    spread = "; mean ± standard deviation" if len(parts) > 1 else ""
     say_setting(told, learning.title(models[0]), spread)
     _say(summaries, wanted)
     if output is not None:

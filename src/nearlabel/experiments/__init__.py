@@ -1,12 +1,30 @@
 """Experiments: how a data set is divided and scaled, and how well a method does on it."""
 
-from nearlabel.experiments.protocols import (
-    SPLITS,
-    SplitResult,
-    evaluate_splits,
-    splits,
-    usual_split,
-)
+from typing import TYPE_CHECKING, Any
+
+from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
+from nearlabel.experiments.protocols import SPLITS, Part, splits, usual_split
 from nearlabel.experiments.scaling import SCALES, scaler
 
-__all__ = ["SCALES", "SPLITS", "SplitResult", "evaluate_splits", "scaler", "splits", "usual_split"]
+if TYPE_CHECKING:
+    from nearlabel.experiments.tuning import GraphSearchCV
+
+__all__ = [
+    "SCALES",
+    "SPLITS",
+    "GraphSearchCV",
+    "Part",
+    "SplitResult",
+    "evaluate_splits",
+    "scaler",
+    "splits",
+    "usual_split",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "GraphSearchCV":  # it takes parts of scikit-learn that the others do without
+        from nearlabel.experiments.tuning import GraphSearchCV
+
+        return GraphSearchCV
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,60 +2,96 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from nearlabel.arrays import Array, Csr
-from nearlabel.base import NeighborModel
+from nearlabel.arrays import Array
 from nearlabel.datasets import Dataset
-from nearlabel.experiments.scaling import scaler
-from nearlabel.graph import NeighborGraph
-from nearlabel.metrics import evaluate
-from nearlabel.scores import LabelScores
-from nearlabel.search import neighbor_graph
-from nearlabel.validation import check_choice, check_integer, check_real
+from nearlabel.validation import check_dense_size, check_integer, check_real
 
-SPLITS = ("official", "holdout", "cv10")
-_FOLDS = 10
+SPLITS = ("official", "holdout", "cv10", "cv10x5", "loo")  # cv: any numbers of folds and repeats
+_FOLDS = re.compile(r"cv([1-9]\d{0,8})(?:x([1-9]\d{0,4}))?")
+
+
+class Part(NamedTuple):
+    """Rows to learn from and rows to be tried on.
+
+    Attributes
+    ----------
+    train, test : ndarray of int
+    left_out : bool
+        Whether both are the same rows, each tried as if it alone were new: leave-one-out.
+    """
+
+    train: Array
+    test: Array
+    left_out: bool = False
 
 
 def splits(
-    data: Dataset, kind: str | None = None, *, test_size: float = 1 / 3, seed: int = 0
-) -> list[tuple[Array, Array]]:
-    """Pairs of the rows to learn from and the rows to be tried on.
+    data: Dataset,
+    kind: str | None = None,
+    *,
+    test_size: float = 1 / 3,
+    seed: int = 0,
+    stratified: bool = False,
+) -> list[Part]:
+    """Which rows to learn from and which to be tried on, once or several times.
 
     Parameters
     ----------
     data : Dataset
-    kind : {"official", "holdout", "cv10"}, optional
+    kind : {"official", "holdout", "cv10", "cv10x5", "loo"}, optional
         The split that the data set has; one random part held out; ten random parts, each held out
-        once. By default the official one where there is one, else ten parts.
+        once; the same five times, each time with other parts; each row held out by itself. Other
+        numbers of parts and of repeats are written alike, such as "cv5". By default the official
+        split where there is one, else "cv10".
     test_size : float, default=1/3
-        Share of the rows that are held out.
+        Share of the rows that "holdout" holds out.
     seed : int, default=0
+        Of the random parts. The first repeat of "cv10x5" is "cv10".
+    stratified : bool, default=False
+        Whether random parts hold each label in about the same share, by iterative stratification
+        [1]_.
+
+    Notes
+    -----
+    Leave-one-out takes a row out of its own neighbors and its own entry out of a method's tables,
+    while its place among the neighbors of other rows stays. To hide it from these too, ask for as
+    many parts as there are rows: "cv200" for 200 rows.
+
+    References
+    ----------
+    .. [1] K. Sechidis, G. Tsoumakas and I. Vlahavas, "On the stratification of multi-label data",
+       ECML PKDD 2011.
     """
     n = len(data)
-    kind = check_choice(usual_split(data) if kind is None else kind, "split", SPLITS)
+    kind = usual_split(data) if kind is None else kind
+    folds, repeats = _folds_and_repeats(kind)
+    seed = check_integer(seed, "seed", low=0)
+    if stratified and kind in ("official", "loo"):
+        raise ValueError(f"stratified=True: split={kind!r} has no random parts to stratify")
     if kind == "official":
         if data.train is None or data.test is None:
             raise ValueError(
                 "split='official': this data set has no split of its own; use 'holdout' or 'cv10'"
             )
-        return [(np.flatnonzero(data.train), np.flatnonzero(data.test))]
-    shuffled = np.random.default_rng(check_integer(seed, "seed", low=0)).permutation(n)
+        return [Part(np.flatnonzero(data.train), np.flatnonzero(data.test))]
+    if kind == "loo":
+        return [Part(np.arange(n), np.arange(n), left_out=True)]
     if kind == "holdout":
         share = check_real(test_size, "test_size", low=0, high=1)
-        tests = [shuffled[: round(share * n)]]
+        folds, repeats, held = 1, 1, round(share * n)
     else:
-        tests = np.array_split(shuffled, _FOLDS)
-    if any(not 0 < len(test) < n - 1 for test in tests):
+        held = -(-n // folds)
+    if not 0 < held < n - 1 or folds > n:
         raise ValueError(f"split={kind!r} leaves too few of {n} rows on one side")
-    return [(np.setdiff1d(shuffled, test), np.sort(test)) for test in tests]
+    parts = _stratified_parts if stratified else _random_parts
+    tests = parts(data, folds, repeats, held, seed)
+    return [Part(np.setdiff1d(np.arange(n), test), np.sort(test)) for test in tests]
 
 
 def usual_split(data: Dataset) -> str:
@@ -63,118 +99,47 @@ def usual_split(data: Dataset) -> str:
     return "cv10" if data.train is None else "official"
 
 
-@dataclass(frozen=True)
-class SplitResult:
-    """How a model did on one split.
-
-    Attributes
-    ----------
-    metrics : dict
-        Empty where the model refused the data.
-    seconds : float
-        Processor time of learning, scoring and deciding, without the search that models share.
-    refusal : str or None
-        Why the model refused the data: it would need too much.
-    """
-
-    metrics: dict[str, float]
-    seconds: float
-    refusal: str | None = None
+def _folds_and_repeats(kind: Any) -> tuple[int, int]:
+    """How many parts and repeats a name of the form "cv10x5" asks for; zeros for other names."""
+    match = _FOLDS.fullmatch(kind) if isinstance(kind, str) else None
+    if match is not None and match[1] != "1":
+        return int(match[1]), int(match[2] or 1)
+    if kind not in ("official", "holdout", "loo"):
+        known = ", ".join(repr(name) for name in SPLITS)
+        raise ValueError(
+            f"split must be one of {known}, or like 'cv5' and 'cv5x2' with two or more parts; "
+            f"got {kind!r}"
+        )
+    return 0, 0
 
 
-def evaluate_splits(
-    data: Dataset,
-    models: Sequence[NeighborModel],
-    parts: Sequence[tuple[Array, Array]],
-    *,
-    scale: str = "none",
-    convention: str = "paper",
-    at: int = 5,
-    refusals: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[list[SplitResult]]:
-    """Metrics of each model on each split: one search a split serves all models.
-
-    Parameters
-    ----------
-    data : Dataset
-    models : sequence of NeighborModel
-        Unfitted, of one metric and search; they may differ in `n_neighbors`.
-    parts : sequence of pairs of rows, as `splits` gives them
-    scale : {"none", "minmax", "standard"}
-        Fitted to the rows to learn from, in each split.
-    convention, at
-        See `nearlabel.metrics.evaluate`.
-    refusals : bool, default=False
-        Whether a model that refuses data of this size is noted, instead of ending it all.
-    progress : callable, optional
-        Called with (steps done, steps in all), over all splits: a step is a row that was searched,
-        or that a model has answered for.
-
-    Returns
-    -------
-    list of list of SplitResult
-        For each model its result on each split.
-    """
-    searches = {(str(model.metric), str(model.search), model.n_jobs) for model in models}
-    if len(searches) != 1:
-        raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    models = [clone(model) for model in models]
-    results: list[list[SplitResult]] = [[] for _ in models]
-    rows_in_all = sum(len(train) + len(test) for train, test in parts)
-    done, total = 0, rows_in_all * (1 + len(models))
-
-    def tell(rows: int, of: int) -> None:
-        nonlocal done
-        if progress is not None:
-            progress(done + rows, total)
-        done += rows if rows == of else 0
-
-    for train, test in parts:
-        X, new = _scaled(data.X[train], data.X[test], scale)
-        graph, queries = _graphs(models, X, new, tell)
-        for model, found in zip(models, results, strict=True):
-            start, rows = time.process_time(), len(train) + len(test)
-            try:
-                scores, predicted = _answers(model, graph, queries, data.Y[train], X, new)
-            except MemoryError as error:
-                if not refusals:
-                    raise
-                found.append(SplitResult({}, 0.0, str(error)))
-                tell(rows, rows)
-                continue
-            seconds = time.process_time() - start
-            metrics = evaluate(data.Y[test], scores, predicted, convention, at=at)
-            found.append(SplitResult(metrics, seconds))
-            tell(rows, rows)
-    return results
+def _random_parts(data: Dataset, folds: int, repeats: int, held: int, seed: int) -> Iterator[Array]:
+    """Rows to hold out: each part of each repeat, or one part of `held` rows."""
+    rng = np.random.default_rng(seed)
+    for _ in range(repeats):
+        shuffled = rng.permutation(len(data))
+        yield from [shuffled[:held]] if folds == 1 else np.array_split(shuffled, folds)
 
 
-def _scaled(X: Any, new: Any, scale: str) -> tuple[Any, Any]:
-    """Both parts, scaled as the first one asks for."""
-    transformer = scaler(scale, X)
-    if transformer is None:
-        return X, new
-    return transformer.fit_transform(X), transformer.transform(new)
-
-
-def _graphs(
-    models: Sequence[NeighborModel], X: Any, new: Any, progress: Callable[[int, int], None]
-) -> tuple[NeighborGraph, NeighborGraph]:
-    """Neighbors of the training rows and of the new ones: as many as the models need at most."""
-    n, first = X.shape[0], models[0]
-    k = max(n if model.n_neighbors is None else model.n_neighbors for model in models)
-    search: dict[str, Any] = {"metric": first.metric, "search": first.search}
-    search.update(n_jobs=first.n_jobs, progress=progress)
-    return neighbor_graph(X, min(k, n - 1), **search), neighbor_graph(X, min(k, n), new, **search)
-
-
-def _answers(
-    model: NeighborModel, graph: NeighborGraph, queries: NeighborGraph, Y: Csr, X: Any, new: Any
-) -> tuple[LabelScores, Any]:
-    """Scores and decisions for new rows; vectors are given to methods that look at them only."""
-    if not model._needs_vectors:
-        X = new = None
-    model.fit_graph(graph, Y, X)
-    scores = model.scores_from_graph(queries, new)
-    return scores, model.predict_from_graph(queries, new, scores=scores)
+def _stratified_parts(
+    data: Dataset, folds: int, repeats: int, held: int, seed: int
+) -> Iterator[Array]:
+    """The same, with about the same share of each label in every part."""
+    try:
+        from iterstrat.ml_stratifiers import (
+            MultilabelStratifiedKFold,
+            MultilabelStratifiedShuffleSplit,
+        )
+    except ImportError:
+        raise ModuleNotFoundError(
+            "stratified parts need iterative-stratification: pip install 'nearlabel[data]'"
+        ) from None
+    n = len(data)
+    check_dense_size("the labels, to be stratified", data.Y.shape, 3, "parts by chance")
+    labels, empty = data.Y.toarray(), np.zeros((n, 1))
+    for one in np.random.default_rng(seed).integers(2**31 - 1, size=repeats):
+        if folds == 1:
+            splitter = MultilabelStratifiedShuffleSplit(1, test_size=held, random_state=int(one))
+        else:
+            splitter = MultilabelStratifiedKFold(folds, shuffle=True, random_state=int(one))
+        yield from (test for _, test in splitter.split(empty, labels))

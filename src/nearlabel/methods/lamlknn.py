@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -17,7 +18,7 @@ from nearlabel.methods.mlknn import MLkNN
 from nearlabel.search import pair_distances
 from nearlabel.statistics import label_histograms
 from nearlabel.storing import stored_array, stored_counts
-from nearlabel.validation import check_integer, check_vectors
+from nearlabel.validation import canonical_vectors, check_integer, check_vectors
 
 _RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
@@ -99,6 +100,18 @@ class LAMLkNN(MLkNN):
         if self.cluster_centers is not None:
             _as_centers(self.cluster_centers)
         check_random_state(self.random_state)
+
+    def _knowing(self, known: dict[Any, Any], X: Any) -> Self:
+        if self.cluster_centers is not None or isinstance(
+            self.random_state, np.random.RandomState | np.random.Generator
+        ):
+            return self
+        key = (type(self), self.n_clusters, self.random_state)
+        if key not in known:
+            self._check_parameters()
+            known[key] = self._first_centers(canonical_vectors(X))
+        model: Self = clone(self).set_params(cluster_centers=known[key])
+        return model
 
     def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
         centers = self._first_centers(X)

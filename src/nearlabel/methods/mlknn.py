@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,14 @@ from nearlabel.statistics import (
     LabelHistograms,
     counts_and_own,
     label_histograms,
+    label_totals,
     neighbor_counts,
 )
 from nearlabel.storing import stored_counts
+from nearlabel.sweeps import BYTES_A_CELL, CountSweep
 from nearlabel.validation import check_real
+
+_SWEEP_BYTES = 2**28  # of dense counts, up to which a sweep over k takes them
 
 
 class MLkNN(NeighborClassifier):
@@ -157,6 +161,30 @@ class MLkNN(NeighborClassifier):
         defaults = at_zero.reshape(counted.totals.shape)
         names = self.label_names_
         return LabelScores(with_data(both, touched), defaults, group=group, label_names=names)
+
+    def _sweep_key(self, Y: Csr) -> Any:
+        if type(self) is not MLkNN or BYTES_A_CELL * Y.shape[0] * Y.shape[1] > _SWEEP_BYTES:
+            return None  # a subclass may count in another way
+        return MLkNN, float(self.smoothing)
+
+    def _left_out_sweep(
+        self, graph: NeighborGraph, Y: Csr, neighbors: Sequence[int]
+    ) -> Iterator[LabelScores]:
+        sweep, s, n = CountSweep(graph, Y), float(self.smoothing), Y.shape[0]
+        totals = label_totals(Y)[:, None]
+        n_with, others_with = np.minimum(totals, n - 1), np.maximum(totals - 1, 0)
+        for k in neighbors:
+            while sweep.k < k:
+                sweep.add_neighbor()
+            without, with_label = sweep.cells[:, :, : k + 1]
+            # The row's own entry is taken out. Cells that no row is in are not looked up.
+            table = np.stack(
+                [
+                    posterior(s, k + 1, n - 1, n_with, with_label, np.maximum(without - 1, 0)),
+                    posterior(s, k + 1, n - 1, others_with, np.maximum(with_label - 1, 0), without),
+                ]
+            )
+            yield LabelScores.from_dense(sweep.look_up(table))
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         s, k, counted, group = self._s, graph.k, self._counted, self._groups(X)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.metrics.conventions import Rule, convention_named, rule_of
-from nearlabel.places import Places
+from nearlabel.places import Places, at_or_above
 from nearlabel.scores import LabelScores, as_label_scores
 from nearlabel.validation import check_integer, label_matrix
 
@@ -100,7 +100,7 @@ class Ranking:
         """Mean of the sum of r(l) - G(l), over y (q - y)."""
         rule = rule_of("ranking_loss", convention)
         ranks = self._places.ranks(rule.ties)
-        wrong = self._per_row(np.add, ranks - self._at_or_above(ranks))
+        wrong = self._per_row(np.add, ranks - at_or_above(ranks, self._truth))
         pairs = self._sizes * (self._q - self._sizes)
         return self._mean(wrong / np.maximum(pairs, 1), rule)
 
@@ -108,7 +108,7 @@ class Ranking:
         """Mean of the mean of G(l) / r(l)."""
         rule = rule_of("average_precision", convention)
         ranks = self._places.ranks(rule.ties)
-        total = self._per_row(np.add, self._at_or_above(ranks) / ranks)
+        total = self._per_row(np.add, at_or_above(ranks, self._truth) / ranks)
         return self._mean(total / np.maximum(self._sizes, 1), rule)
 
     def mean_inverse_rank(self) -> float:
@@ -137,13 +137,6 @@ class Ranking:
                 values, self._truth.indptr[:-1][filled], dtype=result.dtype
             )
         return result
-
-    def _at_or_above(self, ranks: Array) -> Array:
-        """G: for each true label how many true labels of its row have its rank or a better one."""
-        keys = self._places.row * (self._q + 1) + ranks
-        counts: Array = np.searchsorted(np.sort(keys), keys, side="right")
-        counts -= self._truth.indptr[self._places.row]
-        return counts
 
     def _mean(self, values: Array, rule: Rule) -> float:
         """Mean over the rows that count; nan if none does."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +12,7 @@ from scipy import sparse
 from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking
 from nearlabel.metrics.sets import Agreement
+from nearlabel.scores import LabelScores
 from nearlabel.validation import check_choice, check_integer
 
 
@@ -113,6 +115,34 @@ def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
     if not has_metric(convention, metric):
         rule_of(metric, convention)  # says which conventions have it
     return Scorer(metric, convention, check_integer(at, "at", low=1))
+
+
+class Prediction(Protocol):
+    """Scores of labels, and the label sets that were decided by them."""
+
+    @property
+    def scores(self) -> LabelScores:
+        """What the labels are ranked by."""
+
+    @property
+    def decided(self) -> Any:
+        """The label sets."""
+
+
+def measure(Y: Any, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dict[str, float]:
+    """Values of several scorers, greater is better: ranked once, and decided only if one asks."""
+    given: dict[str, Ranking | Agreement] = {}
+    values = {}
+    for name, one in scorers.items():
+        spec = METRICS[one.metric]
+        if spec.reads not in given:
+            by_order = spec.reads == "scores"
+            given[spec.reads] = (
+                Ranking(Y, predicted.scores) if by_order else Agreement(Y, predicted.decided)
+            )
+        value = _value(given[spec.reads], one.metric, one.convention, one.at)
+        values[name] = -value if spec.loss else value
+    return values
 
 
 @dataclass(frozen=True)

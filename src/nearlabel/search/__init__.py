@@ -10,6 +10,7 @@ from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
+from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.storage import VectorStore
 from nearlabel.search.threads import Progress
 from nearlabel.validation import check_integer, check_n_jobs, check_vectors
@@ -28,7 +29,9 @@ __all__ = [
     "class_neighbors",
     "is_precomputed",
     "neighbor_graph",
+    "neighbors_with_margin",
     "pair_distances",
+    "restrict",
 ]
 
 

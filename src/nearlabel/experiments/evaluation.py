@@ -1,0 +1,104 @@
+"""How well models do on parts of a data set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sklearn.base import clone
+
+from nearlabel.base import NeighborModel
+from nearlabel.datasets import Dataset
+from nearlabel.experiments.folds import Searching, folds, most_neighbors, shares_a_graph
+from nearlabel.experiments.protocols import Part
+from nearlabel.metrics import evaluate
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """How a model did on one part.
+
+    Attributes
+    ----------
+    metrics : dict
+        Empty where the model refused the data.
+    seconds : float
+        Processor time of learning, scoring and deciding, without the search that models share.
+    refusal : str or None
+        Why the model refused the data: it would need too much.
+    """
+
+    metrics: dict[str, float]
+    seconds: float
+    refusal: str | None = None
+
+
+def evaluate_splits(
+    data: Dataset,
+    models: Sequence[NeighborModel],
+    parts: Sequence[Part],
+    *,
+    scale: str = "none",
+    convention: str = "paper",
+    at: int = 5,
+    refusals: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[list[SplitResult]]:
+    """Metrics of each model on each part; one search serves all models and, unscaled, all parts.
+
+    Parameters
+    ----------
+    data : Dataset
+    models : sequence of NeighborModel
+        Unfitted, of one metric and search; they may differ in `n_neighbors`.
+    parts : sequence of Part, as `splits` gives them
+    scale : {"none", "minmax", "standard"}
+        Fitted to the rows to learn from, in each part: each part has a search of its own then.
+    convention, at
+        See `nearlabel.metrics.evaluate`.
+    refusals : bool, default=False
+        Whether a model that refuses data of this size is noted, instead of ending it all.
+    progress : callable, optional
+        Called with (steps done, steps in all), over all parts: a step is a row that was searched,
+        or that a model has answered for.
+
+    Returns
+    -------
+    list of list of SplitResult
+        For each model its result on each part.
+    """
+    models = [clone(model) for model in models]
+    if len({Searching.of(model) for model in models}) != 1:
+        raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
+    searching = Searching.of(models[0])
+    results: list[list[SplitResult]] = [[] for _ in models]
+    rows = [len(part.train) + (0 if part.left_out else len(part.test)) for part in parts]
+    searched = len(data) if shares_a_graph(parts, searching, scale) else sum(rows)
+    done, total = 0, searched + sum(rows) * len(models)
+
+    def tell(some: int, of: int) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(done + some, total)
+        done += some if some == of else 0
+
+    k = most_neighbors(models, len(data))
+    each = folds(data.X, parts, k, searching, scale=scale, progress=tell)
+    for fold, answered in zip(each, rows, strict=True):
+        truth = data.Y[fold.part.test]
+        for model, found in zip(models, results, strict=True):
+            start = time.process_time()
+            try:
+                answers = fold.answers(model, data.Y[fold.part.train])
+                scores, predicted = answers.scores, answers.decided
+            except MemoryError as error:
+                if not refusals:
+                    raise
+                found.append(SplitResult({}, 0.0, str(error)))
+            else:
+                seconds = time.process_time() - start
+                metrics = evaluate(truth, scores, predicted, convention, at=at)
+                found.append(SplitResult(metrics, seconds))
+            tell(answered, answered)
+    return results

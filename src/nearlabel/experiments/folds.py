@@ -1,0 +1,220 @@
+"""One graph for all parts: what each part's rows to learn from and to be tried on are near to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Csr
+from nearlabel.base import NeighborModel
+from nearlabel.experiments.protocols import Part
+from nearlabel.experiments.scaling import scaler
+from nearlabel.graph import NeighborGraph
+from nearlabel.scores import LabelScores
+from nearlabel.search import (
+    build_index,
+    is_precomputed,
+    neighbor_graph,
+    neighbors_with_margin,
+    restrict,
+)
+from nearlabel.validation import check_n_jobs
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How neighbors are searched: what models must have in common to read one graph."""
+
+    metric: Any
+    search: Any
+    n_jobs: int | None
+
+    @classmethod
+    def of(cls, model: NeighborModel) -> Searching:
+        """How a model searches."""
+        return cls(model.metric, model.search, model.n_jobs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Searching) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def graph(self, X: Any, k: int, queries: Any, progress: Any) -> NeighborGraph:
+        """The k nearest rows of X, of each other row or of each query."""
+        how: dict[str, Any] = {"metric": self.metric, "search": self.search}
+        return neighbor_graph(X, k, queries, n_jobs=self.n_jobs, progress=progress, **how)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model says of the rows that it is tried on.
+
+    Attributes
+    ----------
+    model : NeighborModel
+    graph : NeighborGraph
+        The neighbors that voted.
+    scores : LabelScores
+    """
+
+    model: NeighborModel
+    graph: NeighborGraph
+    scores: LabelScores
+
+    @cached_property
+    def decided(self) -> Csr:
+        """The label sets, shape (n, q)."""
+        return self.model._decide(self.scores, self.graph)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One part with the neighbors of its rows.
+
+    Attributes
+    ----------
+    part : Part
+    graph : NeighborGraph
+        Of the rows to learn from, each left out of its own.
+    queries : NeighborGraph
+        Of the rows to be tried on, among those to learn from; `graph` in leave-one-out.
+    X, new : ndarray or csr_array
+        Vectors of both.
+    known : dict
+        What a model has found out that others on the same rows can use.
+    """
+
+    part: Part
+    graph: NeighborGraph
+    queries: NeighborGraph
+    X: Any
+    new: Any
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    def answers(self, model: NeighborModel, Y: Csr) -> Answers:
+        """What a model says that learns from the labels Y of the rows to learn from.
+
+        Vectors are given only to methods that look at them.
+        """
+        X, new = (self.X, self.new) if model._needs_vectors else (None, None)
+        model = model._knowing(self.known, X).fit_graph(self.graph, Y, X)
+        if self.part.left_out:
+            graph = self.graph.head(min(model.n_neighbors_, self.graph.k))
+            scores = model._left_out_scores(graph, X, np.arange(len(graph)))
+        else:
+            graph = self.queries.head(model.n_neighbors_)
+            scores = model.scores_from_graph(graph, new)
+        return Answers(model, graph, scores)
+
+    def all_answers(self, models: Sequence[NeighborModel], Y: Csr) -> Iterator[tuple[int, Answers]]:
+        """What each of several models says, with its place among them, in any order."""
+        swept: dict[Any, list[int]] = defaultdict(list)
+        for place, model in enumerate(models):
+            key = model._sweep_key(Y) if self.part.left_out else None
+            if key is None:
+                yield place, self.answers(model, Y)
+            else:
+                swept[key].append(place)
+        for places in swept.values():
+            yield from self._sweep(models, places, Y)
+
+    def _sweep(
+        self, models: Sequence[NeighborModel], places: list[int], Y: Csr
+    ) -> Iterator[tuple[int, Answers]]:
+        """What models say that differ only in their neighbors, from few to many."""
+        n = len(self.graph)
+        neighbors = {place: models[place]._usable_neighbors(n) for place in places}
+        places = sorted(places, key=lambda place: neighbors[place])
+        each = models[places[0]]._left_out_sweep(self.graph, Y, [neighbors[p] for p in places])
+        for place, scores in zip(places, each, strict=True):
+            yield place, Answers(models[place], self.graph.head(neighbors[place]), scores)
+
+
+def most_neighbors(models: Sequence[NeighborModel], n: int) -> int:
+    """The greatest number of neighbors that a model asks for among n rows."""
+    return max(n if model.n_neighbors is None else model.n_neighbors for model in models)
+
+
+def shares_a_graph(parts: Sequence[Part], searching: Searching, scale: str = "none") -> bool:
+    """Whether one search serves all parts.
+
+    A scaler is fitted in each part, so that distances differ from part to part; of given distances
+    each part takes its own rows and columns.
+    """
+    return len(parts) > 1 and scale == "none" and not is_precomputed(searching.metric)
+
+
+def whole_graph(
+    X: Any, parts: Sequence[Part], k: int, searching: Searching, progress: Any = None
+) -> NeighborGraph:
+    """Neighbors of all rows: enough that about k are left when the rows of a part are hidden."""
+    n = X.shape[0]
+    hidden = n - min(len(part.train) for part in parts)
+    return searching.graph(X, neighbors_with_margin(k, n, hidden), None, progress)
+
+
+def folds(
+    X: Any,
+    parts: Sequence[Part],
+    k: int,
+    searching: Searching,
+    *,
+    scale: str = "none",
+    whole: NeighborGraph | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Fold]:
+    """Each part with the k nearest neighbors of its rows.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array
+        Vectors of all rows.
+    parts : sequence of Part
+    k : int
+        Fewer where a part has fewer rows.
+    searching : Searching
+    scale : {"none", "minmax", "standard"}
+        Fitted to the rows to learn from, in each part.
+    whole : NeighborGraph, optional
+        What `whole_graph` has found already.
+    progress : callable, optional
+        Called with (rows searched, rows in all) during each search.
+    """
+    if not shares_a_graph(parts, searching, scale):
+        for part in parts:
+            yield _own_fold(X, part, k, searching, scale, progress)
+        return
+    whole = whole_graph(X, parts, k, searching, progress) if whole is None else whole
+    n_jobs = check_n_jobs(searching.n_jobs)
+
+    def build(kept: Any) -> Any:
+        return build_index(kept, searching.metric, searching.search)
+
+    for part in parts:
+        keep = np.zeros(X.shape[0], bool)
+        keep[part.train] = True
+        # Rows that are neither learned from nor tried on are hidden as well.
+        graph, others = restrict(whole, X, keep, k, build, n_jobs=n_jobs)
+        queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
+        yield Fold(part, graph, queries, X[part.train], X[part.test])
+
+
+def _own_fold(X: Any, part: Part, k: int, searching: Searching, scale: str, progress: Any) -> Fold:
+    """A part with a search of its own."""
+    learned, new = X[part.train], X[part.test]
+    if is_precomputed(searching.metric):
+        learned, new = learned[:, part.train], new[:, part.train]
+    transformer = scaler(scale, learned)
+    if transformer is not None:
+        learned, new = transformer.fit_transform(learned), transformer.transform(new)
+    n = learned.shape[0]
+    graph = searching.graph(learned, min(k, n - 1), None, progress)
+    if part.left_out:
+        return Fold(part, graph, graph, learned, learned)
+    return Fold(part, graph, searching.graph(learned, min(k, n), new, progress), learned, new)

@@ -1,0 +1,332 @@
+"""A search for the best parameters that reads one graph for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearlabel.arrays import Floats
+from nearlabel.base import NeighborModel
+from nearlabel.experiments.candidates import Candidate, Trial, try_candidates
+from nearlabel.experiments.folds import Searching
+from nearlabel.experiments.protocols import Part
+from nearlabel.metrics import METRICS, Scorer, scorer
+from nearlabel.scores import LabelScores, RankedLabels
+from nearlabel.search import Progress
+from nearlabel.validation import Labels, canonical_vectors, check_labels, check_same_length
+
+_CHOSEN = ("best_index_", "best_params_", "best_score_", "best_estimator_", "refit_time_")
+
+
+def _refitted(search: Any) -> bool:
+    """Whether a search has, or will have, an estimator to answer with."""
+    if search.refit is False:
+        raise AttributeError("refit=False: there is no best_estimator_ to ask")
+    return True
+
+
+class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Exhaustive search over parameters of a method, and over methods, on one neighbor graph.
+
+    In the interface of scikit-learn's ``GridSearchCV``. The neighbors are searched once for each
+    `metric` in the grid, as many as the greatest `n_neighbors` asks for, and every candidate and
+    every fold reads that graph.
+
+    Parameters
+    ----------
+    estimator : estimator of nearlabel
+        Scaling goes before: ``make_pipeline(MinMaxScaler(), GraphSearchCV(MLkNN(), …))``.
+    param_grid : dict of str to sequence, or list of such dicts
+        Values to try for each parameter. The key "estimator" holds methods to try in place of
+        `estimator`.
+    scoring : str, Scorer, or list or dict of these, default="ranking_loss"
+        Names of metrics, see `nearlabel.metrics.METRICS`; ``metrics.scorer(name, convention=…)``
+        for another convention than "paper". Losses are negated: greater is better.
+    cv : "loo", int, splitter or iterable of (train, test), default="loo"
+        "loo": each row is scored from its own neighbors without itself, with its own entry taken
+        out of the method's tables; its place among the neighbors of other rows stays. Else held-out
+        rows are hidden from every row: an int is the number of folds, neither shuffled nor
+        stratified for several labels, as in scikit-learn.
+    refit : bool, str or callable, default=True
+        Whether the best candidate learns from all rows, from the same graph. With several metrics:
+        the name of the one that decides, or a function of `cv_results_` that gives a place in it.
+
+    Attributes
+    ----------
+    cv_results_ : dict of arrays, one value a candidate
+        As in scikit-learn.
+    best_index_, best_params_, best_score_
+        Of the best candidate. Of candidates with one score the one with the smallest `n_neighbors`
+        is taken, then the first in the grid.
+    best_estimator_ : estimator
+        Fitted to all rows.
+    scorer_, multimetric_, n_splits_, refit_time_, classes_, n_features_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> data = nl.datasets.make_local_labels(300, 5, 6, random_state=0)
+    >>> search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": range(1, 31)}).fit(data.X, data.Y)
+    >>> sorted(search.best_params_)
+    ['n_neighbors']
+    >>> methods = {"estimator": [nl.MLkNN(), nl.BRkNN()], "n_neighbors": [5, 10]}
+    >>> len(nl.GraphSearchCV(nl.MLkNN(), methods).fit(data.X, data.Y).cv_results_["params"])
+    4
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        scoring: Any = "ranking_loss",
+        cv: Any = "loo",
+        refit: Any = True,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        ids: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Search the neighbors once, try every candidate, and fit the best.
+
+        Parameters
+        ----------
+        X, y, label_names, ids
+            As in `MLkNN.fit`.
+        progress : callable, optional
+            Called with (steps done, steps in all): a step is a row that was searched, or that a
+            candidate has answered for.
+
+        Returns
+        -------
+        self
+        """
+        scorers = _scorers(self.scoring)
+        self._check_refit(scorers)
+        candidates = self._candidates()
+        search = copy(self)  # so that a search that fails or is interrupted changes nothing
+        labels = check_labels(y, label_names)
+        X = canonical_vectors(validate_data(search, X, accept_sparse="csr"))
+        check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        parts = self._parts(X, labels)
+        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress)
+        search.multimetric_ = not isinstance(self.scoring, str | Scorer)
+        search.scorer_ = scorers if search.multimetric_ else scorers["score"]
+        search.n_splits_ = len(parts)
+        search.cv_results_ = _results(candidates, trial)
+        search._choose(candidates)
+        if self.refit is not False:
+            start = time.perf_counter()
+            best = clone(candidates[search.best_index_].model)
+            graph = trial.graphs.get(Searching.of(best))
+            names = {"label_names": label_names, "ids": ids}
+            if graph is None:
+                search.best_estimator_ = best.fit(X, y, **names)
+            else:
+                search.best_estimator_ = best.fit_graph(graph, y, X, **names)
+            search.refit_time_ = time.perf_counter() - start
+            search.classes_ = search.best_estimator_.classes_
+        self.__dict__ = search.__dict__
+        return self
+
+    def _candidates(self) -> list[Candidate]:
+        """The points of the grid, each with its unfitted model."""
+        candidates = []
+        for place, parameters in enumerate(ParameterGrid(self.param_grid)):
+            own = dict(parameters)
+            model = own.pop("estimator", self.estimator)
+            if not isinstance(model, NeighborModel):
+                raise TypeError(
+                    "estimator must be an estimator of nearlabel (scaling goes before: "
+                    f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
+                )
+            model = clone(model).set_params(**{key: clone(v, safe=False) for key, v in own.items()})
+            model._check_parameters()
+            candidates.append(Candidate(place, parameters, model))
+        return candidates
+
+    def _parts(self, X: Any, labels: Labels) -> list[Part]:
+        n = X.shape[0]
+        if isinstance(self.cv, str):
+            if self.cv != "loo":
+                raise ValueError(
+                    "cv must be 'loo', a number of folds, a splitter or an iterable of "
+                    f"(train, test); got {self.cv!r}"
+                )
+            return [Part(np.arange(n), np.arange(n), left_out=True)]
+        # Splitters want a dense y. Several labels are none of the targets that scikit-learn
+        # stratifies by itself.
+        target = labels.matrix.toarray()
+        target = target.ravel() if isinstance(labels.classes, np.ndarray) else target
+        splitter = check_cv(self.cv, target, classifier=True)
+        return [_as_part(train, test, n) for train, test in splitter.split(X, target)]
+
+    def _check_refit(self, scorers: Mapping[str, Scorer]) -> None:
+        if isinstance(self.refit, bool) or callable(self.refit):
+            if self.refit is True and len(scorers) > 1:
+                raise ValueError(
+                    "refit must name the metric that decides, where scoring has several: one of "
+                    f"{', '.join(map(repr, scorers))}; or be False or a callable; got True"
+                )
+            return
+        if self.refit not in scorers:
+            raise ValueError(
+                "refit must be True, False, a callable or the name of a metric in scoring: "
+                f"{', '.join(map(repr, scorers))}; got {self.refit!r}"
+            )
+
+    def _choose(self, candidates: Sequence[Candidate]) -> None:
+        """Set `best_index_` and what goes with it, where a metric or a callable decides."""
+        for name in _CHOSEN:
+            self.__dict__.pop(name, None)
+        decisive = self.refit if isinstance(self.refit, str) else "score"
+        if callable(self.refit):
+            place = self.refit(self.cv_results_)
+            if not (isinstance(place, int | np.integer) and 0 <= place < len(candidates)):
+                raise ValueError(
+                    f"refit must give a place in cv_results_, 0 to {len(candidates) - 1}; "
+                    f"it gave {place!r}"
+                )
+            self.best_index_ = int(place)
+        elif f"mean_test_{decisive}" in self.cv_results_:
+            means = self.cv_results_[f"mean_test_{decisive}"]
+            if np.isnan(means).all():
+                raise ValueError("scoring: the metric is not defined on any part of this data")
+            best = np.flatnonzero(means == np.nanmax(means))
+            neighbors = [_neighbors(candidates[int(place)].model) for place in best]
+            self.best_index_ = int(best[np.argmin(neighbors)])
+            self.best_score_ = float(means[self.best_index_])
+        else:
+            return
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    @available_if(_refitted)
+    def predict(self, X: Any) -> Any:
+        """Decide the labels of each row, by the best estimator."""
+        return self._best().predict(X)
+
+    @available_if(_refitted)
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each label for each row, by the best estimator."""
+        probabilities: Floats = self._best().predict_proba(X)
+        return probabilities
+
+    @available_if(_refitted)
+    def label_scores(self, X: Any) -> LabelScores:
+        """Score every label for each row, by the best estimator."""
+        scores: LabelScores = self._best().label_scores(X)
+        return scores
+
+    @available_if(_refitted)
+    def rank(self, X: Any, top: int = 10) -> RankedLabels:
+        """Rank the labels of each row, by the best estimator."""
+        ranked: RankedLabels = self._best().rank(X, top)
+        return ranked
+
+    @available_if(_refitted)
+    def score(self, X: Any, y: Any) -> float:
+        """Score the best estimator on X and the true labels y, by the metric that chose it."""
+        best, chosen = self._best(), self.scorer_
+        if isinstance(chosen, Mapping):
+            if not isinstance(self.refit, str):
+                raise ValueError("score: refit must name one of the metrics of scoring")
+            chosen = chosen[self.refit]
+        return float(chosen(best, X, y))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self.estimator)
+        tags.input_tags.pairwise = own.input_tags.pairwise
+        tags.input_tags.sparse = own.input_tags.sparse
+        tags.target_tags = own.target_tags
+        tags.classifier_tags = own.classifier_tags
+        return tags
+
+
+def _scorers(scoring: Any) -> dict[str, Scorer]:
+    """Scorers by name; "score" names a single one, as in scikit-learn."""
+    if isinstance(scoring, str | Scorer):
+        return {"score": _scorer(scoring)}
+    if isinstance(scoring, Mapping):
+        named = {str(name): _scorer(one) for name, one in scoring.items()}
+    elif isinstance(scoring, list | tuple | set):
+        named = {one if isinstance(one, str) else one.metric: _scorer(one) for one in scoring}
+        if len(named) != len(scoring):
+            raise ValueError(f"scoring holds a metric twice; name them in a dict: {scoring!r}")
+    else:
+        named = {"score": _scorer(scoring)}
+    if not named:
+        raise ValueError("scoring holds no metric")
+    return named
+
+
+def _scorer(one: Any) -> Scorer:
+    if isinstance(one, Scorer):
+        return one
+    if isinstance(one, str) and one in METRICS:
+        return scorer(one)
+    raise ValueError(
+        f"scoring must name metrics of nearlabel ({', '.join(METRICS)}), or be "
+        f"nearlabel.metrics.scorer(…), or a list or a dict of these; got {one!r}"
+    )
+
+
+def _as_part(train: Any, test: Any, n: int) -> Part:
+    """Rows that a splitter gave, as numbers; a row is never on both sides."""
+    rows = [np.arange(n)[np.asarray(one)] for one in (train, test)]
+    if np.intersect1d(*rows).size:
+        raise ValueError("cv holds a row among those to learn from and those to be tried on")
+    if len(rows[0]) < 2 or not len(rows[1]):
+        raise ValueError(f"cv leaves {len(rows[0])} rows to learn from and {len(rows[1])} to test")
+    return Part(np.unique(rows[0]), np.unique(rows[1]))
+
+
+def _neighbors(model: NeighborModel) -> float:
+    return np.inf if model.n_neighbors is None else model.n_neighbors
+
+
+def _results(candidates: Sequence[Candidate], trial: Trial) -> dict[str, Any]:
+    """What scikit-learn calls `cv_results_`."""
+    results: dict[str, Any] = {}
+    for name, seconds in (("fit", trial.fit_seconds), ("score", trial.score_seconds)):
+        results[f"mean_{name}_time"], results[f"std_{name}_time"] = seconds.mean(1), seconds.std(1)
+    for name in dict.fromkeys(name for one in candidates for name in one.parameters):
+        column = np.ma.array(np.empty(len(candidates), object), mask=True)
+        for place, one in enumerate(candidates):
+            if name in one.parameters:
+                column[place] = one.parameters[name]
+        results[f"param_{name}"] = column
+    results["params"] = [one.parameters for one in candidates]
+    for name, scores in trial.scores.items():
+        for place, of_part in enumerate(scores.T):
+            results[f"split{place}_test_{name}"] = of_part
+        mean = scores.mean(axis=1)
+        results[f"mean_test_{name}"], results[f"std_test_{name}"] = mean, scores.std(axis=1)
+        worst = np.where(np.isnan(mean), -np.inf, mean)
+        results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
+    return results

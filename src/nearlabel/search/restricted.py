@@ -1,0 +1,91 @@
+"""One graph for every part of the rows: the others are hidden in it, and short rows topped up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Array
+from nearlabel.graph import NeighborGraph, index_type
+
+
+def neighbors_with_margin(k: int, n: int, hidden: int) -> int:
+    """Neighbors to search among n rows so that k are left, in most rows, when some are hidden.
+
+    Of the neighbors of a row those that are hidden by chance are about binomial: the margin is four
+    standard deviations.
+    """
+    share = min(hidden / n, 1 - 1 / n)
+    return int(min(n - 1, np.ceil((k + 4 * np.sqrt(k * share)) / (1 - share)) + 1))
+
+
+def restrict(
+    graph: NeighborGraph,
+    X: Any,
+    keep: Array,
+    k: int,
+    build: Callable[[Any], Any],
+    *,
+    n_jobs: int = 1,
+) -> tuple[NeighborGraph, NeighborGraph]:
+    """Neighbors among some rows only, read off the graph of all rows.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        Of all n rows, each left out of its own.
+    X : ndarray or csr_array, shape (n, d)
+        Vectors of the rows.
+    keep : ndarray of bool, shape (n,)
+        The rows that may be neighbors; they are numbered anew, in their order.
+    k : int
+        Neighbors of each row, or all that there are.
+    build : callable
+        Makes an `Index` of the vectors that are kept. Called only where hiding leaves some rows
+        with fewer than k neighbors, which are then searched.
+    n_jobs : int, default=1
+
+    Returns
+    -------
+    kept, hidden : NeighborGraph
+        Of the kept rows, each left out of its own, and of the hidden ones. Equal to what a search
+        of the kept rows finds, to the last bit.
+    """
+    number = np.full(len(graph), -1, index_type(len(graph)))
+    base = np.flatnonzero(keep)
+    number[base] = np.arange(len(base))
+    hidden = np.flatnonzero(number < 0)
+    graphs = [
+        _visible(graph.take(base), number, min(k, len(base) - 1), len(base)),
+        _visible(graph.take(hidden), number, min(k, len(base)), len(base)),
+    ]
+    index = None
+    for (found, short), rows, own in zip(graphs, (base, hidden), (True, False), strict=True):
+        if not len(short):
+            continue
+        index = build(X[base]) if index is None else index
+        searched = index.graph(found.k + own, X[rows[short]], n_jobs=n_jobs)
+        searched = searched.without(short) if own else searched
+        found.indices[short], found.distances[short] = searched.indices, searched.distances
+    return graphs[0][0], graphs[1][0]
+
+
+def _visible(
+    graph: NeighborGraph, number: Array, k: int, n_base: int
+) -> tuple[NeighborGraph, Array]:
+    """The first k neighbors that have a number, and the rows with fewer, left to be filled."""
+    numbered = number[graph.indices]
+    visible = numbered >= 0
+    place = np.cumsum(visible, axis=1, dtype=np.int32)
+    short = np.flatnonzero(place[:, -1] < k)
+    visible &= place <= k
+    indices = np.empty((len(graph), k), number.dtype)
+    distances = np.empty((len(graph), k), graph.distances.dtype)
+    enough = np.ones(len(graph), bool)
+    enough[short] = False
+    taken = visible & enough[:, None]
+    indices[enough] = numbered[taken].reshape(-1, k)
+    distances[enough] = graph.distances[taken].reshape(-1, k)
+    return NeighborGraph.unchecked(indices, distances, n_base), short
