@@ -101,7 +101,9 @@ def _rows(records: list[Record]) -> list[list[Record]]:
     """Records that stand in one row: of a table, or of several that have a metric each."""
 
     def row_of(record: Record) -> tuple[str, ...]:
-        return record["paper"], record["dataset"], record["algorithm"], str(record["parameters"])
+        row = record["paper"], record["dataset"], record["algorithm"], _title(record)
+        # A table of counts has a label a column, other tables have a metric.
+        return row if _column(record) == record["metric"] else (*row, record["metric"])
 
     return [list(row) for _, row in groupby(records, key=row_of)]
 
@@ -118,11 +120,11 @@ def _say_block(
     for experiment in experiments:
         if experiment.paper == paper and tables[0] in experiment.tables:
             _say_folded(experiment.told)
-    columns = list(dict.fromkeys(record["metric"] for row in rows for record in row))
+    columns = list(dict.fromkeys(_column(record) for row in rows for record in row))
     lines = []
     for row in rows:
         if any(record["ours"] is not None for record in row):
-            cells = {record["metric"]: record for record in row}
+            cells = {_column(record): record for record in row}
             lines.append((row[0]["dataset"], *(_published(cells.get(one)) for one in columns)))
             lines.append((_title(row[0]), *(_ours(cells.get(one)) for one in columns)))
     if lines:
@@ -163,7 +165,16 @@ def _decimals(record: Record) -> int:
     return len(record["printed"].partition(".")[2])
 
 
+def _column(record: Record) -> str:
+    column: str = record["parameters"].get("label", record["metric"])
+    return column
+
+
 def _title(record: Record) -> str:
+    """The algorithm with its parameters, or the cluster and whose counts it tells."""
+    if "cluster" in record["parameters"]:
+        which = "with" if record["metric"] == "count_with_label" else "without"
+        return f"  cluster {record['parameters']['cluster']}, {which}"
     told = {_SHORT[key]: value for key, value in record["parameters"].items() if key in _SHORT}
     return " ".join(
         [f"  {record['algorithm']}", *(f"{key}={value}" for key, value in told.items())]

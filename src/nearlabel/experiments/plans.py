@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from nearlabel.experiments.published import Cell, cells
 
+ERRATA = "docs/errata.md"
 _SEED = 0
+_KEYS = ("paper", "table", "dataset", "algorithm", "metric")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Experiment:
     methods: Mapping[str, Method]
     split: str
     scale: str
-    convention: str
+    kind: Literal["metrics", "label clusters"] = "metrics"
+    convention: str | None = None
     splits: Mapping[str, str] = field(default_factory=dict)
     scales: Mapping[str, str] = field(default_factory=dict)
     nominal: Mapping[str, list[str]] = field(default_factory=dict)
@@ -88,7 +91,8 @@ class Experiment:
         parts.append(f"scale {_with_others(self.scale, scales)}")
         for dataset, names in self.nominal.items():
             parts.append(f"{', '.join(names)} of {dataset} at distance 0 or 1")
-        parts.append(f"convention {self.convention}")
+        if self.convention is not None:
+            parts.append(f"convention {self.convention}")
         if self.rows != "all":
             parts.append("the rows with two labels or more")
         if self.coverage == "share":
@@ -129,11 +133,23 @@ class Plan:
     experiments : tuple of Experiment
     other_methods, lost_data : mapping of str to str
         Algorithms and data sets that are not run, with the reason.
+    off : tuple of dict
+        What is known of cells that come out otherwise: see ``experiments.toml``.
     """
 
     experiments: tuple[Experiment, ...]
     other_methods: Mapping[str, str]
     lost_data: Mapping[str, str]
+    off: tuple[Mapping[str, Any], ...]
+
+    def reason_off(self, cell: Cell) -> str:
+        """Why a cell comes out otherwise, with the place on the errata page that tells more."""
+        for one in self.off:
+            if all(
+                getattr(cell, key) in one.get(f"{key}s", (getattr(cell, key),)) for key in _KEYS
+            ):
+                return f"{one['reason']} ({ERRATA}#{one['anchor']})"
+        return f"not explained yet ({ERRATA})"
 
     def experiment_of(self, cell: Cell) -> Experiment | None:
         """The experiment that a cell belongs to, if its numbers can be had."""
@@ -158,6 +174,7 @@ def plan() -> Plan:
         tuple(map(_experiment, told["experiments"])),
         dict.fromkeys(others["names"], others["reason"]),
         told["lost_data"],
+        tuple(told["off"]),
     )
 
 
@@ -165,6 +182,7 @@ def unit_of(experiment: Experiment, dataset: str, algorithm: str) -> Unit:
     """The unit of an algorithm on a data set."""
     method = experiment.methods[algorithm]
     setting: dict[str, Any] = {
+        "kind": experiment.kind,
         "estimator": method.estimator,
         "parameters": _parameters(experiment, method, dataset, algorithm),
         "split": experiment.splits.get(dataset, experiment.split),

@@ -10,7 +10,7 @@ from typing import Any
 
 from nearlabel.datasets import Dataset, load
 from nearlabel.experiments.plans import Experiment, Unit, plan, unit_of
-from nearlabel.experiments.published import Cell, cells, papers
+from nearlabel.experiments.published import Cell, cells, cluster_counts, papers
 from nearlabel.experiments.result_store import ResultStore, data_key, default_folder, result_key
 from nearlabel.experiments.verdicts import verdict
 from nearlabel.texts import one_line
@@ -49,9 +49,14 @@ class Reproduction:
     path: Path
 
 
+def all_cells() -> list[Cell]:
+    """The published cells that are compared, paper by paper: results, and means of counts."""
+    return sorted([*cluster_counts(), *cells()], key=lambda cell: cell.paper)
+
+
 def tables_of(paper: str) -> list[str]:
-    """The tables of results of a paper."""
-    return list(dict.fromkeys(cell.table for cell in cells() if cell.paper == paper))
+    """The tables of a paper that are compared."""
+    return list(dict.fromkeys(cell.table for cell in all_cells() if cell.paper == paper))
 
 
 def reproduce(
@@ -116,7 +121,9 @@ def _wanted(papers_wanted: Collection[str], tables: Collection[str]) -> list[Cel
             listed = "; ".join(f"{paper}: {', '.join(some)}" for paper, some in have.items())
             raise ValueError(f"no table {table!r}; there are {listed}")
     return [
-        cell for cell in cells() if cell.paper in chosen and (not tables or cell.table in tables)
+        cell
+        for cell in all_cells()
+        if cell.paper in chosen and (not tables or cell.table in tables)
     ]
 
 
@@ -227,16 +234,32 @@ def _record(cell: Cell, bench: _Bench) -> dict[str, Any]:
     if why is not None:
         return {**record, "reason": why}
     runs = [bench.run_of(unit, cell) for unit in units]
-    values = [value for run in runs for value in run["metrics"][cell.metric]]
-    record |= {"parameters": runs[0]["parameters"], "setting": units[0].setting}
-    if None in values:
+    values = [value for run in runs for value in _values(run, cell)]
+    record["parameters"] = {**runs[0]["parameters"], **_cluster(cell)}
+    record["setting"] = units[0].setting
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
         return {**record, "reason": f"{cell.metric} is not defined on these data"}
-    ours = statistics.fmean(values)
+    ours = statistics.fmean(numbers)
     is_share = cell.metric != "coverage" or units[0].setting["coverage"] == "share"
     record["ours"] = ours
-    if len(units) == 1 and len(values) > 1:
-        record["ours_std"] = statistics.stdev(values)
+    if len(units) == 1 and len(numbers) > 1:
+        record["ours_std"] = statistics.stdev(numbers)
     record["verdict"] = verdict(ours, cell.printed, cell.std, counts_labels=not is_share)
     if record["verdict"] == "off":
-        record["reason"] = cell.doubt or "docs/errata.md"
+        record["reason"] = plan().reason_off(cell)
     return record
+
+
+def _values(run: dict[str, Any], cell: Cell) -> list[float | None]:
+    """What a run has for a cell: a value a split, or the mean of a cluster."""
+    where = _cluster(cell)
+    if not where:
+        values: list[float | None] = run["metrics"][cell.metric]
+        return values
+    means = run["metrics"][f"{cell.metric} {where['label']}"]
+    return [means[int(where["cluster"]) - 1]]
+
+
+def _cluster(cell: Cell) -> dict[str, Any]:
+    return {key: cell.parameters[key] for key in ("cluster", "label") if key in cell.parameters}

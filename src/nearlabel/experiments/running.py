@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +12,16 @@ import numpy as np
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.arrays import Array, Csr
 from nearlabel.datasets import Dataset
+from nearlabel.experiments.clusters import label_count_clusters
+from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.plans import Unit
-from nearlabel.experiments.protocols import evaluate_splits, splits
+from nearlabel.experiments.protocols import splits
 from nearlabel.experiments.scaling import scaler
+from nearlabel.experiments.tuning import GraphSearchCV
+from nearlabel.metrics import scorer
+from nearlabel.search import Progress
 
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
-KNOWN_TEST_ROWS = "known test rows"  # the split of a data set of which only the test part is known
 
 
 def run_unit(
@@ -26,7 +29,7 @@ def run_unit(
     data: Dataset,
     *,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Run a unit; what is to be stored of it.
 
@@ -48,15 +51,36 @@ def run_unit(
     start, setting = time.process_time(), unit.setting
     if setting["rows"] == "several labels":
         data = data.rows(np.diff(data.Y.indptr) > 1)
-    parts, scale = _parts(data, setting), setting["scale"]
+    kind = _cluster_runs if setting["kind"] == "label clusters" else _metric_runs
+    runs = kind(data, setting, n_jobs, progress)
+    return {"setting": setting, "seconds": round(time.process_time() - start, 2), "runs": runs}
+
+
+def _cluster_runs(
+    data: Dataset, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """Means of label counts in clusters, one set of parameters after the other."""
+    return [
+        {
+            "parameters": one,
+            "metrics": label_count_clusters(data, **one, n_jobs=n_jobs, progress=progress),
+        }
+        for one in setting["parameters"]
+    ]
+
+
+def _metric_runs(
+    data: Dataset, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """Metrics of a method on all splits, for each set of parameters."""
+    parts, scale = splits(data, setting["split"], seed=setting["seed"]), setting["scale"]
+    train, sets = parts[0].train, setting["parameters"]
     if "nominal" in setting:
-        data, scale = _with_nominal(data, parts[0][0], setting["nominal"], scale), "none"
-    shared = {"n_jobs": n_jobs}
-    sets = setting["parameters"]
+        data, scale = _with_nominal(data, train, setting["nominal"], scale), "none"
     if "grid" in setting:
-        X = _scaled(data.X, parts[0][0], scale)
-        sets = [_chosen(X, data.Y[parts[0][0]], setting, sets[0], shared)]
-    models = [_estimator(setting, {**shared, **one}) for one in sets]
+        X = _scaled(data.X, train, scale)
+        sets = [_chosen(X, data.Y[train], setting, n_jobs, progress)]
+    models = [_estimator(setting, one, n_jobs) for one in sets]
     found = evaluate_splits(
         data,
         models,
@@ -66,7 +90,7 @@ def run_unit(
         progress=progress,
     )
     labels = data.Y.shape[1]
-    runs = [
+    return [
         {
             "parameters": parameters,
             "metrics": {
@@ -76,20 +100,10 @@ def run_unit(
         }
         for parameters, of_model in zip(sets, found, strict=True)
     ]
-    return {"setting": setting, "seconds": round(time.process_time() - start, 2), "runs": runs}
 
 
-def _parts(data: Dataset, setting: dict[str, Any]) -> Any:
-    if setting["split"] != KNOWN_TEST_ROWS:
-        return splits(data, setting["split"], seed=setting["seed"])
-    if "part" not in data.extra:
-        raise ValueError("this data set does not tell which of its rows are test rows")
-    is_test = data.extra["part"] == 1
-    return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
-
-
-def _estimator(setting: dict[str, Any], parameters: dict[str, Any]) -> Any:
-    return ALGORITHMS[setting["estimator"]](**parameters)
+def _estimator(setting: dict[str, Any], parameters: dict[str, Any], n_jobs: int | None) -> Any:
+    return ALGORITHMS[setting["estimator"]](**parameters, n_jobs=n_jobs)
 
 
 def _scaled(X: Any, train: Array, scale: str) -> Any:
@@ -119,24 +133,18 @@ def _with_nominal(data: Dataset, train: Array, names: list[str], scale: str) -> 
 
 
 def _chosen(
-    X: Any,
-    Y: Csr,
-    setting: dict[str, Any],
-    fixed: dict[str, Any],
-    shared: dict[str, Any],
+    X: Any, Y: Csr, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
 ) -> dict[str, Any]:
     """The parameters that are best by leave-one-out, on the rows that are learned from alone."""
-    from nearlabel.experiments.tuning import GraphSearchCV
-    from nearlabel.metrics import scorer
-
+    (fixed,) = setting["parameters"]
     search = GraphSearchCV(
-        _estimator(setting, {**shared, **fixed}),
+        _estimator(setting, fixed, n_jobs),
         setting["grid"],
         scoring=scorer(setting["select"], convention=setting["convention"]),
         cv="loo",
         refit=False,
     )
-    search.fit(X, Y)
+    search.fit(X, Y, progress=progress)
     return {**fixed, **search.best_params_}
 
 
