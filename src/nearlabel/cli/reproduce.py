@@ -94,7 +94,7 @@ def reproduce(
 def _write_report(folder: str, found: Reproduction) -> None:
     from nearlabel.experiments.report import write_report
 
-    write_report(folder, found.records, [one.told for one in found.experiments])
+    write_report(folder, found.records, found.experiments)
 
 
 def _rows(records: list[Record]) -> list[list[Record]]:
