@@ -101,7 +101,8 @@ def _rows(records: list[Record]) -> list[list[Record]]:
     """Records that stand in one row: of a table, or of several that have a metric each."""
 
     def row_of(record: Record) -> tuple[str, ...]:
-        row = record["paper"], record["dataset"], record["algorithm"], _title(record)
+        told = {key: one for key, one in record["parameters"].items() if key != "label"}
+        row = (record["paper"], record["dataset"], record["algorithm"], str(told))
         # A table of counts has a label a column, other tables have a metric.
         return row if _column(record) == record["metric"] else (*row, record["metric"])
 
