@@ -144,7 +144,7 @@ def test_cluster_counts():
     counts = cluster_counts()
     assert len(counts) == 60
     assert {one.metric for one in counts} == {"count_with_label", "count_without_label"}
-    urban = [one.printed for one in counts if one.parameters["label"] == "urban"]
+    urban = [one.printed for one in counts if one.parameters["label"] == "Urban"]
     assert urban[:5] == ["5.532", "1.000", "1.090", "2.000", "1.956"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -23,6 +24,7 @@ _LEGEND = (
     "= equal to the printed digit, ~ within one published standard deviation (0.005 where none is "
     "printed; coverage 0.05), ! off"
 )
+_RIVAL = "ML-kNN"  # that every later paper compares its method with
 # Names in heads and rows of a few characters.
 _SHORT = {
     "hamming_loss": "hamming ↓",
@@ -77,31 +79,51 @@ def reproduce(
     import_scikit_learn(*SCALING)
     from nearlabel.experiments.reproduction import reproduce as run
 
+    if report is not None:
+        _check_report(report)
     with Steps("reproducing") as progress:
         found = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
     if report is not None:
-        _write_report(report, found)
+        _write_report(report, found, paper)
     if json:
         say_json(found.records)
         return
     for (number, tables), rows in groupby(_rows(found.records), key=_place):
         _say_block(number, tables, list(rows), found.experiments)
+    _say_claims(found)
     _say_summary(found)
     if report is not None:
         say(f"wrote {report}")
 
 
-def _write_report(folder: str, found: Reproduction) -> None:
-    from nearlabel.experiments.report import write_report
+def _check_report(folder: str) -> None:
+    """Refuse a report that could not be written, before the work is done."""
+    from nearlabel.experiments.extras import report_module
 
-    write_report(folder, found.records, found.experiments)
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise ValueError(f"--report {folder}: this is a file; give a folder")
+    try:
+        for name in ("jinja2", "matplotlib", "scikit_posthocs"):
+            report_module(name)
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+
+
+def _write_report(folder: str, found: Reproduction, papers: tuple[str, ...]) -> None:
+    from nearlabel.experiments.report import write_report
+    from nearlabel.experiments.stored_series import stored_series
+
+    with Steps("measuring figures") as progress:
+        series = stored_series(papers, results=found.path.parent, progress=progress)
+    write_report(folder, found.records, found.experiments, series)
 
 
 def _rows(records: list[Record]) -> list[list[Record]]:
     """Records that stand in one row: of a table, or of several that have a metric each."""
 
     def row_of(record: Record) -> tuple[str, ...]:
-        row = record["paper"], record["dataset"], record["algorithm"], _title(record)
+        told = {key: one for key, one in record["parameters"].items() if key != "label"}
+        row = (record["paper"], record["dataset"], record["algorithm"], str(told))
         # A table of counts has a label a column, other tables have a metric.
         return row if _column(record) == record["metric"] else (*row, record["metric"])
 
@@ -209,6 +231,32 @@ def _listed(cells: list[Record]) -> str:
 
 def _counted(cells: list[Record]) -> str:
     return f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
+
+
+def _say_claims(found: Reproduction) -> None:
+    """Tell whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
+    from nearlabel.experiments.comparisons import comparisons
+    from nearlabel.experiments.published import papers
+
+    compared = comparisons(found.records, found.experiments)
+    for experiment in found.experiments:
+        own = papers()[experiment.paper].method
+        if own == _RIVAL:
+            continue
+        rows = []
+        for one in compared:
+            if one.title == experiment.title and {own, _RIVAL} <= set(one.algorithms):
+                pair = one.pairs.get((own, _RIVAL)) or one.pairs[_RIVAL, own]
+                better, worse = pair.wins, pair.losses
+                if (own, _RIVAL) not in one.pairs:
+                    better, worse = worse, better
+                p_value = "" if pair.p_value is None else f"{pair.p_value:.3f}"
+                outcome = f"{better}-{pair.ties}-{worse}"
+                rows.append((f"{one.metric}, {one.source}", len(one.datasets), outcome, p_value))
+        if rows:
+            say(f"{experiment.title}: {own} against {_RIVAL}, Wilcoxon's signed-rank test")
+            say_table(("", "data sets", "won-tied-lost", "p"), rows)
+            say()
 
 
 def _say_summary(found: Reproduction) -> None:

@@ -96,8 +96,7 @@ def reproduce(
     store = ResultStore(default_folder() if results is None else results, again=again)
     bench = _Bench(store, n_jobs)
     units = list(dict.fromkeys(unit for cell in wanted for unit in _units_of(cell)))
-    # Units of one data set follow each other, so that it is read once.
-    bench.run(sorted(units, key=lambda unit: unit.dataset), progress)
+    bench.run(units, progress)
     experiments = dict.fromkeys(filter(None, map(plan().experiment_of, wanted)))
     return Reproduction(
         [_record(cell, bench) for cell in wanted],

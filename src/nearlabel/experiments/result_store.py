@@ -49,7 +49,7 @@ class ResultStore:
 
     def add(self, key: str, result: Mapping[str, Any]) -> None:
         """Keep a result; it is on the disk when this returns."""
-        line = {"key": key, **result}
+        line = {"key": key, "digest": _digest(result), "result": result}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             if not self._whole:
@@ -59,7 +59,7 @@ class ResultStore:
             self._whole += _write(file, line)
             file.flush()
             os.fsync(file.fileno())
-        self._results[key] = line
+        self._results[key] = dict(result)
 
     def _read(self) -> None:
         content = self.path.read_bytes()
@@ -73,8 +73,9 @@ class ResultStore:
             )
         for line in lines[1:]:
             value = _value(line)
-            if value is not None and _is_result(value):
-                self._results[value["key"]] = value
+            # What its digest fits was written by this code, and has all that it reads of it.
+            if value is not None and value.get("digest") == _digest(value.get("result")):
+                self._results[value["key"]] = value["result"]
 
 
 def default_folder() -> Path:
@@ -116,7 +117,7 @@ def data_key(name: str) -> str | None:
 
 def result_key(setting: Mapping[str, Any], data: str) -> str:
     """A text that changes with the setting of a result and with its data."""
-    return hashlib.sha256(json.dumps([setting, data], sort_keys=True).encode()).hexdigest()
+    return _digest([setting, data])
 
 
 def _write(file: Any, value: Any) -> int:
@@ -132,25 +133,5 @@ def _value(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _is_result(value: dict[str, Any]) -> bool:
-    """Whether a line has what is read of it later."""
-    runs = value.get("runs")
-    return (
-        isinstance(value.get("key"), str)
-        and isinstance(runs, list)
-        and all(
-            isinstance(run, dict)
-            and isinstance(run.get("parameters"), dict)
-            and isinstance(run.get("metrics"), dict)
-            and all(_are_numbers(values) for values in run["metrics"].values())
-            for run in runs
-        )
-    )
-
-
-def _are_numbers(values: Any) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) > 0
-        and all(isinstance(value, int | float) or value is None for value in values)
-    )
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -121,7 +121,7 @@ def _with_nominal(data: Dataset, train: Array, names: list[str], scale: str) -> 
     missing = [name for name in names if name not in listed]
     if missing:
         raise ValueError(f"this data set has no feature {missing[0]!r}")
-    is_nominal = np.isin(data.feature_names, names)
+    is_nominal = np.isin(listed, names)
     rest, transformer = data.X[:, ~is_nominal], scaler(scale, data.X[:, ~is_nominal])
     if transformer is not None:
         rest = transformer.fit(rest[train]).transform(rest)
