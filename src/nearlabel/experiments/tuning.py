@@ -131,7 +131,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X = canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         parts = self._parts(X, labels)
-        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress)
+        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress=progress)
         search.multimetric_ = not isinstance(self.scoring, str | Scorer)
         search.scorer_ = scorers if search.multimetric_ else scorers["score"]
         search.n_splits_ = len(parts)
