@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.learning import TITLES, Algorithm, chosen_parameters, estimator
+from nearlabel.cli.learning import TITLES, Algorithm, estimator
 from nearlabel.cli.measuring import Measuring, or_none, say_setting, summary
 from nearlabel.cli.options import (
     Data,
@@ -146,7 +146,11 @@ def _tuned(
     progress: Any,
 ) -> list[list[tuple[Any, dict[str, Any] | None]]]:
     """For each algorithm and part the result, and the parameters that were chosen there."""
-    from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
+    from nearlabel.experiments.selection import (
+        select_and_evaluate,
+        tried_parameters,
+        usual_candidates,
+    )
     from nearlabel.metrics import scorer
 
     metrics = distances or ("euclidean", "cosine")
@@ -161,7 +165,7 @@ def _tuned(
     )
     return [
         [
-            (one.result, None if one.model is None else chosen_parameters(one.model))
+            (one.result, None if one.model is None else tried_parameters(name, one.model))
             for one in found[name]
         ]
         for name in names

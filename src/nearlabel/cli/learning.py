@@ -125,15 +125,6 @@ def own_parameters(model: Any) -> dict[str, Any]:
     }
 
 
-def chosen_parameters(model: Any) -> dict[str, Any]:
-    """The parameters of a method that a comparison may choose, with k first."""
-    method = model.get_params(deep=False)
-    first = [name for name in ("n_neighbors", "per_class") if name in method]
-    own = {name: method[name] for name in own_parameters(model) if name != "search"}
-    metric = {"metric": method["metric"]} if "metric" in method else {}
-    return {**{name: method[name] for name in first}, **own, **metric}
-
-
 def _setting(text: str) -> tuple[str, Any]:
     """A name and a value of text like n_clusters=10."""
     name, mark, value = text.partition("=")

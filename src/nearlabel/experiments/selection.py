@@ -71,6 +71,13 @@ def usual_candidates(
     return list({str(model): model for model in models}.values())  # one may know no metric
 
 
+def tried_parameters(name: str, model: NeighborModel) -> dict[str, Any]:
+    """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
+    known = model.get_params(deep=False)
+    tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
+    return {parameter: known[parameter] for parameter in tried if parameter in known}
+
+
 def select_and_evaluate(
     data: Dataset,
     candidates: Mapping[str, Sequence[NeighborModel]],
