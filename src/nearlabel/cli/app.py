@@ -14,6 +14,7 @@ from nearlabel.cli.data import convert, datasets_list, describe, fetch
 from nearlabel.cli.demo import demo
 from nearlabel.cli.evaluate import evaluate
 from nearlabel.cli.models import fit, predict, rank
+from nearlabel.cli.reproduce import reproduce
 from nearlabel.cli.tune import tune
 
 
@@ -44,6 +45,7 @@ _add(app, rank, "rank")
 _add(app, evaluate, "evaluate")
 _add(app, tune, "tune")
 _add(app, compare, "compare")
+_add(app, reproduce, "reproduce")
 
 _datasets = App(
     name="datasets",

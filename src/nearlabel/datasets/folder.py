@@ -16,15 +16,18 @@ from nearlabel.texts import shown
 def data_folders() -> list[Path]:
     """Where data sets are looked for: NEARLABEL_DATA, folders as in PATH, else the user's cache."""
     given = [Path(part) for part in os.environ.get("NEARLABEL_DATA", "").split(os.pathsep) if part]
-    if given:
-        return given
+    return given or [cache_folder()]
+
+
+def cache_folder() -> Path:
+    """The folder in the user's cache where nearlabel keeps what it can get again."""
     if sys.platform == "win32":
         cache = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
         cache = Path.home() / "Library" / "Caches"
     else:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return [Path(cache) / "nearlabel"]
+    return Path(cache) / "nearlabel"
 
 
 class Folder:

@@ -1,0 +1,65 @@
+"""Clusters of rows by the labels of their neighbors: Table 1 of the 2018 paper."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from nearlabel.datasets import Dataset
+from nearlabel.search import Progress, neighbor_graph
+from nearlabel.statistics import neighbor_counts
+
+
+def label_count_clusters(
+    data: Dataset,
+    n_neighbors: int,
+    groups: list[list[str]],
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, list[float | None]]:
+    """Mean number of neighbors with a label, over the rows of a cluster that have it or have not.
+
+    The clusters of the table are not those of the features, with which the method of that paper
+    works: they come out if the rows are clustered by how many of their neighbors have each label.
+
+    Parameters
+    ----------
+    data : Dataset
+    n_neighbors : int
+    groups : list of list of str
+        The names of the labels around which each cluster begins; k-means goes on from there.
+    n_jobs, progress
+        Of the search.
+
+    Returns
+    -------
+    dict of str to list
+        "count_with_label NAME" and "count_without_label NAME" for each label: a mean a cluster,
+        None where it has no such row.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    names = [] if data.label_names is None else data.label_names.tolist()
+    missing = [name for group in groups for name in group if name not in names]
+    if missing:
+        raise ValueError(f"this data set has no label {missing[0]!r}")
+    graph = neighbor_graph(data.X, n_neighbors, n_jobs=n_jobs, progress=progress)
+    counts, has = neighbor_counts(graph, data.Y).toarray(), data.Y.toarray() > 0
+    first = np.zeros((len(groups), len(names)))
+    for place, group in enumerate(groups):
+        first[place, [names.index(name) for name in group]] = n_neighbors / len(group)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # clusters that end without a row
+        cluster = KMeans(len(groups), init=first, n_init=1).fit_predict(counts.astype(np.float64))
+    found: dict[str, list[float | None]] = {}
+    for label, name in enumerate(names):
+        for which, rows in (("with", has[:, label]), ("without", ~has[:, label])):
+            some = [counts[rows & (cluster == one), label] for one in range(len(groups))]
+            found[f"count_{which}_label {name}"] = [
+                float(one.mean()) if len(one) else None for one in some
+            ]
+    return found

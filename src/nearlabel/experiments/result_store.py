@@ -1,0 +1,137 @@
+"""Results on the disk: what was measured once, by this code and on these data, is read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nearlabel import engine
+from nearlabel.datasets.finding import find
+from nearlabel.datasets.folder import cache_folder
+from nearlabel.texts import plain_json
+from nearlabel.versions import package_versions
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+class ResultStore:
+    """One file of results: a line about the code, then a line a result.
+
+    The file is named by the code: other code has another file, so an old result is never taken for
+    a new one. Lines are only ever added. What an interrupt left of a line is dropped, and so is
+    a line that makes no sense; then it is measured again.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it is not there.
+    again : bool, default=False
+        Forget what this code has measured before.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, again: bool = False) -> None:
+        self.path = Path(folder) / f"reproduction-{code_key()[:16]}.jsonl"
+        if again:
+            self.path.unlink(missing_ok=True)
+        self._results: dict[str, dict[str, Any]] = {}
+        self._whole = 0  # bytes of whole lines
+        if self.path.exists():
+            self._read()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The result of that key, if it was measured."""
+        return self._results.get(key)
+
+    def add(self, key: str, result: Mapping[str, Any]) -> None:
+        """Keep a result; it is on the disk when this returns."""
+        line = {"key": key, "digest": _digest(result), "result": result}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            if not self._whole:
+                file.truncate(0)
+                self._whole = _write(file, {"code": code_key(), **package_versions()})
+            file.truncate(self._whole)
+            self._whole += _write(file, line)
+            file.flush()
+            os.fsync(file.fileno())
+        self._results[key] = dict(result)
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        self._whole = content.rfind(b"\n") + 1
+        lines = content[: self._whole].splitlines()
+        head = _value(lines[0]) if lines else None
+        if lines and (head is None or head.get("code") != code_key()):
+            raise ValueError(
+                f"{self.path} is not a file of results of this code; remove it, or choose another "
+                "folder for results"
+            )
+        for line in lines[1:]:
+            value = _value(line)
+            # What its digest fits was written by this code, and has all that it reads of it.
+            if value is not None and value.get("digest") == _digest(value.get("result")):
+                self._results[value["key"]] = value["result"]
+
+
+def default_folder() -> Path:
+    """Where results are kept: in the user's cache."""
+    return cache_folder() / "results"
+
+
+@cache
+def code_key() -> str:
+    """A text that changes with the code that computes, and with the packages that it uses."""
+    digest = hashlib.sha256(json.dumps(package_versions(), sort_keys=True).encode())
+    surface = _PACKAGE / "cli"
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        if surface not in path.parents:
+            digest.update(f"{path.relative_to(_PACKAGE).as_posix()}\n".encode())
+            digest.update(path.read_bytes())
+    core = engine.core()
+    if core is not None:
+        digest.update(Path(core.__file__).read_bytes())
+    return digest.hexdigest()
+
+
+def data_key(name: str) -> str | None:
+    """A text that changes with the files of a data set; None where it is not there."""
+    try:
+        found = find(name, None)
+    except FileNotFoundError:
+        return None
+    digest = hashlib.sha256()
+    with found.place:
+        beside = {f"{name}.xml", *(f"{Path(part).stem}.xml" for part in found.names)}
+        for part in (*found.names, *sorted(beside)):
+            path = Path(found.place.path) / part
+            if path.is_file():
+                digest.update(f"{part}\n".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def result_key(setting: Mapping[str, Any], data: str) -> str:
+    """A text that changes with the setting of a result and with its data."""
+    return _digest([setting, data])
+
+
+def _write(file: Any, value: Any) -> int:
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    return int(file.write(line))
+
+
+def _value(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = plain_json(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,121 @@
+"""reproduce: published and measured numbers, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from lookalikes import write_lookalikes
+
+from nearlabel.cli import run
+from nearlabel.experiments import running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_lookalikes(folder, "emotions", "image", "scene", "yeast")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder of results that the tests of this file share."""
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(autouse=True)
+def data_folder(folder, monkeypatch):
+    monkeypatch.setenv("NEARLABEL_DATA", str(folder))
+
+
+def test_json_is_a_list_of_records(ask, kept):
+    records = json.loads(ask("reproduce", "--paper", "001", "000", "--results", kept, "--json"))
+    assert len(records) == 325 + 35
+    fields = "paper table dataset algorithm metric published std ours verdict reason"
+    for record in records:
+        assert set(fields.split()) <= set(record)
+        assert (record["ours"] is None) == (record["verdict"] == "not run")
+    first = records[0]
+    assert [first[key] for key in ("paper", "table", "dataset")] == ["000", "1", "yeast"]
+    assert (first["published"], first["std"]) == (0.195, 0.01)
+    assert first["parameters"] == {"n_neighbors": 8}
+    neighbors = [
+        one["parameters"] for one in records if (one["paper"], one["table"]) == ("001", "I")
+    ]
+    assert [one["n_neighbors"] for one in neighbors[::5]] == [6, 7, 8, 9]
+
+
+def test_tables_for_people(ask, kept):
+    printed = ask("reproduce", "--paper", "000", "--table", "1", "5", "10", "--results", kept)
+    lines = printed.splitlines()
+    assert max(len(line) for line in lines if str(kept) not in line) <= 80
+    assert lines[0] == "000 Table 1"
+    assert "split cv10; scale none; convention paper" in lines[1]
+    published = next(place for place, line in enumerate(lines) if line.startswith("yeast"))
+    assert lines[published].split()[1] == "0.195±0.010"
+    assert lines[published + 1].startswith("  ML-KNN k=8")
+    assert lines[published + 1][-1] in "=~!"
+    assert "not run, 12 cells: not in the data folder: yahoo_arts, yahoo_business" in printed
+    assert "not a neighbor method" in printed
+    assert "11 data sets are not in the data folder: set NEARLABEL_DATA" in printed
+
+
+def test_counts_of_the_summary_are_those_of_the_records(ask, kept):
+    options = ("--paper", "003", "--table", "1", "--results", kept)
+    records = json.loads(ask("reproduce", *options, "--json"))
+    counts = Counter(record["verdict"] for record in records)
+    printed = ask("reproduce", *options)
+    (line,) = [line for line in printed.splitlines() if line.startswith("003 LAML-kNN, 2018")]
+    wanted = [counts[verdict] for verdict in ("digits", "within std", "off", "not run")]
+    assert list(map(int, line.split()[3:])) == wanted
+    assert sum(wanted) == 60
+    marked = sum(printed.count(mark + "\n") + printed.count(mark + " ") for mark in "=~!")
+    assert marked >= counts["digits"] + counts["within std"] + counts["off"]
+
+
+def test_a_second_run_reads_what_an_interrupt_left(kept, tmp_path, monkeypatch, capsys):
+    run_unit, ran = running.run_unit, []
+
+    def interrupted(unit, *rest, **more):
+        if ran:
+            raise KeyboardInterrupt
+        ran.append(unit)
+        return run_unit(unit, *rest, **more)
+
+    command = ["reproduce", "--paper", "000", "--table", "1", "5", "--results", str(tmp_path)]
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "run_unit", interrupted)
+        assert run(command) == 130
+    assert capsys.readouterr().err == "nearlabel: interrupted\n"
+    assert run(command) == 0
+    assert "1 results measured now, 1 read from" in capsys.readouterr().out
+    assert run(command) == 0
+    assert "0 results measured now, 2 read from" in capsys.readouterr().out
+    assert run([*command, "--again"]) == 0
+    assert "2 results measured now, 0 read from" in capsys.readouterr().out
+
+
+def test_without_data_nothing_is_run_and_nothing_fails(ask, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path / "nowhere"))
+    printed = ask("reproduce", "--results", tmp_path)
+    assert "set NEARLABEL_DATA to the folder that has them" in " ".join(printed.split())
+    assert "000 Table 1\n" in printed
+    records = json.loads(ask("reproduce", "--results", tmp_path, "--json"))
+    assert {record["verdict"] for record in records} == {"not run"}
+    assert len(records) == 798
+    assert all(record["reason"] for record in records)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_user_can_mend(fail, kept, tmp_path):
+    for options, message in (
+        (("--paper", "2007"), "no paper '2007'; there are 000, 001, 002, 003, 004"),
+        (("--paper", "001", "--table", "3"), "no table '3'; there are 001: I, II"),
+        (("--table", "XX"), "no table 'XX'; there are 000: 1, 2, 5, 7, 10, 11, 12, 13, 14; 001:"),
+    ):
+        assert message in fail("reproduce", *options, "--results", kept)
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    assert "file" in fail("reproduce", "--paper", "001", "--results", file)
