@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_the_page_tells_both_numbers_and_the_verdict(written):
     text = (written[0] / "report.html").read_text(encoding="utf-8")
     off = re.search(r'<td class="number off" title="off: [^"]*">(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", off).split() == ["0.200", "0.200", "!"]
-    near = re.search(r'<td class="number within-std"[^>]*>(.*?)</td>', text).group(1)
+    near = re.search(r'<td class="number within-std" title[^>]*>(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", near).split()[-1] == "~"
     assert "prefers-color-scheme: dark" in text
     assert "not measured, no data set &#39;gone&#39;" in text
@@ -157,7 +158,7 @@ def test_the_page_tells_both_numbers_and_the_verdict(written):
 def test_markdown(written):
     folder, _ = written
     lines = (folder / "report.md").read_text(encoding="utf-8").splitlines()
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         if line.startswith("|"):
             width = len(re.findall(r"(?<!\\)\|", line))
             if before.startswith("|"):

@@ -53,7 +53,8 @@ _STYLE = {
     "svg.hashsalt": "nearlabel",  # the same figure is the same file
 }
 
-Curves = Mapping[str, tuple[Sequence[float], Sequence[float | None]]]
+Points = Sequence[Sequence[Any]]  # all x, then all y
+Curves = Mapping[str, Points]
 
 
 def tuning_curve(
@@ -260,9 +261,7 @@ def _styles() -> Iterator[dict[str, Any]]:
         yield {"color": color, "marker": mark, "linestyle": line}
 
 
-def _finite(
-    points: tuple[Sequence[float], Sequence[float | None]],
-) -> tuple[list[float], list[float]]:
+def _finite(points: Points) -> tuple[list[float], list[float]]:
     """The points that have a value."""
     pairs = [(x, y) for x, y in zip(*points, strict=True) if y is not None and y == y]
     return [x for x, _ in pairs], [y for _, y in pairs]
