@@ -27,6 +27,7 @@ MEANINGS = {
 }
 _PARAMETERS = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 _NO_NUMBER = "—"
+_LEAST_GAIN = 0.00005  # that is told
 
 
 def verdict_counts(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -56,7 +57,7 @@ def table_blocks(
 ) -> list[dict[str, Any]]:
     """The tables in the order of the papers; those with the same rows as one."""
     told = {(one.paper, table): one.told for one in experiments for table in one.tables}
-    rows = [list(row) for _, row in groupby(records, key=_row_key)]
+    rows = _rows(records)
     return [
         {
             "paper": paper,
@@ -68,9 +69,22 @@ def table_blocks(
     ]
 
 
-def _row_key(record: Record) -> tuple[str, ...]:
-    # Tables 10 to 14 of the 2007 paper have one metric each: their rows go on from table to table.
-    return record["paper"], record["dataset"], record["algorithm"], str(record.get("parameters"))
+def _rows(records: Sequence[Record]) -> list[list[Record]]:
+    """Records that stand in one row: a data set, an algorithm and its parameters.
+
+    A row goes on from table to table where each has another metric, as Tables 10 to 14 of the 2007
+    paper have; a metric that it has already begins a new one.
+    """
+    rows: list[list[Record]] = []
+    latest: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        place = tuple(str(record[name]) for name in ("paper", "dataset", "algorithm"))
+        key = *place, str(record.get("parameters"))
+        if key not in latest or any(one["metric"] == record["metric"] for one in latest[key]):
+            latest[key] = []
+            rows.append(latest[key])
+        latest[key].append(record)
+    return rows
 
 
 def _tables_of(row: list[Record]) -> tuple[str, tuple[str, ...]]:
@@ -100,11 +114,9 @@ def _row(row: list[Record], metrics: list[str]) -> dict[str, Any]:
     cells = {record["metric"]: _cell(record) for record in row}
     parameters = row[0].get("parameters") or {}
     told = [
-        f"{_PARAMETERS.get(key, key)} = {value:.4g}"
-        if isinstance(value, float)
-        else f"{_PARAMETERS.get(key, key)} = {value}"
+        f"{_PARAMETERS.get(key, key)} = " + (f"{value:.4g}" if key == "rate" else str(value))
         for key, value in parameters.items()
-        if key != "random_state"
+        if key != "random_state" and not isinstance(value, list)
     ]
     return {
         "dataset": row[0]["dataset"],
@@ -294,7 +306,7 @@ def _test(pair: Pair | None) -> dict[str, str]:
     better = pair.wins > pair.losses
     return {
         "outcome": f"{pair.wins} / {pair.ties} / {pair.losses}",
-        "gain": f"{pair.gain:+.4f}",
+        "gain": "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
         "p_value": p_text(pair.p_value),
         "side": ("better" if better else "worse") if found else "",
     }
