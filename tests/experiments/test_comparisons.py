@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from nearlabel.experiments.comparisons import comparisons
+from nearlabel.experiments.mean_ranks import friedman, nemenyi
 from nearlabel.experiments.plans import plan
-from nearlabel.experiments.significance import friedman, nemenyi, wilcoxon
+from nearlabel.experiments.significance import wilcoxon
 
 EXPERIMENTS = [one for one in plan().experiments if one.paper == "003" and "3" in one.tables]
 NAMES = ("LAML-kNN", "ML-kNN", "BRkNN")

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from nearlabel.experiments import extras, figures
-from nearlabel.experiments.significance import nemenyi
+from nearlabel.experiments import drawing, extras, figures
+from nearlabel.experiments.mean_ranks import nemenyi
 
 
 def legend_texts(figure):
@@ -91,10 +91,11 @@ def test_a_legend_hides_nothing(count):
 
 
 def test_series_are_told_apart_without_color():
-    curves = {str(place): ([1, 2], [0.1, 0.2]) for place in range(7)}
+    curves = {str(place): ([1, 2], [0.1, 0.2]) for place in range(9)}
     lines = figures.run_times(curves).axes[0].lines
-    assert len({line.get_marker() for line in lines}) == 7
-    assert len({line.get_color() for line in lines}) == 7
+    assert len({line.get_marker() for line in lines[:8]}) == 8
+    assert len({line.get_color() for line in lines[:7]}) == 7
+    assert len({(line.get_marker(), line.get_color()) for line in lines}) == 9
 
 
 def test_run_times():
@@ -175,7 +176,7 @@ def test_save_writes_all_or_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(figures, "encoded", fail)
+    monkeypatch.setattr(drawing, "encoded", fail)
     with pytest.raises(KeyboardInterrupt):
         figures.save(figure, file)
     assert file.read_text() == "before"

@@ -7,13 +7,8 @@ from itertools import pairwise
 import pytest
 
 from nearlabel.experiments.plans import plan
-from nearlabel.experiments.report_views import (
-    order_views,
-    p_text,
-    setting_in_words,
-    table_blocks,
-    verdict_counts,
-)
+from nearlabel.experiments.report_significance import order_views, p_text
+from nearlabel.experiments.report_tables import setting_in_words, table_blocks, verdict_counts
 
 EVIL = "<script>alert(1)</script> | *b* [a](b) & \"c\" 'd'"
 EXPERIMENTS = plan().experiments

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
+from nearlabel.experiments.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.plans import Experiment
-from nearlabel.experiments.significance import (
-    Friedman,
-    Nemenyi,
-    Pair,
-    friedman,
-    nemenyi,
-    wilcoxon,
-)
+from nearlabel.experiments.significance import Pair, wilcoxon
 from nearlabel.metrics import METRICS
 
 Source = Literal["published", "ours"]

@@ -19,11 +19,10 @@ from nearlabel.experiments.figures import (
     of_series,
 )
 from nearlabel.experiments.plans import Experiment
-from nearlabel.experiments.report_views import (
+from nearlabel.experiments.report_significance import comparison_views, order_views
+from nearlabel.experiments.report_tables import (
     MARKS,
     MEANINGS,
-    comparison_views,
-    order_views,
     paper_title,
     setting_in_words,
     table_blocks,
