@@ -76,6 +76,7 @@ def comparisons(
             if record["paper"] == one.paper
             and record["table"] in one.tables
             and record["dataset"] != one.average
+            and record["metric"] in METRICS
         ]
         for metric in dict.fromkeys(record["metric"] for record in cells):
             found += _of_metric(one, metric, [cell for cell in cells if cell["metric"] == metric])

@@ -205,5 +205,5 @@ class _Raw(str):
 def _as_markdown(value: Any) -> Any:
     """Texts as they are read, without any mark that Markdown or HTML would take for its own."""
     if isinstance(value, str) and not isinstance(value, _Raw):
-        return re.sub(r"([\\`*_\[\]<>#|~&$])", r"\\\1", " ".join(value.split()))
+        return re.sub(r"([\\`*_\[\]<>#|~&$])", r"\\\1", re.sub(r"\s+", " ", value))
     return value

@@ -91,8 +91,9 @@ def _block(rows: list[list[Record]]) -> dict[str, Any]:
 
 
 def metric_head(metric: str) -> str:
-    """A metric's name with an arrow to the better side."""
-    return f"{metric_title(metric)} {'↓' if METRICS[metric].loss else '↑'}"
+    """A metric's name, with an arrow to the better side if there is one."""
+    arrow = "" if metric not in METRICS else " ↓" if METRICS[metric].loss else " ↑"
+    return f"{metric_title(metric)}{arrow}"
 
 
 def _row(row: list[Record], metrics: list[str]) -> dict[str, Any]:

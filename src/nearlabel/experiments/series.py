@@ -14,7 +14,8 @@ import numpy as np
 
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.datasets import Dataset, load
-from nearlabel.experiments.protocols import evaluate_splits, splits
+from nearlabel.experiments.evaluation import evaluate_splits
+from nearlabel.experiments.protocols import Part, splits
 from nearlabel.search import neighbor_graph
 from nearlabel.texts import one_line
 
@@ -153,7 +154,7 @@ def _fold_seconds(data: Dataset, setting: Mapping[str, Any]) -> list[float]:
     k, methods = setting["k"], [ALGORITHMS[name] for name in setting["methods"]]
     seconds = np.zeros((2, len(methods)))
     for part in splits(data, f"cv{setting['folds']}", seed=setting["seed"]):
-        X, Y, new = data.X[part[0]], data.Y[part[0]], data.X[part[1]]
+        X, Y, new = data.X[part.train], data.Y[part.train], data.X[part.test]
         graph = neighbor_graph(X, k)
         for place, method in enumerate(methods):
             start = time.process_time()
@@ -339,11 +340,11 @@ def _metrics(
     return [result.metrics for [result] in found]
 
 
-def _own_split(data: Dataset) -> Any:
+def _own_split(data: Dataset) -> list[Part]:
     """The official split; of data whose test rows alone are known, these and all others."""
     if data.train is None and "part" in data.extra:
         is_test = data.extra["part"] == 1
-        return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
+        return [Part(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
     return splits(data, "official")
 
 
