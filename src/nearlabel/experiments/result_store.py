@@ -106,8 +106,9 @@ def data_key(name: str) -> str | None:
         for part in (*found.names, *sorted(beside)):
             path = Path(found.place.path) / part
             if path.is_file():
-                digest.update(f"{part}\n".encode())
-                digest.update(path.read_bytes())
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").hexdigest()
+                digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
 
 
