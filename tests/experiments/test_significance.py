@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,21 +39,52 @@ def test_wilcoxon_exact():
     assert wilcoxon(first, second, loss=True).gain == pytest.approx(-0.035)
 
 
-def test_wilcoxon_shares_zeros_between_the_sides():
-    gains = np.array([0, 0, 1, 2, 3, 4, -5, 6, 7, 8])
-    found = wilcoxon(gains, np.zeros(10), loss=False)
-    # Two zeros have rank 1.5 each, so that each side gets half of 3; rank 7 is lost.
-    assert found.statistic == 1.5 + 7
-    assert (found.wins, found.ties, found.losses) == (7, 2, 1)
-    expected = stats.wilcoxon(gains, zero_method="zsplit", method="approx")
-    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-12)
+@given(st.sets(st.integers(1, 60), min_size=2, max_size=30), st.randoms())
+def test_wilcoxon_equals_scipy_without_ties(sizes, random):
+    gains = np.array([random.choice((-1, 1)) * size for size in sorted(sizes)]) / 64
+    found = wilcoxon(gains, np.zeros(len(gains)), loss=False)
+    expected = stats.wilcoxon(gains, method="exact")
+    assert found.statistic == expected.statistic
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=8))
+def test_wilcoxon_with_ties_and_zeros_counts_all_signs(numbers):
+    gains = np.array(numbers)
+    if not gains.any():
+        return
+    found = wilcoxon(gains / 8, np.zeros(len(gains)), loss=False)
+    ranks = stats.rankdata(np.abs(gains))
+    zeros = ranks[gains == 0].sum() / 2
+    signs = np.array(list(product((0, 1), repeat=np.count_nonzero(gains))))
+    sums = signs @ ranks[gains != 0]
+    smaller = min(ranks[gains > 0].sum(), ranks[gains < 0].sum())
+    assert found.statistic == smaller + zeros
+    assert found.p_value == pytest.approx(min(1, 2 * np.mean(sums <= smaller)))
+
+
+def test_wilcoxon_of_many_rows_is_normal():
+    gains = np.random.default_rng(0).choice([-3, -2, -1, 1, 2, 3, 4], 300)
+    found = wilcoxon(gains, np.zeros(300), loss=False)
+    expected = stats.wilcoxon(gains, method="approx")
+    assert found.statistic == expected.statistic
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    # Where the one form ends and the other begins, they agree.
+    exact, normal = (
+        wilcoxon(gains[:200], np.zeros(200), loss=False).p_value,
+        stats.wilcoxon(gains[:200], method="approx").pvalue,
+    )
+    assert exact != normal
+    assert exact == pytest.approx(normal, abs=1e-3)
 
 
 def test_wilcoxon_sees_ties_through_rounding():
-    """0.9 - 0.7 and 0.8 - 0.6 are one difference, and tied ranks ask for the normal form."""
-    first, second = [0.9, 0.8, 0.5, 0.95], [0.7, 0.6, 0.6, 0.5]
-    expected = stats.wilcoxon([2, 2, -1, 4.5], zero_method="zsplit", method="approx")
-    assert wilcoxon(first, second, loss=False).p_value == pytest.approx(expected.pvalue, rel=1e-12)
+    """0.3 - 0.1 and 0.4 - 0.2 are one difference, and share a rank."""
+    first, second = [0.1, 0.4, 0.5, 0.9], [0.3, 0.2, 0.1, 0.4]
+    assert second[0] - first[0] != first[1] - second[1]
+    found = wilcoxon(first, second, loss=False)
+    # The ranks 1.5, 1.5, 3 and 4 have three sums up to 1.5: of none, and of either tie.
+    assert (found.statistic, found.p_value) == (1.5, 2 * 3 / 16)
 
 
 def test_wilcoxon_without_any_difference():
