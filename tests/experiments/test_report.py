@@ -247,5 +247,5 @@ def test_orders_of_the_2007_paper():
 
 def test_texts():
     assert (p_text(None), p_text(0.0004), p_text(0.0314)) == ("—", "< 0.001", "0.031")
-    setting = {"k": 3, "rates": [0.01, 0.1, 1, 10], "methods": ["a", "b"]}
+    setting = {"k": 3, "rates": [0.01, 0.1, 0.2, 0.5, 1.0, 10.0], "methods": ["a", "b"]}
     assert setting_in_words(setting) == "k 3; rates 0.01 … 10; methods a, b"

@@ -115,11 +115,15 @@ def test_run_time(made):
     assert all(len(values) == 2 and min(values) >= 0 for values in panel["curves"].values())
 
 
-def test_test_rows_that_alone_are_known(made):
-    part = np.where(made.train, 3, 1)
-    data = nl.datasets.Dataset(made.X, made.Y, extra={"part": part})
+def test_a_data_set_without_a_split_of_its_own(made):
+    bare = nl.datasets.Dataset(made.X, made.Y)
     series = small("clusters_corel16k001", k=5, clusters=[1], seeds=1)
-    assert series.measure(data)["panels"] == series.measure(made)["panels"]
+    [panel] = series.measure(bare)["panels"]
+    model = nl.MLkNN(n_neighbors=5)
+    [[found]] = evaluate_splits(
+        bare, [model], splits(bare, "holdout"), scale="minmax", convention="mulan"
+    )
+    assert panel["lines"] == {"ML-kNN": found.metrics["average_precision"]}
 
 
 def test_data_that_are_not_there():

@@ -103,7 +103,7 @@ def tuning_curve(
             make_logarithmic(axes, "x")
         else:
             axes.xaxis.set_major_locator(
-                report_module("matplotlib.ticker").MaxNLocator("auto", integer=True)
+                report_module("matplotlib.ticker").MaxNLocator(6, steps=[1, 2, 5, 10], integer=True)
             )
         axes.set_xlabel(x_label)
         axes.set_ylabel(_metric_label(metric))

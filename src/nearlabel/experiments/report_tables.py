@@ -24,6 +24,7 @@ MEANINGS = {
 }
 _PARAMETERS = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 NO_NUMBER = "—"
+_SHORT_LIST = 5
 
 
 def verdict_counts(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -176,8 +177,9 @@ def setting_in_words(setting: Mapping[str, Any]) -> str:
     """The setting of a series on one line; a long list by its ends."""
 
     def told(value: Any) -> str:
-        if isinstance(value, list) and len(value) > 3:
-            return f"{value[0]} … {value[-1]}"
-        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        if isinstance(value, list):
+            ends = f"{told(value[0])} … {told(value[-1])}"
+            return ends if len(value) > _SHORT_LIST else ", ".join(map(told, value))
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
     return "; ".join(f"{key} {told(value)}" for key, value in setting.items())

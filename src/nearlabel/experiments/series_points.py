@@ -14,7 +14,7 @@ import numpy as np
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
-from nearlabel.experiments.protocols import Part, splits
+from nearlabel.experiments.protocols import splits
 from nearlabel.search import Progress, neighbor_graph
 
 TITLES = {
@@ -138,24 +138,16 @@ def neighbor_points(
 def _metrics(
     data: Dataset, models: list[Any], setting: Mapping[str, Any], progress: Progress | None
 ) -> list[dict[str, float]]:
-    """Metrics of each model on the data set's own split: one search for all."""
+    """Metrics of each model on one split: one search for all."""
     found = evaluate_splits(
         data,
         models,
-        _own_split(data),
+        splits(data, setting["split"]),
         scale=setting["scale"],
         convention=setting["convention"],
         progress=progress,
     )
     return [result.metrics for [result] in found]
-
-
-def _own_split(data: Dataset) -> list[Part]:
-    """The official split; of data whose test rows alone are known, these and all others."""
-    if data.train is None and "part" in data.extra:
-        is_test = data.extra["part"] == 1
-        return [Part(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
-    return splits(data, "official")
 
 
 def _plot(
