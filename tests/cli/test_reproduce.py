@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from lookalikes import write_lookalikes
 
 from nearlabel.cli import run
 from nearlabel.experiments import running
+from nearlabel.experiments.series import Series
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +121,39 @@ def test_what_a_user_can_mend(fail, kept, tmp_path):
     file = tmp_path / "file"
     file.write_text("no folder")
     assert "file" in fail("reproduce", "--paper", "001", "--results", file)
+
+
+def test_the_report_is_written_and_its_series_are_kept(ask, fail, kept, tmp_path, monkeypatch):
+    options = ("reproduce", "--paper", "001", "004", "--results", kept, "--report")
+    assert f"wrote {tmp_path / 'one'}" in ask(*options, tmp_path / "one")
+    page = (tmp_path / "one" / "report.html").read_text("utf-8")
+    assert "not a neighbor method" in page
+    assert (tmp_path / "one" / "report.md").exists()
+
+    def measure(*_, **__):
+        raise AssertionError("this measures")
+
+    monkeypatch.setattr(Series, "measure", measure)
+    records = json.loads(ask(*options, tmp_path / "two", "--json"))
+    assert len(records) == 35 + 96
+    assert (tmp_path / "two" / "report.html").read_text("utf-8") == page
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    assert f"--report {file}: this is a file; give a folder" in fail(*options, file)
+
+
+def test_a_report_without_its_packages_says_what_to_install(fail, kept, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    message = fail("reproduce", "--paper", "001", "--results", kept, "--report", tmp_path / "new")
+    assert "pip install 'nearlabel[report]'" in message
+    assert not (tmp_path / "new").exists()
+
+
+def test_claims_against_the_older_method(ask, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    write_lookalikes(tmp_path, "emotions", "genbase", "image135", "scene", "yeast")
+    printed = ask("reproduce", "--paper", "002", "--results", tmp_path)
+    assert "002 Table 2: Mallows against ML-kNN, Wilcoxon's signed-rank test" in printed
+    (line,) = [line for line in printed.splitlines() if line.startswith("hamming_loss, published")]
+    # 0.197 < 0.261, 0.003 < 0.005, 0.192 < 0.193; 0.094 > 0.087, 0.197 > 0.194.
+    assert line.split()[2:4] == ["5", "3-0-2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.experiments import running, splits
-from nearlabel.experiments.plans import plan, unit_of
+from nearlabel.experiments.plans import ERRATA, plan, unit_of
 from nearlabel.experiments.reproduction import all_cells, reproduce, tables_of
 from nearlabel.experiments.running import run_unit
 from nearlabel.experiments.verdicts import VERDICTS
@@ -291,12 +292,24 @@ def test_papers_and_tables_by_name(kept):
             reproduce(*arguments, results=kept)
 
 
-def test_progress_goes_from_nothing_to_all(tmp_path):
+@pytest.mark.parametrize(("paper", "tables", "units"), [("000", ["1", "5"], 2), ("004", [], 15)])
+def test_progress_goes_from_nothing_to_all(tmp_path, paper, tables, units):
     told = []
-    reproduce(["000"], ["1", "5"], results=tmp_path, progress=lambda *step: told.append(step))
-    assert told[0] == (0, 2000)
-    assert told[-1] == (2000, 2000)
+    reproduce([paper], tables, results=tmp_path, progress=lambda *step: told.append(step))
+    assert told[0] == (0, 1000 * units)
+    assert told[-1] == (1000 * units, 1000 * units)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_reasons_have_a_place_on_the_errata_page():
+    page = Path(__file__).parents[2] / ERRATA
+    headings = [line[3:] for line in page.read_text("utf-8").splitlines() if line[:3] == "## "]
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    assert {one["anchor"] for one in plan().off} <= anchors
+    image = next(c for c in all_cells() if (c.dataset, c.algorithm) == ("image135", "ML-kNN"))
+    assert plan().reason_off(image).endswith("(docs/errata.md#standardized-copies)")
+    # Papers whose cells are all near have no entry.
+    assert plan().reason_off(all_cells()[0]) == "not explained yet (docs/errata.md)"
 
 
 @pytest.mark.parametrize(("paper", "table", "digits"), [("001", "I", 12), ("003", "1", 33)])

@@ -32,9 +32,8 @@ _SHORT = {
     "coverage": "coverage ↓",
     "ranking_loss": "ranking ↓",
     "average_precision": "av prec ↑",
-    "n_neighbors": "k",
-    "n_clusters": "m",
 }
+_PARAMETERS = {"n_neighbors": "k", "n_clusters": "m"}
 
 
 def reproduce(
@@ -152,8 +151,13 @@ def _say_block(
     if lines:
         say()
         _say_pairs(["", *(_SHORT.get(name, name) for name in columns)], lines)
-    _say_reasons("off", [record for row in rows for record in row if record["verdict"] == "off"])
-    _say_reasons("not run", [r for row in rows for r in row if r["verdict"] == "not run"])
+    records = [record for row in rows for record in row]
+    ran = [record for record in records if record["ours"] is not None]
+    off = [record for record in ran if record["verdict"] == "off"]
+    if ran:
+        say(f"{len(ran) - len(off)} of {_counted(ran)} agree")
+    _say_reasons("off", off)
+    _say_reasons("not run", [record for record in records if record["ours"] is None])
     say()
 
 
@@ -197,10 +201,9 @@ def _title(record: Record) -> str:
     if "cluster" in record["parameters"]:
         which = "with" if record["metric"] == "count_with_label" else "without"
         return f"  cluster {record['parameters']['cluster']}, {which}"
-    told = {_SHORT[key]: value for key, value in record["parameters"].items() if key in _SHORT}
-    return " ".join(
-        [f"  {record['algorithm']}", *(f"{key}={value}" for key, value in told.items())]
-    )
+    told = record["parameters"]
+    pairs = [f"{short}={told[name]}" for name, short in _PARAMETERS.items() if name in told]
+    return f"  {' '.join([record['algorithm'], *pairs])}"
 
 
 def _say_reasons(what: str, records: list[Record]) -> None:

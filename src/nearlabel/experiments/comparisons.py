@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
+from nearlabel.experiments.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.plans import Experiment
-from nearlabel.experiments.significance import (
-    Friedman,
-    Nemenyi,
-    Pair,
-    friedman,
-    nemenyi,
-    wilcoxon,
-)
+from nearlabel.experiments.significance import Pair, wilcoxon
 from nearlabel.metrics import METRICS
 
 Source = Literal["published", "ours"]
@@ -76,6 +70,7 @@ def comparisons(
             if record["paper"] == one.paper
             and record["table"] in one.tables
             and record["dataset"] != one.average
+            and record["metric"] in METRICS
         ]
         for metric in dict.fromkeys(record["metric"] for record in cells):
             found += _of_metric(one, metric, [cell for cell in cells if cell["metric"] == metric])

@@ -1,59 +1,46 @@
-"""Figures of experiments: functions from plain data to a matplotlib figure.
-
-Each is as wide as one column of a page, or a telephone, and is read without color, too: every
-series has a mark and a kind of line of its own.
-"""
+"""Figures of experiments: functions from plain data to a matplotlib figure."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from itertools import cycle
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.experiments.drawing import (
+    COLORS,
+    GRAY,
+    INK,
+    YELLOW,
+    add_legend,
+    check_figure_path,
+    encoded,
+    make_logarithmic,
+    one_axes,
+    save,
+    styles,
+)
 from nearlabel.experiments.extras import report_module
-from nearlabel.experiments.significance import Nemenyi
+from nearlabel.experiments.mean_ranks import Nemenyi
 from nearlabel.metrics import METRICS
-from nearlabel.persistence import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg", ".pdf")
-_WIDTH, _HEIGHT = 3.35, 2.3  # inches: 85 mm, one column
-_LINE = 0.15  # inches of a line of a legend
-_MANY, _SHARE_OF_MANY = 30, 0.9  # points of a curve, and how many of them are looked at
-_LONG_LABEL = 23  # characters: two such labels do not stand side by side
-_DPI = 240
-_INK, _GRAY, _PALE = "#222222", "#767676", "#dddddd"
-# Okabe and Ito's colors, which people with any color vision tell apart; the darker ones first.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", _INK)
-_MARKS = ("o", "s", "^", "D", "v", "P", "X")
-_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
-_STYLE = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7,
-    "legend.title_fontsize": 7,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 3.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _INK,
-    "text.color": _INK,
-    "svg.hashsalt": "nearlabel",  # the same figure is the same file
-}
+__all__ = [
+    "check_figure_path",
+    "critical_difference",
+    "encoded",
+    "metric_title",
+    "of_series",
+    "run_times",
+    "save",
+    "tuning_curve",
+]
 
-Curves = Mapping[str, tuple[Sequence[float], Sequence[float | None]]]
+Points = Sequence[Sequence[Any]]  # all x, then all y
+Curves = Mapping[str, Points]
+_MANY, _SHARE_OF_MANY = 30, 0.9  # points of a curve, and how many of them are looked at
 
 
 def tuning_curve(
@@ -96,12 +83,12 @@ def tuning_curve(
     -------
     matplotlib.figure.Figure
     """
-    with _axes(title) as (figure, axes):
+    with one_axes(title) as (figure, axes):
         if shaded is not None:
-            axes.axvspan(*shaded, color="#f0e442", alpha=0.25, lw=0, label="range in the paper")
+            axes.axvspan(*shaded, color=YELLOW, alpha=0.25, lw=0, label="range in the paper")
         for (name, value), line in zip((lines or {}).items(), cycle(("--", ":")), strict=False):
-            axes.axhline(value, color=_GRAY, ls=line, lw=1.1, label=f"{name} {value:.4f}")
-        for (name, points), style in zip(curves.items(), _styles(), strict=False):
+            axes.axhline(value, color=GRAY, ls=line, lw=1.1, label=f"{name} {value:.4f}")
+        for (name, points), style in zip(curves.items(), styles(), strict=False):
             x, y = _finite(points)
             told = name
             if spread and name in spread:
@@ -113,7 +100,7 @@ def tuning_curve(
                 told = f"{name} {y[best]:.4f} ({x[best]:.3g})"
             axes.plot(x, y, label=told, markevery=max(1, len(x) // 10), **style)
         if log:
-            _logarithmic(axes, "x")
+            make_logarithmic(axes, "x")
         else:
             axes.xaxis.set_major_locator(
                 report_module("matplotlib.ticker").MaxNLocator("auto", integer=True)
@@ -124,7 +111,7 @@ def tuning_curve(
             _look_at_the_best(
                 axes, [_finite(points)[1] for points in curves.values()], metric, share
             )
-        _legend(figure, f"○ best value (at {x_label.split()[-1]})")
+        add_legend(figure, f"○ best value (at {x_label.split()[-1]})")
     return figure
 
 
@@ -136,14 +123,14 @@ def run_times(curves: Curves, *, title: str | None = None) -> Figure:
     curves : mapping of str to (rows, seconds)
     title : str, optional
     """
-    with _axes(title) as (figure, axes):
-        for (name, points), style in zip(curves.items(), _styles(), strict=False):
+    with one_axes(title) as (figure, axes):
+        for (name, points), style in zip(curves.items(), styles(), strict=False):
             axes.plot(*_finite(points), label=name, **style)
-        _logarithmic(axes, "x")
-        _logarithmic(axes, "y")
+        make_logarithmic(axes, "x")
+        make_logarithmic(axes, "y")
         axes.set_xlabel("items n")
         axes.set_ylabel("seconds of processor time")
-        _legend(figure)
+        add_legend(figure)
     return figure
 
 
@@ -158,7 +145,7 @@ def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
     posthocs, pandas = report_module("scikit_posthocs"), report_module("pandas")
     names, k = list(found.algorithms), len(found.algorithms)
     levels = (k + 1) // 2 + len(found.groups)
-    with _axes(title, height=1.15 + 0.17 * levels, grid=False) as (figure, axes):
+    with one_axes(title, height=1.15 + 0.17 * levels, grid=False) as (figure, axes):
         posthocs.critical_difference_diagram(
             dict(zip(names, found.mean_ranks, strict=True)),
             pandas.DataFrame(found.p_values, names, names),
@@ -168,16 +155,16 @@ def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
             label_fmt_right=" {rank:.2f}  {label}",
             label_props={"va": "center"},
             text_h_margin=0.03 * (k - 1),
-            color_palette=dict.fromkeys(names, _INK),
+            color_palette=dict.fromkeys(names, INK),
             elbow_props={"linewidth": 0.8, "clip_on": False},
             marker_props={"s": 12, "zorder": 3, "clip_on": False},
-            crossbar_props={"color": _COLORS[0], "linewidth": 3, "solid_capstyle": "round"},
+            crossbar_props={"color": COLORS[0], "linewidth": 3, "solid_capstyle": "round"},
         )
         axes.set_xlim(1, k)
         axes.set_xticks(range(1, k + 1))
         axes.spines["top"].set_visible(True)
         bar = [1, 1 + found.critical_difference]
-        axes.plot(bar, [1.6, 1.6], "|-", color=_INK, lw=1, ms=6, clip_on=False)
+        axes.plot(bar, [1.6, 1.6], "|-", color=INK, lw=1, ms=6, clip_on=False)
         told = f"critical difference {found.critical_difference:.2f} (level {found.level:g})"
         axes.text(1, 2, told, ha="left", va="bottom")
         axes.set_ylim(top=3)
@@ -212,57 +199,7 @@ def of_series(record: Mapping[str, Any]) -> dict[str, Figure]:
     return found
 
 
-def save(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a figure to a .png, .svg or .pdf file, whole or not at all."""
-    with replacing(check_figure_path(path)) as file:
-        file.write(encoded(figure, Path(path).suffix))
-
-
-def check_figure_path(path: str | PathLike[str]) -> Path:
-    """The path of a figure, or an error that names the endings it may have."""
-    if Path(path).suffix not in FORMATS:
-        raise ValueError(f"a figure must end in {', '.join(FORMATS)}; got {Path(path).name!r}")
-    return Path(path)
-
-
-def encoded(figure: Figure, suffix: str) -> bytes:
-    """A figure as the bytes of a file, without the time at which it was made."""
-    mpl = report_module("matplotlib")
-    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(suffix)
-    buffer = io.BytesIO()
-    with mpl.rc_context(_STYLE):
-        figure.savefig(
-            buffer, format=suffix[1:], dpi=_DPI, metadata={dated: None} if dated else None
-        )
-    return buffer.getvalue()
-
-
-@contextmanager
-def _axes(
-    title: str | None, *, height: float = _HEIGHT, grid: bool = True
-) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with one pair of axes, in our style; no state of pyplot is touched."""
-    mpl, module = report_module("matplotlib"), report_module("matplotlib.figure")
-    with mpl.rc_context(_STYLE):
-        figure = module.Figure(figsize=(_WIDTH, height), layout="constrained")
-        axes = figure.add_subplot()
-        if title:
-            axes.set_title(title, loc="left", pad=8)
-        if grid:
-            axes.grid(color=_PALE, lw=0.6)
-            axes.set_axisbelow(True)
-        yield figure, axes
-
-
-def _styles() -> Iterator[dict[str, Any]]:
-    """Color, mark and line of one series after the other."""
-    for color, mark, line in zip(cycle(_COLORS), cycle(_MARKS), cycle(_LINES), strict=False):
-        yield {"color": color, "marker": mark, "linestyle": line}
-
-
-def _finite(
-    points: tuple[Sequence[float], Sequence[float | None]],
-) -> tuple[list[float], list[float]]:
+def _finite(points: Points) -> tuple[list[float], list[float]]:
     """The points that have a value."""
     pairs = [(x, y) for x, y in zip(*points, strict=True) if y is not None and y == y]
     return [x for x, _ in pairs], [y for _, y in pairs]
@@ -294,33 +231,3 @@ def metric_title(metric: str) -> str:
 def _metric_label(metric: str) -> str:
     side = "less" if METRICS[metric].loss else "more"
     return f"{metric_title(metric)} ({side} is better)"
-
-
-def _logarithmic(axes: Axes, side: str) -> None:
-    """A logarithmic scale with plain numbers at its ticks."""
-    ticker = report_module("matplotlib.ticker")
-    getattr(axes, f"set_{side}scale")("log")
-    axis = getattr(axes, f"{side}axis")
-    low, high = axis.get_data_interval()
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _legend(figure: Figure, title: str | None = None) -> None:
-    """Below the axes, where it hides nothing; the figure grows by its lines."""
-    [axes] = figure.axes
-    handles, labels = axes.get_legend_handles_labels()
-    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _LONG_LABEL else 1
-    lines = -(-len(labels) // columns) + (title is not None)
-    figure.set_figheight(figure.get_figheight() + _LINE * lines)
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=columns,
-        title=title,
-        frameon=False,
-        handlelength=2.4,
-        columnspacing=1,
-    )

@@ -97,10 +97,12 @@ class Experiment:
             parts.append("the rows with two labels or more")
         if self.coverage == "share":
             parts.append("coverage divided by the number of labels")
-        searched = [name for name, one in self.methods.items() if one.grid]
+        searched = {name: one.grid for name, one in self.methods.items() if one.grid}
         if searched:
+            tried = {key: values for grid in searched.values() for key, values in grid.items()}
+            ranges = ", ".join(f"{key} {min(some)} to {max(some)}" for key, some in tried.items())
             parts.append(
-                f"parameters of {', '.join(searched)} by leave-one-out {self.select} on the "
+                f"{ranges} of {', '.join(searched)} by leave-one-out {self.select} on the "
                 "training rows"
             )
         return "; ".join([*parts, self.note] if self.note else parts)

@@ -63,6 +63,28 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """What a paper prints of a data set.
+
+    Attributes
+    ----------
+    paper, table : str
+        The table is empty where the text tells it.
+    dataset : str
+    printed : mapping of str to str
+        `instances`, `features`, `labels`, `cardinality`, `density`; of both parts of a split their
+        sizes `train` and `test`, and, beginning with these words, the cardinality, the percentage
+        of rows with several labels (``pct_multi``), and that of labels that fewer than one row
+        in a hundred has (``pct_rare``).
+    """
+
+    paper: str
+    table: str
+    dataset: str
+    printed: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Relations:
     """A table of relations between algorithms, such as Table 3 of the 2007 paper.
 
@@ -160,6 +182,33 @@ def cluster_counts() -> tuple[Cell, ...]:
                 )
             )
     return tuple(found)
+
+
+@cache
+def statistics() -> tuple[Statistics, ...]:
+    """What the papers print of their data sets.
+
+    Examples
+    --------
+    >>> first = statistics()[0]
+    >>> first.dataset, first.printed["train_cardinality"]
+    ('yahoo_arts', '1.627')
+    """
+    return tuple(
+        Statistics(line.pop("paper"), line.pop("table"), line.pop("dataset"), _printed(line))
+        for line in _lines("statistics.csv")
+    )
+
+
+@cache
+def image_label_sets() -> Mapping[frozenset[str], int]:
+    """Table 4 of the 2007 paper: how many images have each set of labels."""
+    counts = {frozenset(line["labels"].split("+")): line for line in _lines("image_label_sets.csv")}
+    return MappingProxyType({labels: int(line["images"]) for labels, line in counts.items()})
+
+
+def _printed(line: dict[str, str]) -> dict[str, str]:
+    return {key: text for key, text in line.items() if text}
 
 
 def _cells_of(paper: str) -> Iterator[Cell]:

@@ -19,11 +19,10 @@ from nearlabel.experiments.figures import (
     of_series,
 )
 from nearlabel.experiments.plans import Experiment
-from nearlabel.experiments.report_views import (
+from nearlabel.experiments.report_significance import comparison_views, order_views
+from nearlabel.experiments.report_tables import (
     MARKS,
     MEANINGS,
-    comparison_views,
-    order_views,
     paper_title,
     setting_in_words,
     table_blocks,
@@ -205,5 +204,5 @@ class _Raw(str):
 def _as_markdown(value: Any) -> Any:
     """Texts as they are read, without any mark that Markdown or HTML would take for its own."""
     if isinstance(value, str) and not isinstance(value, _Raw):
-        return re.sub(r"([\\`*_\[\]<>#|~&$])", r"\\\1", " ".join(value.split()))
+        return re.sub(r"([\\`*_\[\]<>#|~&$])", r"\\\1", re.sub(r"\s+", " ", value))
     return value

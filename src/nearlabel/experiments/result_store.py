@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from nearlabel import engine
 from nearlabel.datasets.finding import find
@@ -23,8 +23,8 @@ class ResultStore:
     """One file of results: a line about the code, then a line a result.
 
     The file is named by the code: other code has another file, so an old result is never taken for
-    a new one. Lines are only ever added. What an interrupt left of a line is dropped, and so is
-    a line that makes no sense; then it is measured again.
+    a new one. Lines are only ever added. What an interrupt left of a line, and a line that was
+    changed, count as not there: then it is measured again.
 
     Parameters
     ----------
@@ -38,10 +38,7 @@ class ResultStore:
         self.path = Path(folder) / f"reproduction-{code_key()[:16]}.jsonl"
         if again:
             self.path.unlink(missing_ok=True)
-        self._results: dict[str, dict[str, Any]] = {}
-        self._whole = 0  # bytes of whole lines
-        if self.path.exists():
-            self._read()
+        self._results = self._read() if self.path.exists() else {}
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The result of that key, if it was measured."""
@@ -49,33 +46,32 @@ class ResultStore:
 
     def add(self, key: str, result: Mapping[str, Any]) -> None:
         """Keep a result; it is on the disk when this returns."""
-        line = {"key": key, "digest": _digest(result), "result": result}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            if not self._whole:
+        with self.path.open("a+b") as file:
+            file.seek(0)
+            if not file.readline().endswith(b"\n"):  # nothing, or not even the first line
                 file.truncate(0)
-                self._whole = _write(file, {"code": code_key(), **package_versions()})
-            file.truncate(self._whole)
-            self._whole += _write(file, line)
+                file.write(_line({"code": code_key(), **package_versions()}))
+            elif _last_byte(file) != b"\n":  # the half line of an interrupt
+                file.write(b"\n")
+            file.write(_line({"key": key, "digest": _digest([key, result]), "result": result}))
             file.flush()
             os.fsync(file.fileno())
         self._results[key] = dict(result)
 
-    def _read(self) -> None:
-        content = self.path.read_bytes()
-        self._whole = content.rfind(b"\n") + 1
-        lines = content[: self._whole].splitlines()
-        head = _value(lines[0]) if lines else None
-        if lines and (head is None or head.get("code") != code_key()):
+    def _read(self) -> dict[str, dict[str, Any]]:
+        head, *lines = self.path.read_bytes().split(b"\n")
+        if lines and (_value(head) or {}).get("code") != code_key():
             raise ValueError(
                 f"{self.path} is not a file of results of this code; remove it, or choose another "
                 "folder for results"
             )
-        for line in lines[1:]:
-            value = _value(line)
+        found: dict[str, dict[str, Any]] = {}
+        for value in filter(None, map(_value, lines)):
             # What its digest fits was written by this code, and has all that it reads of it.
-            if value is not None and value.get("digest") == _digest(value.get("result")):
-                self._results[value["key"]] = value["result"]
+            if value.get("digest") == _digest([value.get("key"), value.get("result")]):
+                found[value["key"]] = value["result"]
+        return found
 
 
 def default_folder() -> Path:
@@ -110,8 +106,9 @@ def data_key(name: str) -> str | None:
         for part in (*found.names, *sorted(beside)):
             path = Path(found.place.path) / part
             if path.is_file():
-                digest.update(f"{part}\n".encode())
-                digest.update(path.read_bytes())
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").hexdigest()
+                digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
 
 
@@ -120,9 +117,13 @@ def result_key(setting: Mapping[str, Any], data: str) -> str:
     return _digest([setting, data])
 
 
-def _write(file: Any, value: Any) -> int:
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    return int(file.write(line))
+def _line(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _last_byte(file: BinaryIO) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read()
 
 
 def _value(line: bytes) -> dict[str, Any] | None:

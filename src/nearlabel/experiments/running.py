@@ -79,7 +79,8 @@ def _metric_runs(
         data, scale = _with_nominal(data, train, setting["nominal"], scale), "none"
     if "grid" in setting:
         X = _scaled(data.X, train, scale)
-        sets = [_chosen(X, data.Y[train], setting, n_jobs, progress)]
+        sets = [_chosen(X, data.Y[train], setting, n_jobs, _part_of(progress, 0, 9))]
+        progress = _part_of(progress, 9, 10)
     models = [_estimator(setting, one, n_jobs) for one in sets]
     found = evaluate_splits(
         data,
@@ -146,6 +147,16 @@ def _chosen(
     )
     search.fit(X, Y, progress=progress)
     return {**fixed, **search.best_params_}
+
+
+def _part_of(progress: Progress | None, first: int, last: int) -> Progress | None:
+    """Progress of a step that goes from so many tenths of all to so many."""
+
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            progress(first * total + (last - first) * done, 10 * total)
+
+    return tell
 
 
 def _value(value: float, metric: str, setting: dict[str, Any], labels: int) -> float | None:
