@@ -13,6 +13,7 @@ from strategies import label_scores, labeled_graphs
 
 import nearlabel as nl
 from nearlabel import engine, statistics
+from nearlabel.places import at_or_above
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_histograms, neighbor_counts, neighbor_sums
 
@@ -343,3 +344,113 @@ def test_what_a_user_hands_in_is_refused_by_name():
             work(wrong, Y)
     with pytest.raises(ValueError, match="graph has 2, Y has 3"):
         label_histograms(graph.rows(0, 2), Y)
+
+
+@given(label_scores(), st.data(), st.booleans(), st.sampled_from([1, 5, 2**20]))
+def test_places(problem, data, is_dense, at_once):
+    scores, dense = problem
+    n, q = dense.shape
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    Y = sparse.csr_array(np.random.default_rng(seed).integers(0, 2, (n, q)).astype(np.int8))
+    scores = LabelScores.from_dense(dense) if is_dense else scores
+    with mock.patch.object(nl.scores, "_ENTRIES_AT_ONCE", at_once):
+        ours, twin = both(lambda: scores.places_of(Y))
+    for name in ("row", "label", "above", "tied_lower", "tied_higher"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(twin, name))
+    for ties in ("max", "min", "higher", "lower"):
+        ranks = ours.ranks(ties)
+        np.testing.assert_array_equal(*both(lambda ranks=ranks: at_or_above(ranks, Y)))
+
+
+def test_many_labels_at_or_above():
+    rng = np.random.default_rng(0)
+    Y = sparse.csr_array((rng.random((5, 300)) < 0.5).astype(np.int8))
+    ranks = rng.integers(1, 40, Y.nnz)
+    np.testing.assert_array_equal(*both(lambda: at_or_above(ranks, Y)))
+
+
+def int64(*values):
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indptr": int64(0, 3)},
+        {"indptr": int64(1, 0)},
+        {"indptr": int64(0, 1, 2)},
+        {"indices": int64(3, 0)},
+        {"indices": int64(-1, 0)},
+        {"above": int64(0)},
+    ],
+)
+def test_places_refuse_what_does_not_fit(change):
+    truth = {"indptr": int64(0, 2), "indices": int64(0, 2)}
+    given_arrays = truth | {name: int64(0, 0) for name in ("above", "lower", "higher")}
+    CORE.places_in_dense(np.array([[0.1, 0.2, 0.3]]), **given_arrays)
+    with pytest.raises(ValueError, match="Y|above"):
+        CORE.places_in_dense(np.array([[0.1, 0.2, 0.3]]), **given_arrays | change)
+    touched = {
+        "touched_indptr": int64(0, 1),
+        "touched_indices": int64(1),
+        "touched_scores": np.array([0.5]),
+        "group": int64(0),
+        "values": np.array([[0.1, 0.2, 0.3]]),
+        "order": np.array([[2, 1, 0]]),
+    }
+    CORE.places_in_touched(**touched, **given_arrays)
+    with pytest.raises(ValueError, match="Y|above"):
+        CORE.places_in_touched(**touched, **given_arrays | change)
+    for wrong in (
+        {"touched_indptr": int64(0, 2)},
+        {"touched_indices": int64(3)},
+        {"touched_indices": int64(-1)},
+        {"touched_indices": int64(1, 2)},
+        {"group": int64(1)},
+        {"group": int64(-1)},
+        {"group": int64(0, 0)},
+        {"order": np.array([[3, 3, 3]])},
+        {"order": np.array([[-1, -1, -1]])},
+        {"order": np.array([[0, 1]])},
+    ):
+        with pytest.raises(ValueError, match="touched|group|order"):
+            CORE.places_in_touched(**touched | wrong, **given_arrays)
+
+
+def test_sweeps_refuse_what_does_not_fit():
+    def arrays(**change):
+        return {
+            "neighbor": int64(1, 0),
+            "indptr": int64(0, 1, 2),
+            "indices": int64(0, 2),
+            "own": np.zeros((2, 3), np.uint8),
+            "counts": np.zeros((2, 3), np.uint16),
+            "cells": np.zeros((2, 3, 2), np.int64),
+        } | change
+
+    CORE.add_neighbor(**arrays())
+    for wrong in (
+        {"neighbor": int64(2, 0)},
+        {"neighbor": int64(-1, 0)},
+        {"neighbor": int64(0)},
+        {"indptr": int64(0, 1, 3)},
+        {"indices": int64(0, 3)},
+        {"indices": int64(0, -1)},
+        {"own": np.zeros((1, 3), np.uint8)},
+        {"counts": np.full((2, 3), 1, np.uint16)},
+        {"cells": np.zeros((1, 3, 2), np.int64)},
+        {"cells": np.zeros((2, 3, 1), np.int64)},
+    ):
+        with pytest.raises(ValueError, match="neighbor|Y|own|cells"):
+            CORE.add_neighbor(**arrays(**wrong))
+    table, own, counts = np.zeros((2, 3, 2)), *(arrays()[name] for name in ("own", "counts"))
+    out = np.empty((2, 3))
+    CORE.values_of_counts(table, own, counts, out)
+    for wrong in (
+        (table[:1], own, counts, out),
+        (table, own[:1], counts, out),
+        (table, own, counts + np.uint16(2), out),
+        (table, own, counts, out[:, :2].copy()),
+    ):
+        with pytest.raises(ValueError, match="own|table"):
+            CORE.values_of_counts(*wrong)

@@ -15,6 +15,7 @@ from nearlabel.cli.demo import demo
 from nearlabel.cli.evaluate import evaluate
 from nearlabel.cli.models import fit, predict, rank
 from nearlabel.cli.reproduce import reproduce
+from nearlabel.cli.tune import tune
 
 
 def _add(group: App, verb: Callable[..., Any], name: str) -> None:
@@ -42,6 +43,7 @@ _add(app, fit, "fit")
 _add(app, predict, "predict")
 _add(app, rank, "rank")
 _add(app, evaluate, "evaluate")
+_add(app, tune, "tune")
 _add(app, compare, "compare")
 _add(app, reproduce, "reproduce")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -129,15 +130,43 @@ def _setting(text: str) -> tuple[str, Any]:
     name, mark, value = text.partition("=")
     if not mark or not name:
         raise ValueError(f"--set takes NAME=VALUE, such as n_clusters=10; got {text!r}")
+    return name, _value(value)
+
+
+def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
+    """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
+    from nearlabel.algorithms import ALGORITHMS
+
+    grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
+    for text in texts:
+        name, mark, values = text.partition("=")
+        if not mark or not name or not all(values.split(",")):
+            raise ValueError(
+                f"--grid takes NAME=VALUE,VALUE, such as smoothing=0.5,1; got {text!r}"
+            )
+        having = [
+            one
+            for one in algorithms
+            if name not in _SHARED and name in ALGORITHMS[one]().get_params()
+        ]
+        if not having:
+            raise ValueError(f"--grid {text}: none of {', '.join(algorithms)} has it to set")
+        for one in having:
+            grids[one][name] = [_value(value) for value in values.split(",")]
+    return grids
+
+
+def _value(value: str) -> Any:
+    """What a text stands for: a word, a number, or itself."""
     words = {"none": None, "true": True, "false": False}
     if value.lower() in words:
-        return name, words[value.lower()]
+        return words[value.lower()]
     for kind in (int, float):
         try:
-            return name, kind(value)
+            return kind(value)
         except ValueError:
             pass
-    return name, value
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -27,7 +27,7 @@ class Measuring:
     split
         official, the data set's own; holdout, a part at random; cv10, ten parts, each held out
         once; cv10x5, so five times; loo, each item by itself. By default its own, else cv10
-        (compare: holdout).
+        (compare: holdout; tune: loo).
     test_size
         Share that holdout holds out.
     stratified
@@ -35,7 +35,8 @@ class Measuring:
     scale
         Scaling of the features, fitted to the part that is learned from.
     metric
-        Metrics to tell, by name; by default all, to compare five.
+        Metrics to tell, by name; by default all (compare: five; tune: ranking_loss). The first
+        decides what is tuned.
     convention
         What ties and rows without labels count.
     at
@@ -57,11 +58,14 @@ class Measuring:
         """Refuse metrics that are unknown, or that the convention does not have."""
         check_metrics(self.metric, self.convention)
 
-    def parts(self, items: Dataset, usual: str) -> tuple[str, list[Part]]:
-        """The name of the split, `usual` where none was asked for, and its parts."""
+    def parts(self, items: Dataset, usual: str, *, own: bool = True) -> tuple[str, list[Part]]:
+        """The name of the split and its parts.
+
+        Where none was asked for: the data set's own, unless not `own`, else the `usual` one.
+        """
         from nearlabel.experiments import splits
 
-        kind = self.split or (usual if items.train is None else "official")
+        kind = self.split or ("official" if own and items.train is not None else usual)
         how: dict[str, Any] = {"test_size": self.test_size, "seed": self.seed}
         return kind, splits(items, kind, stratified=self.stratified, **how)
 

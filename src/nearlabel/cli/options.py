@@ -32,6 +32,23 @@ def whole_numbers(kind: Any, tokens: Any) -> Any:
     return numbers[0] if kind is int else numbers
 
 
+def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
+    """Read whole numbers and ranges of them, such as 5 10 or 1-50."""
+    found: list[int] = []
+    for token in tokens:
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", token.value)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not 1 <= first <= last < first + 10_000:
+            raise ValueError(
+                f"whole numbers, or a range such as 1-50, expected; got {token.value!r}."
+            )
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
+
+
+Neighbors = Annotated[
+    tuple[int, ...], Several, Parameter(converter=neighbor_numbers, show_default=False)
+]
 Whole = Annotated[int, Parameter(converter=whole_numbers)]
 Switch = Annotated[bool, Parameter(show_default=False)]
 Json = Annotated[bool, Parameter(name="--json", show_default=False)]

@@ -71,22 +71,27 @@ def try_candidates(
     parts: Sequence[Part],
     candidates: Sequence[Candidate],
     scorers: Mapping[str, Scorer],
+    *,
+    scale: str = "none",
     progress: Callable[[int, int], None] | None = None,
 ) -> Trial:
-    """Scores of each candidate on each part: one search a metric, whatever else they differ in."""
+    """Scores of each candidate on each part: one search a metric, whatever else they differ in.
+
+    Where a `scale` is fitted to the rows to learn from, each part has a search of its own.
+    """
     groups: dict[Searching, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[Searching.of(candidate.model)].append(candidate)
     shape = (len(candidates), len(parts))
     empty = {name: np.full(shape, np.nan) for name in scorers}
     trial = Trial(empty, np.zeros(shape), np.zeros(shape))
-    tell = _Steps(progress, X.shape[0], parts, groups)
+    tell = _Steps(progress, X.shape[0], parts, groups, scale)
     for searching, group in groups.items():
         k = most_neighbors([one.model for one in group], X.shape[0])
         whole = None
-        if shares_a_graph(parts, searching):
+        if shares_a_graph(parts, searching, scale):
             whole = trial.graphs[searching] = whole_graph(X, parts, k, searching, tell)
-        each = folds(X, parts, k, searching, whole=whole, progress=tell)
+        each = folds(X, parts, k, searching, scale=scale, whole=whole, progress=tell)
         for place, fold in enumerate(each):
             if fold.part.left_out:
                 trial.graphs[searching] = fold.graph
@@ -126,9 +131,10 @@ class _Steps:
         n: int,
         parts: Sequence[Part],
         groups: Mapping[Searching, Sequence[Candidate]],
+        scale: str,
     ) -> None:
         rows = sum(len(part.train) + (not part.left_out) * len(part.test) for part in parts)
-        searched = [n if shares_a_graph(parts, searching) else rows for searching in groups]
+        searched = [n if shares_a_graph(parts, one, scale) else rows for one in groups]
         answered = sum(len(part.test) for part in parts) * sum(map(len, groups.values()))
         self._progress, self._done, self._total = progress, 0, sum(searched) + answered
 

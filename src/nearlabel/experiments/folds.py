@@ -97,6 +97,11 @@ class Fold:
     new: Any
     known: dict[Any, Any] = field(default_factory=dict)
 
+    def left_out(self) -> Fold:
+        """The rows to learn from alone, each tried as if it were new."""
+        part = Part(self.part.train, self.part.train, left_out=True)
+        return Fold(part, self.graph, self.graph, self.X, self.X, self.known)
+
     def answers(self, model: NeighborModel, Y: Csr) -> Answers:
         """What a model says that learns from the labels Y of the rows to learn from.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, Self
@@ -130,7 +131,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X = canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         parts = self._parts(X, labels)
-        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress)
+        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress=progress)
         search.multimetric_ = not isinstance(self.scoring, str | Scorer)
         search.scorer_ = scorers if search.multimetric_ else scorers["score"]
         search.n_splits_ = len(parts)
@@ -212,8 +213,14 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         elif f"mean_test_{decisive}" in self.cv_results_:
             means = self.cv_results_[f"mean_test_{decisive}"]
             if np.isnan(means).all():
-                raise ValueError("scoring: the metric is not defined on any part of this data")
-            best = np.flatnonzero(means == np.nanmax(means))
+                warnings.warn(
+                    "scoring: the metric is not defined on any row of this data (ranking metrics "
+                    "need rows with some of the labels, not all); every candidate counts the same",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            worst = np.where(np.isnan(means), -np.inf, means)
+            best = np.flatnonzero(worst == worst.max())
             neighbors = [_neighbors(candidates[int(place)].model) for place in best]
             self.best_index_ = int(best[np.argmin(neighbors)])
             self.best_score_ = float(means[self.best_index_])

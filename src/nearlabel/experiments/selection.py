@@ -1,0 +1,192 @@
+"""Parameters chosen on the rows to learn from, and measured on rows that had no say in it."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from nearlabel.algorithms import algorithm
+from nearlabel.arrays import Csr
+from nearlabel.base import NeighborModel
+from nearlabel.datasets import Dataset
+from nearlabel.experiments.evaluation import SplitResult
+from nearlabel.experiments.folds import (
+    Fold,
+    Searching,
+    folds,
+    most_neighbors,
+    shares_a_graph,
+)
+from nearlabel.experiments.protocols import Part
+from nearlabel.metrics import Scorer, evaluate
+from nearlabel.metrics.scorers import measure
+
+NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
+# What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.
+_OWN: dict[str, dict[str, Sequence[Any]]] = {
+    "LAMLkNN": {"n_clusters": (2, 3, 5, 10)},
+    "BRkNN": {"weights": ("uniform", "distance")},
+}
+_FEW_NEIGHBORS = {"IBLR": (5, 10, 20, 40)}  # each takes as many regressions as there are labels
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidate that did best on the rows to learn from, and what it does on the others.
+
+    Attributes
+    ----------
+    model : NeighborModel
+        Unfitted.
+    left_out : float
+        Its score by leave-one-out; greater is better.
+    result : SplitResult
+    """
+
+    model: NeighborModel | None
+    left_out: float
+    result: SplitResult
+
+
+def usual_candidates(
+    name: str,
+    neighbors: Sequence[int] | None = None,
+    metrics: Sequence[str] = ("euclidean", "cosine"),
+    **shared: Any,
+) -> list[Any]:
+    """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has."""
+    ks = _FEW_NEIGHBORS.get(name, NEIGHBORS) if neighbors is None else neighbors
+    own = _OWN.get(name, {})
+    models = (
+        algorithm(name, k, metric=metric, **dict(zip(own, values, strict=True)), **shared)
+        for metric, *values in product(metrics, *own.values())
+        for k in ks
+    )
+    return list({str(model): model for model in models}.values())  # one may know no metric
+
+
+def tried_parameters(name: str, model: NeighborModel) -> dict[str, Any]:
+    """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
+    known = model.get_params(deep=False)
+    tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
+    return {parameter: known[parameter] for parameter in tried if parameter in known}
+
+
+def select_and_evaluate(
+    data: Dataset,
+    candidates: Mapping[str, Sequence[NeighborModel]],
+    parts: Sequence[Part],
+    scorer: Scorer,
+    *,
+    scale: str = "none",
+    convention: str = "paper",
+    at: int = 5,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, list[Selection]]:
+    """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
+
+    One graph a metric, of all rows where nothing is scaled, serves all candidates and parts.
+
+    Parameters
+    ----------
+    data : Dataset
+    candidates : dict of str to sequence of NeighborModel
+        Unfitted.
+    parts : sequence of Part, as `splits` gives them
+        In each the choice is made anew, on the rows to learn from alone.
+    scorer : Scorer
+        What decides. Ties go to the fewer neighbors, then to the first.
+    scale, convention, at
+        As in `evaluate_splits`.
+    progress : callable, optional
+        Called with (steps done, steps in all): a step is a row that was searched, or that a
+        candidate has answered for.
+
+    Returns
+    -------
+    dict of str to list of Selection
+        For each name one a part. A name whose data would not fit has a refusal in its result.
+    """
+    groups: dict[Searching, list[NeighborModel]] = defaultdict(list)
+    for model in (model for models in candidates.values() for model in models):
+        groups[Searching.of(model)].append(model)
+    tell = _steps(len(data), parts, groups, len(candidates), scale, progress)
+    each = {
+        searching: folds(
+            data.X,
+            parts,
+            most_neighbors(models, len(data)),
+            searching,
+            scale=scale,
+            progress=tell,
+        )
+        for searching, models in groups.items()
+    }
+    found: dict[str, list[Selection]] = {name: [] for name in candidates}
+    for part in parts:
+        now = {searching: next(of_part) for searching, of_part in each.items()}
+        for name, models in candidates.items():
+            start = time.process_time()
+            try:
+                chosen, value = _best(models, now, data.Y[part.train], scorer, tell)
+                answers = now[Searching.of(chosen)].answers(chosen, data.Y[part.train])
+                scores, decided = answers.scores, answers.decided
+            except MemoryError as error:
+                found[name].append(Selection(None, np.nan, SplitResult({}, 0.0, str(error))))
+                continue
+            seconds = time.process_time() - start
+            metrics = evaluate(data.Y[part.test], scores, decided, convention, at=at)
+            tell(len(part.test), len(part.test))
+            found[name].append(Selection(chosen, value, SplitResult(metrics, seconds)))
+    return found
+
+
+def _best(
+    models: Sequence[NeighborModel],
+    now: Mapping[Searching, Fold],
+    Y: Csr,
+    scorer: Scorer,
+    tell: Callable[[int, int], None],
+) -> tuple[NeighborModel, float]:
+    """The model with the best leave-one-out score on the rows to learn from, and that score."""
+    values = np.full(len(models), -np.inf)
+    for searching in dict.fromkeys(Searching.of(model) for model in models):
+        places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
+        left_out = now[searching].left_out()
+        for one, answers in left_out.all_answers([models[place] for place in places], Y):
+            value = measure(Y, answers, {"score": scorer})["score"]
+            values[places[one]] = -np.inf if np.isnan(value) else value
+            tell(Y.shape[0], Y.shape[0])
+    best = [models[int(place)] for place in np.flatnonzero(values == values.max())]
+    chosen = min(best, key=lambda one: np.inf if one.n_neighbors is None else one.n_neighbors)
+    return chosen, float(values.max())
+
+
+def _steps(
+    n: int,
+    parts: Sequence[Part],
+    groups: Mapping[Searching, Sequence[NeighborModel]],
+    names: int,
+    scale: str,
+    progress: Callable[[int, int], None] | None,
+) -> Callable[[int, int], None]:
+    """Progress over all searches and answers, told in rows."""
+    learned = sum(len(part.train) for part in parts)
+    tried = sum(len(part.test) for part in parts)
+    searched = [n if shares_a_graph(parts, one, scale) else learned + tried for one in groups]
+    total = sum(searched) + learned * sum(map(len, groups.values())) + tried * names
+    done = 0
+
+    def tell(some: int, of: int) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(min(done + some, total), total)
+        done += some if some == of else 0
+
+    return tell

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel.algorithms import ALGORITHMS, algorithm
+from nearlabel.experiments import Part, evaluate_splits, splits
+from nearlabel.experiments.folds import Searching, folds
+from nearlabel.search.exact import ExactIndex
+
+
+@pytest.fixture(scope="module")
+def made():
+    return nl.datasets.make_local_labels(150, 5, 6, random_state=2)
+
+
+@pytest.fixture
+def searches():
+    """Every search: among how many rows, and of how many queries; None for the rows themselves."""
+    found = []
+    search = ExactIndex.graph
+
+    def graph(self, k, queries=None, **how):
+        rows = self._space.vectors.shape[0]
+        found.append((rows, None if queries is None else queries.shape[0]))
+        return search(self, k, queries, **how)
+
+    with mock.patch.object(ExactIndex, "graph", graph):
+        yield found
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("kind", ["cv3", "cv2x2"])
+def test_one_graph_gives_what_separate_fits_give_to_the_last_bit(made, name, kind, searches):
+    parts = splits(made, kind, seed=1)
+    model = algorithm(name, 7, random_state=0)
+    each = list(folds(made.X, parts, 7, Searching.of(model)))
+    assert searches == [(150, None)]
+    for part, fold in zip(parts, each, strict=True):
+        answers = fold.answers(model, made.Y[part.train])
+        alone = algorithm(name, 7, random_state=0).fit(made.X[part.train], made.Y[part.train])
+        scores = alone.label_scores(made.X[part.test]).toarray()
+        assert answers.scores.toarray().tobytes() == scores.tobytes()
+        decided = alone.predict(made.X[part.test])
+        np.testing.assert_array_equal(answers.decided.toarray(), decided.toarray())
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_leave_one_out(made, name):
+    [part] = splits(made, "loo")
+    assert part.left_out
+    model = algorithm(name, 7, random_state=0)
+    [fold] = folds(made.X, [part], 7, Searching.of(model))
+    answers = fold.answers(model, made.Y)
+    fitted = algorithm(name, 7, random_state=0).fit(made.X, made.Y)
+    graph = nl.neighbor_graph(made.X, 7)
+    left_out = fitted._left_out_scores(graph, fitted._store.vectors, np.arange(150))
+    assert answers.scores.toarray().tobytes() == left_out.toarray().tobytes()
+    [[result]] = evaluate_splits(made, [model], [part])
+    expected = nl.metrics.evaluate(made.Y, left_out, fitted._decide(left_out, graph))
+    assert result.metrics == expected
+
+
+def test_as_many_parts_as_rows_hide_each_row_from_all(made):
+    # Leave-one-out to the letter. Methods that learn nothing from neighbors see no difference.
+    few = made.rows(np.arange(40))
+    parts = splits(few, "cv40", seed=0)
+    assert sorted(int(part.test[0]) for part in parts) == list(range(40))
+    for model, same in ((nl.BRkNN(n_neighbors=3), True), (nl.MLkNN(n_neighbors=3), False)):
+        [hidden] = evaluate_splits(few, [model], parts)
+        [[left_out]] = evaluate_splits(few, [model], splits(few, "loo"))
+        losses = [one.metrics["hamming_loss"] for one in hidden]
+        assert (np.mean(losses) == pytest.approx(left_out.metrics["hamming_loss"])) == same
+
+
+def test_a_table_of_five_k_and_ten_folds_takes_one_search(made, searches):
+    models = [nl.MLkNN(n_neighbors=k) for k in range(8, 13)]
+    found = evaluate_splits(made, models, splits(made, "cv10"))
+    assert searches == [(150, None)]
+    assert [len(results) for results in found] == [10] * 5
+
+
+def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):
+    # The held-out half is a cluster: hiding it leaves its rows with no neighbor at all.
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.random((30, 3)), 100 + rng.random((30, 3))])
+    data = nl.datasets.Dataset(X, sparse.csr_array(rng.integers(0, 2, (60, 4))))
+    parts = [Part(np.arange(30), np.arange(30, 60)), Part(np.arange(30, 60), np.arange(30))]
+    found = evaluate_splits(data, [nl.MLkNN(n_neighbors=3)], parts)
+    assert searches == [(60, None), (30, 30), (30, 30)]
+    for part, result in zip(parts, found[0], strict=True):
+        model = nl.MLkNN(n_neighbors=3).fit(X[part.train], data.Y[part.train])
+        answers = model.label_scores(X[part.test]), model.predict(X[part.test])
+        assert result.metrics == nl.metrics.evaluate(data.Y[part.test], *answers)
+
+
+def test_rows_that_no_part_names_are_hidden_too(made):
+    parts = [Part(np.arange(0, 60), np.arange(60, 90)), Part(np.arange(50, 110), np.arange(5))]
+    for part, fold in zip(parts, folds(made.X, parts, 4, Searching.of(nl.MLkNN())), strict=True):
+        alone = nl.neighbor_graph(made.X[part.train], 4, made.X[part.test])
+        np.testing.assert_array_equal(fold.queries.indices, alone.indices)
+        np.testing.assert_array_equal(
+            fold.graph.indices, nl.neighbor_graph(made.X[part.train], 4).indices
+        )
+
+
+def test_given_distances_are_cut_out_for_each_part(made):
+    rows = nl.neighbor_graph(made.X, 149).to_csr().toarray()
+    data = nl.datasets.Dataset(rows, made.Y)
+    parts = splits(data, "cv3")
+    [given] = evaluate_splits(data, [nl.MLkNN(metric="precomputed")], parts)
+    [own] = evaluate_splits(made, [nl.MLkNN()], parts)
+    assert [one.metrics for one in given] == [one.metrics for one in own]
+
+
+def test_clusters_are_found_once_for_all_k(made):
+    from nearlabel.methods import lamlknn
+
+    models = [nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=5) for k in (3, 6, 9)]
+    with mock.patch.object(
+        lamlknn.LAMLkNN, "_first_centers", autospec=True, side_effect=lamlknn.LAMLkNN._first_centers
+    ) as found:
+        evaluate_splits(made, models, splits(made, "cv3"))
+    # Once in each part, and then given back by each of three models.
+    drawn = [call for call in found.call_args_list if call.args[0].cluster_centers is None]
+    assert len(drawn) == 3
+
+
+def test_stratified_parts(made):
+    for kind in ("holdout", "cv5", "cv5x2"):
+        parts = splits(made, kind, stratified=True, seed=3)
+        again = splits(made, kind, stratified=True, seed=3)
+        other = splits(made, kind, stratified=True, seed=4)
+        same = [np.array_equal(a.test, b.test) for a, b in zip(parts, again, strict=True)]
+        assert all(same)
+        assert not all(np.array_equal(a.test, b.test) for a, b in zip(parts, other, strict=True))
+        for part in parts:
+            assert sorted([*part.train, *part.test]) == list(range(150))
+    shares = made.Y.mean(axis=0)
+
+    def spread(stratified):
+        parts = splits(made, "cv5", stratified=stratified)
+        return max(abs(made.Y[part.test].mean(axis=0) - shares).max() for part in parts)
+
+    assert spread(True) < 0.05 < spread(False)
+    for kind in ("official", "loo"):
+        with pytest.raises(ValueError, match="has no random parts to stratify"):
+            splits(made, kind, stratified=True)
+
+
+def test_stratified_parts_without_the_library(made):
+    with (
+        mock.patch.dict("sys.modules", {"iterstrat": None, "iterstrat.ml_stratifiers": None}),
+        pytest.raises(ModuleNotFoundError, match=r"pip install 'nearlabel\[data\]'"),
+    ):
+        splits(made, "cv5", stratified=True)
+
+
+def test_repeats_begin_with_the_single_run(made):
+    once, often = splits(made, "cv5", seed=2), splits(made, "cv5x3", seed=2)
+    assert len(often) == 15
+    for a, b in zip(once, often[:5], strict=True):
+        np.testing.assert_array_equal(a.test, b.test)
+    for start in range(0, 15, 5):
+        rows = np.concatenate([part.test for part in often[start : start + 5]])
+        assert sorted(rows) == list(range(150))

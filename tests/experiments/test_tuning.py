@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import pickle
+from unittest import mock
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearlabel as nl
+from nearlabel.experiments import folds
+from nearlabel.metrics import METRICS, scorer
+
+
+@pytest.fixture(scope="module")
+def made():
+    return nl.datasets.make_local_labels(160, 5, 6, random_state=3)
+
+
+@pytest.fixture
+def searches():
+    """Every graph that is searched: its number of neighbors."""
+    found = []
+    search = folds.neighbor_graph
+
+    def neighbor_graph(X, k, *rest, **how):
+        found.append((k, how["metric"]))
+        return search(X, k, *rest, **how)
+
+    with mock.patch.object(folds, "neighbor_graph", neighbor_graph):
+        yield found
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
+@pytest.mark.filterwarnings("ignore:scoring. the metric is not defined:UserWarning")  # of one label
+@parametrize_with_checks(
+    [
+        nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [1, 3]}),
+        nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [1, 3]}, scoring="hamming_loss", cv=3),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("cv", [4, KFold(3, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("sparse_y", [False, True])
+def test_as_scikit_learns_grid_search(made, searches, cv, sparse_y):
+    Y = made.Y if sparse_y else made.Y.toarray()
+    grid = [
+        {"n_neighbors": [1, 5, 12], "smoothing": [0.5, 1.0]},
+        {"n_neighbors": [5], "metric": ["cosine"]},
+    ]
+    scoring = {name: scorer(name) for name in METRICS}
+    ours = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=scoring, cv=cv, refit="ranking_loss")
+    ours.fit(made.X, Y)
+    assert [metric for _, metric in searches] == ["euclidean", "cosine"]
+    theirs = GridSearchCV(nl.MLkNN(), grid, scoring=scoring, cv=cv, refit="ranking_loss")
+    theirs.fit(made.X, Y if not sparse_y else made.Y.tocsc().tocsr())
+    assert ours.cv_results_.keys() == theirs.cv_results_.keys()
+    for name in theirs.cv_results_:
+        if name.startswith("param"):
+            assert list(ours.cv_results_[name]) == list(theirs.cv_results_[name])
+        elif not name.endswith("_time"):
+            np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name], name)
+    assert (ours.n_splits_, ours.multimetric_) == (theirs.n_splits_, theirs.multimetric_)
+    assert ours.best_score_ == theirs.best_score_
+    assert ours.best_params_ == theirs.best_params_
+    np.testing.assert_array_equal(ours.predict_proba(made.X), theirs.predict_proba(made.X))
+    assert ours.score(made.X, Y) == theirs.score(made.X, Y)
+
+
+def test_leave_one_out_over_methods_on_one_graph(made, searches):
+    grid = [
+        {"estimator": [nl.MLkNN()], "n_neighbors": [3, 8], "smoothing": [0.5, 1]},
+        {"estimator": [nl.LAMLkNN(random_state=0)], "n_neighbors": [3, 8], "n_clusters": [2, 3]},
+        {"estimator": [nl.PositivekNN()], "n_neighbors": [8, 20], "rate": [1.0, 5.0]},
+    ]
+    scoring = ["average_precision", "hamming_loss"]
+    search = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=scoring, refit="average_precision")
+    search.fit(made.X, made.Y)
+    assert searches == [(20, "euclidean")]
+    graph = nl.neighbor_graph(made.X, 20)
+    rows = np.arange(len(made))
+    for place, parameters in enumerate(search.cv_results_["params"]):
+        own = dict(parameters)
+        model = clone(own.pop("estimator")).set_params(**own).fit(made.X, made.Y)
+        near = graph.head(model.n_neighbors)
+        scores = model._left_out_scores(near, made.X, rows)
+        expected = nl.metrics.evaluate(made.Y, scores, model._decide(scores, near))
+        found = {name: search.cv_results_[f"mean_test_{name}"][place] for name in scoring}
+        assert found["average_precision"] == expected["average_precision"]
+        assert found["hamming_loss"] == -expected["hamming_loss"]
+    best = dict(search.best_params_)
+    alone = clone(best.pop("estimator")).set_params(**best).fit(made.X, made.Y)
+    assert type(search.best_estimator_) is type(alone)
+    np.testing.assert_array_equal(search.predict_proba(made.X), alone.predict_proba(made.X))
+    assert (
+        search.rank(made.X[:2], top=3).labels.tolist() == alone.rank(made.X[:2], 3).labels.tolist()
+    )
+
+
+def test_a_sweep_over_k_is_one_model_after_the_other(made):
+    grid = {"n_neighbors": list(range(1, 31))}
+    swept = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=list(METRICS), refit=False)
+    swept.fit(made.X, made.Y)
+    with mock.patch.object(nl.MLkNN, "_sweep_key", return_value=None):
+        single = clone(swept).fit(made.X, made.Y)
+    for name in METRICS:
+        key = f"mean_test_{name}"
+        np.testing.assert_array_equal(swept.cv_results_[key], single.cv_results_[key], name)
+
+
+def test_ties_go_to_the_smaller_k():
+    # Two far clusters with one label each: every k up to 9 is without a fault.
+    X = np.concatenate([np.random.default_rng(0).random((10, 2)), 50 + np.eye(10, 2)])
+    y = np.repeat([[1, 0], [0, 1]], 10, axis=0)
+    for order in ([9, 3, 5], [3, 5, 9], [5, 9, 3]):
+        search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": order}).fit(X, y)
+        assert search.cv_results_["mean_test_score"].tolist() == [0, 0, 0]
+        assert search.best_params_ == {"n_neighbors": 3}
+        assert search.cv_results_["rank_test_score"].tolist() == [1, 1, 1]
+
+
+def test_one_column_of_two_classes():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 3))
+    y = np.where(X[:, 0] + 0.1 * rng.random(60) > 0.5, "yes", "no")
+    for cv in ("loo", 3):
+        search = nl.GraphSearchCV(
+            nl.MLkNN(), {"n_neighbors": [1, 5]}, scoring="hamming_loss", cv=cv
+        )
+        search.fit(X, y)
+        assert search.classes_.tolist() == ["no", "yes"]
+        assert set(search.predict(X)) == {"no", "yes"}
+        assert -0.2 < search.score(X, y) <= 0
+    theirs = GridSearchCV(
+        nl.MLkNN(), {"n_neighbors": [1, 5]}, scoring=scorer("hamming_loss"), cv=3
+    ).fit(X, y)
+    np.testing.assert_array_equal(
+        theirs.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+
+
+def test_within_a_pipeline(made):
+    names = [f"label {place}" for place in range(6)]
+    model = make_pipeline(MinMaxScaler(), nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3, 9]}))
+    model.fit(made.X, made.Y, graphsearchcv__label_names=names)
+    assert model[-1].rank(model[0].transform(made.X[:1]), top=1).names[0, 0] in names
+    assert scorer("ranking_loss")(model, made.X, made.Y) == model.score(made.X, made.Y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(made.X), model.predict_proba(made.X))
+
+
+def test_holdouts_that_overlap_in_no_row(made):
+    splitter = ShuffleSplit(3, test_size=0.4, random_state=0)
+    search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [4]}, cv=splitter).fit(made.X, made.Y)
+    for place, (train, test) in enumerate(splitter.split(made.X)):
+        model = nl.MLkNN(n_neighbors=4).fit(made.X[train], made.Y[train])
+        expected = scorer("ranking_loss")(model, made.X[test], made.Y[test])
+        # The rows of a part are put in order, which may move the last digit of a mean.
+        found = search.cv_results_[f"split{place}_test_score"][0]
+        assert found == pytest.approx(expected, rel=1e-14)
+
+
+def test_progress_and_times(made):
+    told = []
+    search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [2, 4, 6]}, cv=2)
+    search.fit(made.X, made.Y, progress=lambda *step: told.append(step))
+    assert told[0] == (160, 640)
+    assert told[-1] == (640, 640)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert (search.cv_results_["mean_fit_time"] > 0).all()
+    assert search.refit_time_ > 0
+
+
+def test_refit(made):
+    grid = {"n_neighbors": [2, 30]}
+    several = ["ranking_loss", "hamming_loss"]
+    left = nl.GraphSearchCV(nl.MLkNN(), grid, refit=False).fit(made.X, made.Y)
+    assert left.best_params_["n_neighbors"] in (2, 30)
+    assert not hasattr(left, "predict")
+    with pytest.raises(AttributeError, match="predict"):
+        left.predict(made.X)
+    search = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=several, refit=lambda results: 1)
+    search.fit(made.X, made.Y)
+    assert (search.best_index_, search.best_estimator_.n_neighbors) == (1, 30)
+    assert not hasattr(search, "best_score_")
+    with pytest.raises(ValueError, match="refit must name one of the metrics"):
+        search.score(made.X, made.Y)
+    for refit, message in (
+        (True, "refit must name the metric that decides.*'ranking_loss', 'hamming_loss'"),
+        ("coverage", "name of a metric in scoring: 'ranking_loss', 'hamming_loss'; got 'coverage'"),
+        (lambda _: 2, "refit must give a place in cv_results_, 0 to 1; it gave 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            nl.GraphSearchCV(nl.MLkNN(), grid, scoring=several, refit=refit).fit(made.X, made.Y)
+    none = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=several, refit=False).fit(made.X, made.Y)
+    assert not hasattr(none, "best_index_")
+
+
+def test_a_failed_search_changes_nothing(made):
+    search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [2, 3]}).fit(made.X, made.Y)
+    before = dict(vars(search))
+    with pytest.raises(ValueError, match="NaN"):
+        search.fit(np.full((9, 2), np.nan), np.eye(9, dtype=int))
+    with (
+        mock.patch.object(nl.MLkNN, "_left_out_sweep", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        search.fit(made.X[:50, :2], made.Y[:50])
+    assert vars(search) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"scoring": "f1"}, ValueError, "scoring must name metrics of nearlabel.*got 'f1'"),
+        ({"scoring": []}, ValueError, "scoring holds no metric"),
+        ({"scoring": max}, ValueError, "scoring must name metrics"),
+        ({"scoring": ["coverage", "coverage"]}, ValueError, "holds a metric twice"),
+        ({"cv": "five"}, ValueError, "cv must be 'loo', a number of folds.*got 'five'"),
+        ({"cv": [([0, 1, 2], [2, 3])]}, ValueError, "cv holds a row among those to learn from and"),
+        ({"cv": [([0], [2, 3])]}, ValueError, "cv leaves 1 rows to learn from and 2 to test"),
+        ({"estimator": MinMaxScaler()}, TypeError, "estimator must be an estimator of nearlabel"),
+        (
+            {"param_grid": {"n_neighbors": [0]}},
+            ValueError,
+            "n_neighbors must be an integer from 1 up; got 0",
+        ),
+        ({"param_grid": {"neighbors": [1]}}, ValueError, "Invalid parameter 'neighbors'"),
+        ({"param_grid": {"n_neighbors": []}}, ValueError, "n_neighbors"),
+        ({"param_grid": 7}, TypeError, "dict"),
+    ],
+)
+def test_bad_arguments(made, change, error, message):
+    given = {"estimator": nl.MLkNN(), "param_grid": {"n_neighbors": [3]}} | change
+    with pytest.raises(error, match=message):
+        nl.GraphSearchCV(**given).fit(made.X, made.Y)
+
+
+def test_a_metric_that_is_nowhere_defined(made):
+    search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [5, 3]})
+    with pytest.warns(UserWarning, match="the metric is not defined on any row of this data"):
+        search.fit(made.X, np.ones((160, 2), int))
+    assert search.best_params_ == {"n_neighbors": 3}
+    assert np.isnan(search.best_score_)
+
+
+def test_before_fit(made):
+    with pytest.raises(NotFittedError):
+        nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3]}).predict(made.X)

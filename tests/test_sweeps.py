@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import labeled_graphs, problems
+
+import nearlabel as nl
+from nearlabel.statistics import label_histograms, neighbor_counts
+from nearlabel.sweeps import CountSweep
+from nearlabel.validation import check_labels
+
+
+@given(labeled_graphs(of_training_rows=True))
+def test_counts_and_cells_of_every_k(problem):
+    graph, Y = problem
+    Y = Y[:, :70]  # the sweep is dense
+    sweep = CountSweep(graph, Y)
+    for k in range(1, min(graph.k, 20) + 1):
+        sweep.add_neighbor()
+        assert sweep.k == k
+        np.testing.assert_array_equal(sweep.counts, neighbor_counts(graph.head(k), Y).toarray())
+        counted = label_histograms(graph.head(k), Y)
+        for label in range(Y.shape[1]):
+            cells = slice(counted.start[label], counted.start[label + 1])
+            for own, table in enumerate((counted.without_label, counted.with_label)):
+                expected = np.zeros(graph.k + 1, int)
+                expected[: cells.stop - cells.start] = table[cells]
+                np.testing.assert_array_equal(sweep.cells[own, label], expected)
+    table = np.random.default_rng(0).random(sweep.cells.shape)
+    expected = table[Y.toarray(), np.arange(Y.shape[1]), sweep.counts]
+    np.testing.assert_array_equal(sweep.look_up(table), expected)
+
+
+@given(problems(), st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_sweep_scores_as_one_model_after_the_other(problem, s):
+    X, Y, _, most = problem
+    Y = check_labels(Y).matrix
+    graph = nl.neighbor_graph(X, most)
+    neighbors = sorted({1, (most + 1) // 2, most})
+    swept = nl.MLkNN(smoothing=s)._left_out_sweep(graph, Y, neighbors)
+    for k, scores in zip(neighbors, swept, strict=True):
+        model = nl.MLkNN(n_neighbors=k, smoothing=s).fit_graph(graph, Y)
+        alone = model._left_out_scores(graph.head(k), None, np.arange(len(X)))
+        assert scores.toarray().tobytes() == alone.toarray().tobytes()
+
+
+def test_what_is_swept_together():
+    Y = check_labels(np.eye(4, dtype=int)).matrix
+    key = nl.MLkNN(smoothing=2)._sweep_key(Y)
+    assert key == nl.MLkNN(n_neighbors=3, smoothing=2.0)._sweep_key(Y)
+    assert key != nl.MLkNN(smoothing=1)._sweep_key(Y)
+    assert nl.LAMLkNN()._sweep_key(Y) is None
+    assert nl.BRkNN()._sweep_key(Y) is None
+
+    class Mine(nl.MLkNN):
+        """May count in another way."""
+
+    assert Mine()._sweep_key(Y) is None
+    wide = Y.copy()
+    wide.resize((2**14, 2**14))
+    assert nl.MLkNN()._sweep_key(wide) is None
+
+
+def test_a_graph_of_other_rows():
+    Y = check_labels(np.eye(4, dtype=int)).matrix
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="graph"):
+        CountSweep(nl.neighbor_graph([[0.0], [1.0], [2.0]], 1), Y)
