@@ -22,7 +22,7 @@ BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 # Data sets that blocks may name: tests of blocks that do are skipped where these are missing.
 DATASETS = {
     *("birds", "corel16k002", "corel16k003", "emotions", "enron"),
-    *("image135", "reuters", "scene", "yeast"),
+    *("image135", "reuters", "scene", "slashdot", "yeast"),
 }
 
 
