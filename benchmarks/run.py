@@ -19,6 +19,7 @@ WITH_PEERS = ("against_peers", "exact_search", "published")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts", "table_of_2017"),
+    *("tuning", "text_distances", "reproduction"),
 )
 
 

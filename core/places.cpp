@@ -66,6 +66,36 @@ private:
     std::int64_t *above_, *lower_, *higher_;
 };
 
+NL_INLINE Standing standing_here(const double* scores, std::size_t label, std::size_t q) {
+    const double mine = scores[label];
+    std::int64_t above = 0, same = 0;
+    for (std::size_t l = 0; l < q; ++l) {
+        above += scores[l] > mine;
+        same += scores[l] == mine;
+    }
+    Standing found;
+    found.above = above;
+    if (same > 1) {  // seldom: on which side of the label the others are
+        for (std::size_t l = 0; l < label; ++l) found.lower += scores[l] == mine;
+        found.higher = same - 1 - found.lower;
+    }
+    return found;
+}
+
+#ifdef NL_X86
+NL_TARGET_AVX2 Standing standing_avx2(const double* scores, std::size_t label, std::size_t q) {
+    return standing_here(scores, label, q);
+}
+#endif
+
+// Where a label stands among the scores of all labels.
+Standing standing(const double* scores, std::size_t label, std::size_t q) {
+#ifdef NL_X86
+    if (has_avx2()) return standing_avx2(scores, label, q);
+#endif
+    return standing_here(scores, label, q);
+}
+
 // Where labels of Y stand in rows that have a score of every label.
 void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> indptr,
                      Vector<const std::int64_t> indices, Vector<std::int64_t> above,
@@ -75,19 +105,7 @@ void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> ind
     require(asked.rows() == scores.shape(0), "Y and scores must have the same rows");
     for (std::size_t row = 0; row < asked.rows(); ++row) {
         const double* const score = scores.data() + row * q;
-        asked.of(row, q, [=](std::size_t label) {
-            const double mine = score[label];
-            Standing found;
-            for (std::size_t l = 0; l < label; ++l) {
-                found.above += score[l] > mine;
-                found.lower += score[l] == mine;
-            }
-            for (std::size_t l = label + 1; l < q; ++l) {
-                found.above += score[l] > mine;
-                found.higher += score[l] == mine;
-            }
-            return found;
-        });
+        asked.of(row, q, [=](std::size_t label) { return standing(score, label, q); });
     }
 }
 

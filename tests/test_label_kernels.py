@@ -355,7 +355,7 @@ def test_places(problem, data, is_dense, at_once):
     scores = LabelScores.from_dense(dense) if is_dense else scores
     with mock.patch.object(nl.scores, "_ENTRIES_AT_ONCE", at_once):
         ours, twin = both(lambda: scores.places_of(Y))
-    for name in ("row", "label", "above", "tied_lower", "tied_higher"):
+    for name in ("above", "tied_lower", "tied_higher"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(twin, name))
     for ties in ("max", "min", "higher", "lower"):
         ranks = ours.ranks(ties)

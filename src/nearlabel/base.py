@@ -122,7 +122,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     ) -> Iterator[LabelScores]:
         """Score all training rows as `_left_out_scores` does, for each of rising numbers of them.
 
-        For methods whose `_decide` asks nothing of a fit.
+        For methods whose `_decide` asks nothing of a fit. Scores are there until the next are
+        asked for.
         """
         raise NotImplementedError
 

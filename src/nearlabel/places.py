@@ -22,16 +22,15 @@ class Places:
 
     Attributes
     ----------
-    row, label : ndarray of int, shape (p,)
-        The given labels, sorted by row and label.
+    given : csr_array, shape (n, q)
+        The given labels: p entries, sorted by row and label.
     above : ndarray of int, shape (p,)
         Labels of the row with a greater score.
     tied_lower, tied_higher : ndarray of int, shape (p,)
         Labels with the same score in a lower, and in a higher, column.
     """
 
-    row: Array
-    label: Array
+    given: Csr
     above: Array
     tied_lower: Array
     tied_higher: Array

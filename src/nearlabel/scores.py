@@ -128,12 +128,17 @@ class LabelScores:
         """Scores of a dense matrix, for methods that have no default score."""
         from sklearn.utils import check_array
 
+        result = cls.unchecked(check_array(scores, dtype=np.float64, input_name="scores"))
+        result.label_names = _names(label_names, result.shape[1])
+        return result
+
+    @classmethod
+    def unchecked(cls, dense: Floats) -> LabelScores:
+        """Scores of a dense matrix of finite floats, without looking at them."""
         result = cls.__new__(cls)
-        result._touched = None
-        result._dense = check_array(scores, dtype=np.float64, input_name="scores")
-        result.defaults = None
-        result.group = np.zeros(len(result._dense), np.intp)
-        result.label_names = _names(label_names, result._dense.shape[1])
+        result._touched, result._dense = None, dense
+        result.defaults, result.label_names = None, None
+        result.group = np.zeros(len(dense), np.intp)
         return result
 
     @property
@@ -328,10 +333,10 @@ class LabelScores:
             raise ValueError(f"Y must have the shape of the scores, {self.shape}; got {Y.shape}")
         core = engine.core()
         if core is not None:
-            return Places(row_numbers(Y), Y.indices, *self._places_by_core(core, Y))
+            return Places(Y, *self._places_by_core(core, Y))
         parts = [self._places_by_numpy(rows, Y[rows]) for rows in self._blocks(0)]
         standing = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        return Places(row_numbers(Y), Y.indices, *standing)
+        return Places(Y, *standing)
 
     def _places_by_core(self, core: Any, truth: Csr) -> tuple[Array, Array, Array]:
         indptr, labels = (kernel_array(part, np.int64) for part in (truth.indptr, truth.indices))

@@ -45,6 +45,7 @@ class CountSweep:
         self.counts: Array = np.zeros((n, q), np.uint16)
         self.own: Array = Y.toarray().astype(np.uint8)
         self.cells: Array = np.zeros((2, q, graph.k + 1), np.int64)
+        self._values: Floats = np.empty((n, q))
         self.cells[1, :, 0] = label_totals(Y)
         self.cells[0, :, 0] = n - self.cells[1, :, 0]
 
@@ -68,12 +69,14 @@ class CountSweep:
         self.counts[row, label] += 1
 
     def look_up(self, table: Floats) -> Floats:
-        """The entries of a table of the shape of `cells`, or narrower, for each row and label."""
+        """The entries of a table of the shape of `cells`, or narrower, for each row and label.
+
+        They stay until the next call: fresh memory for each would take as long as the counting.
+        """
         core = engine.core()
         if core is None:
-            q = self.counts.shape[1]
-            found: Floats = table[self.own, np.arange(q)[None], self.counts]
-            return found
-        values = np.empty(self.counts.shape)
-        core.values_of_counts(kernel_array(table, np.float64), self.own, self.counts, values)
-        return values
+            self._values[:] = table[self.own, np.arange(table.shape[1])[None], self.counts]
+        else:
+            table = kernel_array(table, np.float64)
+            core.values_of_counts(table, self.own, self.counts, self._values)
+        return self._values

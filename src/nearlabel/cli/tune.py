@@ -202,7 +202,11 @@ def _curve(
 def _draw(curves: dict[str, list[tuple[int, float]]], metric: str, title: str, path: str) -> None:
     from nearlabel.experiments import figures
 
-    columns = {name: tuple(zip(*points, strict=True)) for name, points in curves.items() if points}
+    columns = {
+        name: ([k for k, _ in points], [value for _, value in points])
+        for name, points in curves.items()
+        if points
+    }
     figures.save(figures.tuning_curve(columns, metric, title=title), path)
 
 

@@ -118,7 +118,10 @@ class Fold:
         return Answers(model, graph, scores)
 
     def all_answers(self, models: Sequence[NeighborModel], Y: Csr) -> Iterator[tuple[int, Answers]]:
-        """What each of several models says, with its place among them, in any order."""
+        """What each of several models says, with its place among them, in any order.
+
+        What is said stays until the next is asked for.
+        """
         swept: dict[Any, list[int]] = defaultdict(list)
         for place, model in enumerate(models):
             key = model._sweep_key(Y) if self.part.left_out else None

@@ -184,7 +184,7 @@ class MLkNN(NeighborClassifier):
                     posterior(s, k + 1, n - 1, others_with, np.maximum(with_label - 1, 0), without),
                 ]
             )
-            yield LabelScores.from_dense(sweep.look_up(table))
+            yield LabelScores.unchecked(sweep.look_up(table))
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         s, k, counted, group = self._s, graph.k, self._counted, self._groups(X)

@@ -70,13 +70,22 @@ class Ranking:
     """
 
     def __init__(self, Y: Any, scores: Any) -> None:
-        self._truth: Csr = label_matrix(Y, "Y")
-        self._scores: LabelScores = as_label_scores(scores)
-        if self._truth.shape != self._scores.shape:
+        truth, scores = label_matrix(Y, "Y"), as_label_scores(scores)
+        if truth.shape != scores.shape:
             raise ValueError(
-                "Y and scores must have one shape; "
-                f"got {self._truth.shape} and {self._scores.shape}"
+                f"Y and scores must have one shape; got {truth.shape} and {scores.shape}"
             )
+        self._adopt(truth, scores)
+
+    @classmethod
+    def unchecked(cls, truth: Csr, scores: LabelScores) -> Ranking:
+        """The ranking of a label matrix that `label_matrix` gave, of the shape of the scores."""
+        ranking = cls.__new__(cls)
+        ranking._adopt(truth, scores)
+        return ranking
+
+    def _adopt(self, truth: Csr, scores: LabelScores) -> None:
+        self._truth, self._scores = truth, scores
         self._sizes: Array = np.diff(self._truth.indptr)  # y
         self._q = int(self._truth.shape[1])
 

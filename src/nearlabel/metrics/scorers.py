@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from scipy import sparse
 
+from nearlabel.arrays import Csr
 from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking
 from nearlabel.metrics.sets import Agreement
@@ -129,8 +130,11 @@ class Prediction(Protocol):
         """The label sets."""
 
 
-def measure(Y: Any, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dict[str, float]:
-    """Values of several scorers, greater is better: ranked once, and decided only if one asks."""
+def measure(Y: Csr, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dict[str, float]:
+    """Values of several scorers, greater is better: ranked once, and decided only if one asks.
+
+    Y is a label matrix that has been checked, of the shape of the scores.
+    """
     given: dict[str, Ranking | Agreement] = {}
     values = {}
     for name, one in scorers.items():
@@ -138,7 +142,9 @@ def measure(Y: Any, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dic
         if spec.reads not in given:
             by_order = spec.reads == "scores"
             given[spec.reads] = (
-                Ranking(Y, predicted.scores) if by_order else Agreement(Y, predicted.decided)
+                Ranking.unchecked(Y, predicted.scores)
+                if by_order
+                else Agreement(Y, predicted.decided)
             )
         value = _value(given[spec.reads], one.metric, one.convention, one.at)
         values[name] = -value if spec.loss else value
