@@ -17,9 +17,9 @@ from typing import Any
 from measuring import report
 
 QUESTION = (
-    "`nearlabel reproduce`: published cells of the neighbor methods by verdict. Wall seconds of the "
-    "first run of all five papers, its core-seconds, and wall seconds of a second run, which reads "
-    "its results"
+    "`nearlabel reproduce`: published cells of the neighbor methods by verdict. Wall seconds of "
+    "the first run of all five papers, its core-seconds, and wall seconds of a second run, which "
+    "reads its results"
 )
 VERDICTS = ("digits", "within std", "off", "not run")
 

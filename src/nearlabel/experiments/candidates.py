@@ -24,6 +24,7 @@ from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
+from nearlabel.validation import label_matrix
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def try_candidates(
 
     Where a `scale` is fitted to the rows to learn from, each part has a search of its own.
     """
+    Y = label_matrix(Y, "Y")
     groups: dict[Searching, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[Searching.of(candidate.model)].append(candidate)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nearlabel.datasets import Dataset, load
+from nearlabel.experiments import published
 from nearlabel.experiments.plans import Experiment, Unit, plan, unit_of
-from nearlabel.experiments.published import Cell, cells, cluster_counts, papers
+from nearlabel.experiments.published import Cell
+from nearlabel.experiments.records import not_run, run_record
 from nearlabel.experiments.result_store import ResultStore, data_key, default_folder, result_key
-from nearlabel.experiments.verdicts import verdict
 from nearlabel.texts import one_line
 
 Progress = Callable[[int, int], None]
@@ -51,7 +51,8 @@ class Reproduction:
 
 def all_cells() -> list[Cell]:
     """The published cells that are compared, paper by paper: results, and means of counts."""
-    return sorted([*cluster_counts(), *cells()], key=lambda cell: cell.paper)
+    every = [*published.cluster_counts(), *published.cells()]
+    return sorted(every, key=lambda cell: cell.paper)
 
 
 def tables_of(paper: str) -> list[str]:
@@ -60,7 +61,7 @@ def tables_of(paper: str) -> list[str]:
 
 
 def reproduce(
-    papers_wanted: Collection[str] = (),
+    papers: Collection[str] = (),
     tables: Collection[str] = (),
     *,
     results: str | Path | None = None,
@@ -75,7 +76,7 @@ def reproduce(
 
     Parameters
     ----------
-    papers_wanted : collection of str, default=()
+    papers : collection of str, default=()
         Numbers of papers, "000" to "004"; all by default.
     tables : collection of str, default=()
         Tables of these papers; all by default.
@@ -92,7 +93,7 @@ def reproduce(
     -------
     Reproduction
     """
-    wanted = _wanted(papers_wanted, tables)
+    wanted = _wanted(papers, tables)
     store = ResultStore(default_folder() if results is None else results, again=again)
     bench = _Bench(store, n_jobs)
     units = list(dict.fromkeys(unit for cell in wanted for unit in _units_of(cell)))
@@ -108,12 +109,12 @@ def reproduce(
     )
 
 
-def _wanted(papers_wanted: Collection[str], tables: Collection[str]) -> list[Cell]:
-    known = papers()
-    for paper in papers_wanted:
+def _wanted(papers: Collection[str], tables: Collection[str]) -> list[Cell]:
+    known = published.papers()
+    for paper in papers:
         if paper not in known:
             raise ValueError(f"no paper {paper!r}; there are {', '.join(known)}")
-    chosen = list(dict.fromkeys(papers_wanted)) or list(known)
+    chosen = list(dict.fromkeys(papers)) or list(known)
     have = {paper: tables_of(paper) for paper in chosen}
     for table in tables:
         if not any(table in some for some in have.values()):
@@ -205,60 +206,13 @@ class _Bench:
 
 
 def _record(cell: Cell, bench: _Bench) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "paper": cell.paper,
-        "table": cell.table,
-        "dataset": cell.dataset,
-        "algorithm": cell.algorithm,
-        "metric": cell.metric,
-        "published": None if cell.printed is None else float(cell.printed),
-        "std": None if cell.std is None else float(cell.std),
-        "ours": None,
-        "verdict": "not run",
-        "reason": None,
-        "printed": cell.printed,
-        "ours_std": None,
-        "parameters": dict(cell.parameters),
-        "setting": None,
-        "name_in_paper": cell.name_in_paper,
-        "doubt": cell.doubt,
-    }
     if cell.printed is None:
-        return {**record, "reason": "the paper has no number here"}
+        return not_run(cell, "the paper has no number here")
     units, known = _units_of(cell), plan()
     if not units:
         why = known.other_methods.get(cell.algorithm) or known.lost_data.get(cell.dataset)
-        return {**record, "reason": why or "there is no experiment for it"}
+        return not_run(cell, why or "there is no experiment for it")
     why = bench.reason(units)
     if why is not None:
-        return {**record, "reason": why}
-    runs = [bench.run_of(unit, cell) for unit in units]
-    values = [value for run in runs for value in _values(run, cell)]
-    record["parameters"] = {**runs[0]["parameters"], **_cluster(cell)}
-    record["setting"] = units[0].setting
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values):
-        return {**record, "reason": f"{cell.metric} is not defined on these data"}
-    ours = statistics.fmean(numbers)
-    is_share = cell.metric != "coverage" or units[0].setting["coverage"] == "share"
-    record["ours"] = ours
-    if len(units) == 1 and len(numbers) > 1:
-        record["ours_std"] = statistics.stdev(numbers)
-    record["verdict"] = verdict(ours, cell.printed, cell.std, counts_labels=not is_share)
-    if record["verdict"] == "off":
-        record["reason"] = plan().reason_off(cell)
-    return record
-
-
-def _values(run: dict[str, Any], cell: Cell) -> list[float | None]:
-    """What a run has for a cell: a value a split, or the mean of a cluster."""
-    where = _cluster(cell)
-    if not where:
-        values: list[float | None] = run["metrics"][cell.metric]
-        return values
-    means = run["metrics"][f"{cell.metric} {where['label']}"]
-    return [means[int(where["cluster"]) - 1]]
-
-
-def _cluster(cell: Cell) -> dict[str, Any]:
-    return {key: cell.parameters[key] for key in ("cluster", "label") if key in cell.parameters}
+        return not_run(cell, why)
+    return run_record(cell, units[0].setting, [bench.run_of(unit, cell) for unit in units])

@@ -26,6 +26,7 @@ from nearlabel.experiments.folds import (
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import Scorer, evaluate
 from nearlabel.metrics.scorers import measure
+from nearlabel.validation import label_matrix
 
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 # What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.
@@ -128,20 +129,21 @@ def select_and_evaluate(
         )
         for searching, models in groups.items()
     }
+    Y = label_matrix(data.Y, "Y")
     found: dict[str, list[Selection]] = {name: [] for name in candidates}
     for part in parts:
         now = {searching: next(of_part) for searching, of_part in each.items()}
         for name, models in candidates.items():
             start = time.process_time()
             try:
-                chosen, value = _best(models, now, data.Y[part.train], scorer, tell)
-                answers = now[Searching.of(chosen)].answers(chosen, data.Y[part.train])
+                chosen, value = _best(models, now, Y[part.train], scorer, tell)
+                answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
                 scores, decided = answers.scores, answers.decided
             except MemoryError as error:
                 found[name].append(Selection(None, np.nan, SplitResult({}, 0.0, str(error))))
                 continue
             seconds = time.process_time() - start
-            metrics = evaluate(data.Y[part.test], scores, decided, convention, at=at)
+            metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
             tell(len(part.test), len(part.test))
             found[name].append(Selection(chosen, value, SplitResult(metrics, seconds)))
     return found

@@ -45,8 +45,22 @@ def verdict(
     ('digits', 'within std', 'off')
     """
     published = Decimal(printed)
-    exact = Decimal(ours).quantize(_DIGITS_OF_A_FLOAT)
-    if exact.quantize(published, rounding=ROUND_HALF_UP) == published:
+    if rounded(ours, printed) == published:
         return "digits"
     near = Decimal(std) if std else _NEAR_COVERAGE if counts_labels else _NEAR
-    return "within std" if abs(exact - published) <= near else "off"
+    return "within std" if abs(_exact(ours) - published) <= near else "off"
+
+
+def rounded(ours: float, printed: str) -> Decimal:
+    """A result with as many decimals as a published number, as `verdict` rounds it.
+
+    Examples
+    --------
+    >>> str(rounded(0.1945, "0.195")), str(rounded(0.2, "0.195"))
+    ('0.195', '0.200')
+    """
+    return _exact(ours).quantize(Decimal(printed), rounding=ROUND_HALF_UP)
+
+
+def _exact(ours: float) -> Decimal:
+    return Decimal(ours).quantize(_DIGITS_OF_A_FLOAT)

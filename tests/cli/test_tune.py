@@ -1,0 +1,142 @@
+"""tune, compare --tune, and curves in the terminal."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nearlabel as nl
+from nearlabel.cli.plotting import legend, text_plot
+
+
+def test_the_curve_and_the_best(ask, here):
+    printed = ask("tune", "songs.csv", "--k", "1-20", "--scale", "standard")
+    assert "20 candidates, one graph" in printed
+    assert "ranking_loss against k, * the best" in printed
+    assert printed.count("*") == 2  # one in the line above
+    assert max(len(line) for line in printed.splitlines()) <= 80
+    found = json.loads(ask("tune", "songs.csv", "--k", "1-20", "--scale", "standard", "--json"))
+    assert [one["k"] for one in found["results"]] == list(range(1, 21))
+    data = nl.datasets.load("songs.csv")
+    from sklearn.preprocessing import StandardScaler
+
+    search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": list(range(1, 21))})
+    search.fit(StandardScaler().fit_transform(data.X), data.Y)
+    losses = [one["ranking_loss"] for one in found["results"]]
+    assert losses == (-search.cv_results_["mean_test_score"]).tolist()
+    assert found["best"]["k"] == search.best_params_["n_neighbors"]
+    assert f"k {found['best']['k']}" in printed
+
+
+def test_methods_parameters_and_distances(ask, here, tmp_path):
+    options = ("--algorithm", "MLkNN", "LAMLkNN", "--k", 3, 9, "--split", "cv3")
+    options += ("--grid", "n_clusters=2,3", "smoothing=0.5,1", "--distance", "cosine", "euclidean")
+    target = tmp_path / "all.csv"
+    metrics = ("--metric", "average_precision", "hamming_loss", "-o", target)
+    printed = ask("tune", "songs.csv", *options, *metrics)
+    assert f"wrote {target}" in printed
+    assert "24 candidates, 2 graphs, one a distance" in printed
+    assert "o ML-kNN   x LAML-kNN" in printed
+    with target.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * (2 + 2 * 2)
+    best = max(rows, key=lambda row: float(row["average_precision"]))
+    assert f"{float(best['average_precision']):.4f}" in printed
+
+
+def test_only_the_part_to_learn_from_is_seen(ask, tmp_path):
+    made = nl.datasets.make_local_labels(120, 4, 5, random_state=0)
+    path = tmp_path / "made.npz"
+    nl.datasets.save(made, path)
+    options = ("--k", "1-9", "--json")
+    own = json.loads(ask("tune", path, *options))
+    assert (own["part"], own["items"]) == ("train", int(made.train.sum()))
+    again = json.loads(ask("tune", path, *options, "--part", "all"))
+    assert (again["part"], again["items"]) == ("all", 120)
+    official = json.loads(ask("tune", path, *options, "--split", "official"))
+    assert (official["part"], official["test"]) == ("all", int((~made.train).sum()))
+    assert len({found["results"][4]["ranking_loss"] for found in (own, again, official)}) == 3
+
+
+def test_the_curve_as_a_figure(ask, here, tmp_path):
+    pytest.importorskip("matplotlib")
+    for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        target = tmp_path / f"curve{suffix}"
+        assert f"wrote {target}" in ask("tune", "songs.csv", "--k", "1-5", "--figure", target)
+        assert target.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--k", "0"), "whole numbers, or a range such as 1-50, expected; got '0'"),
+        (("--k", "5-2"), "got '5-2'"),
+        (("--k", "1-99999999"), "got '1-99999999'"),
+        (("--grid", "smoothing"), "--grid takes NAME=VALUE,VALUE"),
+        (("--grid", "smoothing=1,"), "--grid takes NAME=VALUE,VALUE"),
+        (("--grid", "n_clusters=2"), "none of MLkNN has it to set"),
+        (("--grid", "n_neighbors=2"), "none of MLkNN has it to set"),
+        (("--grid", "smoothing=-1"), "smoothing must be"),
+        (("--figure", "curve.gif"), "must end in .png, .svg, .pdf; got 'curve.gif'"),
+        (("--figure", "nowhere/curve.png"), "there is no folder"),
+        (("--metric", "f1"), "--metric must be one of"),
+        (("--split", "half"), "split must be one of"),
+        (("--part", "train"), "has no split of its own"),
+    ],
+)
+def test_what_cannot_be(fail, here, options, message):
+    assert message in fail("tune", "songs.csv", *options)
+
+
+def test_compare_tuned(ask, fail, here, tmp_path):
+    options = ("--tune", "--k", "2", "6", "--algorithm", "MLkNN", "LAMLkNN", "--split", "cv3")
+    target = tmp_path / "all.csv"
+    printed = ask("compare", "songs.csv", *options, "-o", target)
+    assert "2 algorithms, tuned by ranking_loss on the items to learn from" in printed
+    assert "chosen on the items to learn from, in how many parts:" in printed
+    found = json.loads(ask("compare", "songs.csv", *options, "--json"))
+    assert found["tuned"] == "ranking_loss"
+    for one in found["results"]:
+        assert len(one["chosen"]) == 3
+        assert {choice["n_neighbors"] for choice in one["chosen"]} <= {2, 6}
+    with target.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    assert all(row["chosen"].startswith("k ") for row in rows)
+    by_precision = json.loads(
+        ask("compare", "songs.csv", *options, "--metric", "average_precision", "--json")
+    )
+    assert by_precision["tuned"] == "average_precision"
+    assert "not together with --tune" in fail("compare", "songs.csv", "--tune", "--thresholds")
+    for several in (("--k", "2", "3"), ("--distance", "cosine", "euclidean")):
+        assert "one value each without --tune" in fail("compare", "songs.csv", *several)
+
+
+points = st.dictionaries(st.integers(1, 300), st.floats(-1, 1), min_size=1, max_size=90)
+
+
+@given(st.lists(points, min_size=1, max_size=3), st.booleans())
+def test_any_curve_can_be_drawn(curves, loss):
+    lines = text_plot({str(i): list(curve.items()) for i, curve in enumerate(curves)}, loss)
+    assert len(lines) == 14
+    assert max(map(len, lines)) <= 80
+    plot = [line[11:] for line in lines[:12]]
+    assert 1 <= sum(line.count("*") for line in plot) <= len(curves)
+
+
+def test_a_small_curve():
+    lines = text_plot({"ML-kNN": [(1, 0.3), (5, 0.1), (9, 0.2)]}, loss=True)
+    assert lines[0] == "   0.3000 │o"
+    assert lines[11] == "   0.1000 │   *"
+    assert lines[13].split() == ["1", "9"]
+    flat = text_plot({"a": [(2, 0.5)]}, loss=False)
+    assert sum("*" in line for line in flat) == 1
+    assert legend(["a", "b"]) == ["o a", "x b"]
+    # One bad value in ten or more is beyond the edge, and an arrow says so.
+    worst = [(k, 0.1 + k / 1000) for k in range(2, 14)] + [(1, 0.9)]
+    assert text_plot({"a": worst}, loss=True)[0][11] == "↑"
+    assert text_plot({"a": [(k, -y) for k, y in worst]}, loss=False)[11][11] == "↓"

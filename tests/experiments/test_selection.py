@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import MinMaxScaler
+
+import nearlabel as nl
+from nearlabel.algorithms import ALGORITHMS
+from nearlabel.experiments import folds, splits
+from nearlabel.experiments.selection import (
+    select_and_evaluate,
+    tried_parameters,
+    usual_candidates,
+)
+from nearlabel.metrics import scorer
+
+
+@pytest.fixture(scope="module")
+def made():
+    return nl.datasets.make_local_labels(180, 5, 6, random_state=4)
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax"])
+@pytest.mark.parametrize("kind", ["official", "cv3"])
+def test_the_best_on_the_rows_to_learn_from_is_tried_on_the_others(made, scale, kind):
+    parts = splits(made, kind)
+    candidates = {
+        name: usual_candidates(name, [2, 6, 12], random_state=0) for name in ("MLkNN", "LAMLkNN")
+    }
+    by = scorer("average_precision")
+    found = select_and_evaluate(made, candidates, parts, by, scale=scale)
+    for name, selections in found.items():
+        for part, selection in zip(parts, selections, strict=True):
+            X, new, Y = made.X[part.train], made.X[part.test], made.Y[part.train]
+            if scale == "minmax":
+                scaling = MinMaxScaler().fit(X)
+                X, new = scaling.transform(X), scaling.transform(new)
+            # By hand: each candidate is fitted to the rows to learn from, and scored without each.
+            values = []
+            for model in candidates[name]:
+                fitted = clone(model).fit(X, Y)
+                graph = nl.neighbor_graph(X, model.n_neighbors, metric=model.metric)
+                scores = fitted._left_out_scores(graph, X, np.arange(len(X)))
+                values.append(nl.metrics.average_precision(Y, scores))
+            tied = [m for m, v in zip(candidates[name], values, strict=True) if v == max(values)]
+            best = min(tied, key=lambda model: model.n_neighbors)
+            assert str(selection.model) == str(best)
+            assert selection.left_out == max(values)
+            fitted = clone(best).fit(X, Y)
+            expected = nl.metrics.evaluate(
+                made.Y[part.test], fitted.label_scores(new), fitted.predict(new)
+            )
+            assert selection.result.metrics == expected
+
+
+def test_the_rows_to_be_tried_on_have_no_say(made):
+    [part] = splits(made, "official")
+    other = made.Y.toarray()
+    other[part.test] = 1 - other[part.test]
+    changed = nl.datasets.Dataset(made.X, other, train=made.train)
+    candidates = {"MLkNN": usual_candidates("MLkNN")}
+    (before,), (after,) = (
+        select_and_evaluate(data, candidates, [part], scorer("ranking_loss"))["MLkNN"]
+        for data in (made, changed)
+    )
+    assert (str(before.model), before.left_out) == (str(after.model), after.left_out)
+    assert before.result.metrics != after.result.metrics
+
+
+def test_one_graph_a_metric_for_all_methods_and_parts(made, monkeypatch):
+    searched = []
+    search = folds.neighbor_graph
+
+    def neighbor_graph(X, k, *rest, **how):
+        searched.append((X.shape[0], k, how["metric"]))
+        return search(X, k, *rest, **how)
+
+    monkeypatch.setattr(folds, "neighbor_graph", neighbor_graph)
+    candidates = {name: usual_candidates(name, [3, 9]) for name in ("MLkNN", "BRkNN", "MallowskNN")}
+    told = []
+    select_and_evaluate(
+        made,
+        candidates,
+        splits(made, "cv3x2"),
+        scorer("ranking_loss"),
+        progress=lambda *step: told.append(step),
+    )
+    assert [(n, metric) for n, _, metric in searched] == [(180, "euclidean"), (180, "cosine")]
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_candidates(name):
+    models = usual_candidates(name, random_state=3)
+    assert len({str(model) for model in models}) == len(models)
+    assert {type(model).__name__ for model in models} == {name}
+    if "random_state" in models[0].get_params():
+        assert {model.random_state for model in models} == {3}
+    assert {model.metric for model in models} == {"euclidean", "cosine"}
+    chosen = tried_parameters(name, models[0])
+    assert next(iter(chosen)) in ("n_neighbors", "per_class")
+    assert len({str(tried_parameters(name, model)) for model in models}) == len(models)
+    few = usual_candidates(name, [4], ["manhattan"])
+    assert {model.n_neighbors for model in few} == {4}
+
+
+def test_a_method_that_refuses_is_noted(made, monkeypatch):
+    def refuse(self, Y, X):
+        raise MemoryError("it would need 9 GiB")
+
+    monkeypatch.setattr(nl.IBLR, "_check_size", refuse)
+    candidates = {name: usual_candidates(name, [3]) for name in ("IBLR", "BRkNN")}
+    found = select_and_evaluate(made, candidates, splits(made), scorer("ranking_loss"))
+    (refused,), (done,) = found["IBLR"], found["BRkNN"]
+    assert (refused.model, refused.result.refusal) == (None, "it would need 9 GiB")
+    assert done.result.metrics
