@@ -221,15 +221,45 @@ def test_table_blocks():
     # Tables with a metric each are one; their experiment tells the setting.
     assert (first["heading"], second["heading"]) == ("Tables 10, 11", "Table 3")
     assert "convention lamda" in first["setting"]
-    assert first["metrics"] == ["hamming loss ↓", "one-error ↓"]
+    assert first["columns"] == ["hamming loss ↓", "one-error ↓"]
     [row] = first["rows"]
     assert [cell["published"] for cell in row["cells"]] == ["0.250", "0.250 ± 0.010"]
     assert [cell["ours"] for cell in row["cells"]] == ["0.252", "0.252 ± 0.021"]
-    assert second["metrics"] == ["coverage ↓", "ranking loss ↓"]
+    assert second["columns"] == ["coverage ↓", "ranking loss ↓"]
     assert [row["parameters"] for row in second["rows"]] == ["k = 8", "k = 5, m = 2, z = 0.1235"]
     assert second["rows"][1]["cells"][0] is None
     [reason] = second["reasons"]
     assert reason["cells"] == "ML-kNN · emotions · coverage, ranking loss (2 cells)"
+
+
+def test_a_table_of_counts_has_a_label_a_column():
+    counts = [
+        record(
+            table="1",
+            dataset="scene",
+            metric=f"count_{rows}_label",
+            parameters={"n_neighbors": 7, "groups": [["a"]], "cluster": cluster, "label": label},
+        )
+        for cluster in (1, 2)
+        for rows in ("with", "without")
+        for label in ("Beach", "Field")
+    ]
+    [block] = table_blocks(counts, EXPERIMENTS)
+    assert block["columns"] == ["Beach", "Field"]
+    assert [row["parameters"] for row in block["rows"]] == [
+        "k = 7, cluster = 1, count with label",
+        "k = 7, cluster = 1, count without label",
+        "k = 7, cluster = 2, count with label",
+        "k = 7, cluster = 2, count without label",
+    ]
+    assert all(None not in row["cells"] for row in block["rows"])
+
+
+def test_numbers_are_shown_as_they_are_judged():
+    """A half goes up, as the verdict takes it; Python would print 0.062."""
+    [block] = table_blocks([record(ours=0.0625, printed="0.063", verdict="digits")], EXPERIMENTS)
+    assert block["rows"][0]["cells"][0]["ours"] == "0.063"
+    assert block["agreement"] == "1 of 1 cells that were run agree"
 
 
 def test_orders_of_the_2007_paper():

@@ -10,7 +10,7 @@ from typing import Any
 from nearlabel.experiments import published
 from nearlabel.experiments.figures import metric_title
 from nearlabel.experiments.plans import Experiment
-from nearlabel.experiments.verdicts import VERDICTS
+from nearlabel.experiments.verdicts import VERDICTS, rounded
 from nearlabel.metrics import METRICS
 
 Record = Mapping[str, Any]
@@ -22,6 +22,7 @@ MEANINGS = {
     "off": "further away",
     "not run": "the reason is below the table",
 }
+_UNTOLD = ("random_state", "groups", "rows")  # parameters that say nothing to readers
 _PARAMETERS = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 NO_NUMBER = "—"
 _SHORT_LIST = 5
@@ -70,18 +71,34 @@ def _rows(records: Sequence[Record]) -> list[list[Record]]:
     """Records that stand in one row: a data set, an algorithm and its parameters.
 
     A row goes on from table to table where each has another metric, as Tables 10 to 14 of the 2007
-    paper have; a metric that it has already begins a new one.
+    paper have; a column that it has already begins a new one.
     """
     rows: list[list[Record]] = []
     latest: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
         place = tuple(str(record[name]) for name in ("paper", "dataset", "algorithm"))
-        key = *place, str(record.get("parameters"))
-        if key not in latest or any(one["metric"] == record["metric"] for one in latest[key]):
+        key = *place, str(_row_parameters(record))
+        if key not in latest or any(_column(one) == _column(record) for one in latest[key]):
             latest[key] = []
             rows.append(latest[key])
         latest[key].append(record)
     return rows
+
+
+def _column(record: Record) -> str:
+    """The metric; of counts of a label, the label."""
+    column: str = _parameters(record).get("label", record["metric"])
+    return column
+
+
+def _row_parameters(record: Record) -> dict[str, Any]:
+    """What tells a row from others of its algorithm."""
+    told = {key: value for key, value in _parameters(record).items() if key != "label"}
+    return told if _column(record) == record["metric"] else {**told, "rows": record["metric"]}
+
+
+def _parameters(record: Record) -> Mapping[str, Any]:
+    return record.get("parameters") or {}
 
 
 def _tables_of(row: list[Record]) -> tuple[str, tuple[str, ...]]:
@@ -89,14 +106,16 @@ def _tables_of(row: list[Record]) -> tuple[str, tuple[str, ...]]:
 
 
 def _block(rows: list[list[Record]]) -> dict[str, Any]:
-    metrics = list(dict.fromkeys(record["metric"] for row in rows for record in row))
+    records = [record for row in rows for record in row]
+    columns = list(dict.fromkeys(map(_column, records)))
+    ran = [record for record in records if record["ours"] is not None]
+    agree = sum(record["verdict"] in ("digits", "within std") for record in ran)
     return {
-        "metrics": [metric_head(metric) for metric in metrics],
-        "rows": [_row(row, metrics) for row in rows],
+        "columns": [metric_head(column) for column in columns],
+        "rows": [_row(row, columns) for row in rows],
+        "agreement": f"{agree} of {len(ran)} cells that were run agree" if ran else "",
         "reasons": [
-            reason
-            for verdict in ("off", "not run")
-            for reason in _reasons(verdict, [record for row in rows for record in row])
+            reason for verdict in ("off", "not run") for reason in _reasons(verdict, records)
         ],
     }
 
@@ -107,42 +126,40 @@ def metric_head(metric: str) -> str:
     return f"{metric_title(metric)}{arrow}"
 
 
-def _row(row: list[Record], metrics: list[str]) -> dict[str, Any]:
-    cells = {record["metric"]: _cell(record) for record in row}
-    parameters = row[0].get("parameters") or {}
+def _row(row: list[Record], columns: list[str]) -> dict[str, Any]:
+    cells = {_column(record): _cell(record) for record in row}
     told = [
         f"{_PARAMETERS.get(key, key)} = " + (f"{value:.4g}" if key == "rate" else str(value))
-        for key, value in parameters.items()
-        if key != "random_state" and not isinstance(value, list)
+        for key, value in _row_parameters(row[0]).items()
+        if key not in _UNTOLD
     ]
+    if row[0]["metric"] not in METRICS:
+        told.append(metric_title(row[0]["metric"]))
     return {
         "dataset": row[0]["dataset"],
         "algorithm": row[0]["algorithm"],
         "parameters": ", ".join(told),
-        "cells": [cells.get(metric) for metric in metrics],
+        "cells": [cells.get(column) for column in columns],
     }
 
 
 def _cell(record: Record) -> dict[str, Any]:
     """Published and ours with the digits that were printed, and the mark of the verdict."""
-    printed = record.get("printed")
-    if printed is None and record["published"] is not None:
-        printed = str(record["published"])
-    decimals = len((printed or "0.0000").partition(".")[2])
-
-    def number(value: float | None, std: float | None) -> str:
-        if value is None:
-            return NO_NUMBER
-        return f"{value:.{decimals}f}" + ("" if std is None else f" ± {std:.{decimals}f}")
-
+    printed = record["printed"] or ""
+    decimals = len(printed.partition(".")[2])
+    ours = NO_NUMBER if record["ours"] is None else str(rounded(record["ours"], printed))
     return {
-        "published": number(record["published"], record["std"]),
-        "ours": number(record["ours"], record.get("ours_std")),
+        "published": (printed or NO_NUMBER) + _deviation(record["std"], decimals),
+        "ours": ours + _deviation(record["ours_std"], decimals),
         "verdict": record["verdict"],
         "kind": record["verdict"].replace(" ", "-"),
         "mark": MARKS[record["verdict"]],
         "reason": record["reason"] or "",
     }
+
+
+def _deviation(std: float | None, decimals: int) -> str:
+    return "" if std is None else f" ± {std:.{decimals}f}"
 
 
 def _reasons(verdict: str, records: list[Record]) -> list[dict[str, Any]]:
