@@ -124,6 +124,8 @@ def test_what_a_user_can_mend(fail, kept, tmp_path):
 
 
 def test_the_report_is_written_and_its_series_are_kept(ask, fail, kept, tmp_path, monkeypatch):
+    for package in ("matplotlib", "jinja2", "scikit_posthocs"):
+        pytest.importorskip(package)
     options = ("reproduce", "--paper", "001", "004", "--results", kept, "--report")
     assert f"wrote {tmp_path / 'one'}" in ask(*options, tmp_path / "one")
     page = (tmp_path / "one" / "report.html").read_text("utf-8")

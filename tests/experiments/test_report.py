@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from nearlabel.experiments.comparisons import comparisons
 from nearlabel.experiments.plans import plan
-from nearlabel.experiments.report_significance import order_views, p_text
+from nearlabel.experiments.report_significance import comparison_views, order_views, p_text
 from nearlabel.experiments.report_tables import setting_in_words, table_blocks, verdict_counts
 
 EVIL = "<script>alert(1)</script> | *b* [a](b) & \"c\" 'd'"
@@ -273,6 +274,50 @@ def test_orders_of_the_2007_paper():
     )
     rows = {row["metric"]: row for row in yahoo["rows"]}
     assert rows["ranking loss ↓"]["of_cells"] == "ML-KNN > Rank-SVM, BoosTexter > Rank-SVM"
+
+
+def test_comparisons_in_words():
+    [view] = comparison_views(comparisons(many(), EXPERIMENTS))
+    assert view["heading"] == "LAML-kNN (2018): Tables 3, 4"
+    assert view["sources"] == ["published", "ours"]
+    against = {pair["heading"]: pair for pair in view["pairs"]}
+    assert list(against) == ["LAML-kNN against ML-kNN", "LAML-kNN against BRkNN"]
+    pair = against["LAML-kNN against BRkNN"]
+    assert pair["claims"] == [
+        f"By {numbers} numbers, LAML-kNN is significantly better than BRkNN in 2 of 2 metrics, "
+        "and significantly worse in 0."
+        for numbers in ("the published", "our")
+    ]
+    won = {"outcome": "6 / 0 / 0", "p_value": "0.031", "side": "better"}
+    assert pair["rows"] == [
+        {
+            "metric": metric,
+            "tests": [{**won, "gain": "+0.0400"}, {**won, "gain": "+0.0420"}],
+        }
+        for metric in ("ranking loss ↓", "one-error ↓")
+    ]
+    assert view["ranks"][0] == {
+        "metric": "ranking loss ↓",
+        "source": "published",
+        "p_value": "< 0.001",
+        "ranks": "LAML-kNN 1.00, ML-kNN 2.00, BRkNN 3.00",
+    }
+
+
+def test_a_method_that_is_worse_is_told():
+    """Columns turned round: what the paper proposes loses everywhere, and has no test by one."""
+    turned = {"LAML-kNN": "BRkNN", "BRkNN": "LAML-kNN"}
+    cells = [{**one, "algorithm": turned.get(one["algorithm"], one["algorithm"])} for one in many()]
+    cells = [one for one in cells if (one["algorithm"], one["metric"]) != ("ML-kNN", "one_error")]
+    [view] = comparison_views(comparisons(cells, EXPERIMENTS))
+    pairs = {pair["heading"]: pair for pair in view["pairs"]}
+    assert (
+        "better than BRkNN in 0 of 2 metrics, and significantly worse in 2."
+        in (pairs["LAML-kNN against BRkNN"]["claims"][1])
+    )
+    tests = {row["metric"]: row["tests"] for row in pairs["LAML-kNN against ML-kNN"]["rows"]}
+    assert tests["ranking loss ↓"][0]["side"] == "worse"
+    assert tests["one-error ↓"][0] == {"outcome": "—", "gain": "—", "p_value": "—", "side": ""}
 
 
 def test_texts():

@@ -26,6 +26,7 @@ def test_paired_t_equals_scipy(pairs):
     assert found.p_value == pytest.approx(p_value, rel=1e-9)
     reverse = paired_t(a, b, loss=True)
     assert (reverse.gain, reverse.wins) == (-found.gain, found.losses)
+    assert found.side == -reverse.side == np.sign(t)
 
 
 def test_wilcoxon_exact():
@@ -85,6 +86,21 @@ def test_wilcoxon_sees_ties_through_rounding():
     found = wilcoxon(first, second, loss=False)
     # The ranks 1.5, 1.5, 3 and 4 have three sums up to 1.5: of none, and of either tie.
     assert (found.statistic, found.p_value) == (1.5, 2 * 3 / 16)
+
+
+def test_the_side_is_that_of_the_ranks_and_not_of_the_most_rows():
+    """Three small wins weigh less than two great losses, ranks 1 + 2 + 3 against 4 + 5."""
+    found = wilcoxon([1, 2, 3, -8, -9], np.zeros(5), loss=False)
+    assert (found.wins, found.losses, found.side) == (3, 2, -1)
+    assert not found.is_better()
+
+
+def test_better():
+    small = wilcoxon([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1, 1.2, 1.4, 1.6, 1.8, 2], loss=True)
+    assert small.p_value == 2 / 64
+    assert small.is_better()
+    assert not small.is_better(0.03)
+    assert not wilcoxon([1, 1.2, 1.4, 1.6, 1.8, 2], [0.1] * 6, loss=True).is_better()
 
 
 def test_wilcoxon_without_any_difference():

@@ -122,24 +122,15 @@ def _say_claims(found: Reproduction) -> None:
 
 
 def _say_claim(title: str, own: str, compared: list[Comparison]) -> None:
-    from nearlabel.experiments.significance import LEVEL
-
     rows, holds = [], {}
     for one in compared:
-        turned = (own, _RIVAL) not in one.pairs
-        pair = one.pairs[(_RIVAL, own) if turned else (own, _RIVAL)]
-        won, lost = (pair.losses, pair.wins) if turned else (pair.wins, pair.losses)
-        p_value = 1.0 if pair.p_value is None else pair.p_value
+        pair = one.pairs[own, _RIVAL]
+        outcome = f"{pair.wins}-{pair.ties}-{pair.losses}"
         rows.append(
-            (
-                f"{one.metric}, {one.source}",
-                len(one.datasets),
-                f"{won}-{pair.ties}-{lost}",
-                f"{p_value:.3f}",
-            )
+            (f"{one.metric}, {one.source}", len(one.datasets), outcome, f"{pair.p_value:.3f}")
         )
         if one.source == "ours":
-            holds[one.metric] = won > lost and p_value < LEVEL
+            holds[one.metric] = pair.is_better()
     say(f"{title}: {own} against {_RIVAL}, Wilcoxon's signed-rank test")
     say_table(("", "data sets", "won-tied-lost", "p"), rows)
     if holds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import permutations
 from typing import Any, Literal
 
 from nearlabel.experiments.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
@@ -33,7 +33,7 @@ class Comparison:
     nemenyi : Nemenyi or None
         For three algorithms and more.
     pairs : dict of (str, str) to Pair
-        Wilcoxon's test of each pair, the algorithms in the order of the paper.
+        Wilcoxon's test of each pair, seen from either side.
     """
 
     title: str
@@ -128,5 +128,5 @@ def _comparison(experiment: Experiment, source: Source, metric: str, table: _Tab
         names,
         friedman(values, names, loss=loss) if several else None,
         nemenyi(values, names, loss=loss) if several else None,
-        {(a, b): wilcoxon(columns[a], columns[b], loss=loss) for a, b in combinations(names, 2)},
+        {(a, b): wilcoxon(columns[a], columns[b], loss=loss) for a, b in permutations(names, 2)},
     )

@@ -82,7 +82,7 @@ def partial_order(
         names = algorithms[first], algorithms[second]
         pairs[names] = pair = paired_t(table[:, first], table[:, second], loss=loss)
         if pair.p_value is not None and pair.p_value < level:
-            relations.append(names if pair.gain > 0 else names[::-1])
+            relations.append(names if pair.side > 0 else names[::-1])
     return PartialOrder(metric, level, pairs, tuple(relations))
 
 

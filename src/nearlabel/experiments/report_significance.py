@@ -10,9 +10,10 @@ from nearlabel.experiments import published
 from nearlabel.experiments.comparisons import Comparison, Source
 from nearlabel.experiments.orders import PartialOrder, partial_order, total_order
 from nearlabel.experiments.report_tables import NO_NUMBER, metric_head, paper_title
-from nearlabel.experiments.significance import LEVEL, Pair
+from nearlabel.experiments.significance import Pair
 
 _LEAST_GAIN = 0.00005  # that is told
+_NO_TEST = {"outcome": NO_NUMBER, "gain": NO_NUMBER, "p_value": NO_NUMBER, "side": ""}
 
 
 def order_views() -> list[dict[str, Any]]:
@@ -90,9 +91,9 @@ def _comparison_view(title: str, found: list[Comparison]) -> dict[str, Any]:
     pairs = []
     for other in (name for name in first.algorithms if name != own):
         tests = {
-            key: _seen_from(own, other, one)
+            key: _test(one.pairs[own, other], one.pairs[other, own])
             for key, one in by_metric.items()
-            if {own, other} <= set(one.algorithms)
+            if (own, other) in one.pairs
         }
         pairs.append(
             {
@@ -101,7 +102,7 @@ def _comparison_view(title: str, found: list[Comparison]) -> dict[str, Any]:
                 "rows": [
                     {
                         "metric": metric_head(metric),
-                        "tests": [_test(tests.get((metric, source))) for source in sources],
+                        "tests": [tests.get((metric, source), _NO_TEST) for source in sources],
                     }
                     for metric in metrics
                 ],
@@ -130,34 +131,25 @@ def _comparison_view(title: str, found: list[Comparison]) -> dict[str, Any]:
     }
 
 
-def _seen_from(own: str, other: str, one: Comparison) -> Pair:
-    """The test of a pair, the first one's gain positive."""
-    if (own, other) in one.pairs:
-        return one.pairs[own, other]
-    pair = one.pairs[other, own]
-    return Pair(pair.statistic, pair.p_value, -pair.gain, pair.losses, pair.ties, pair.wins)
-
-
-def _test(pair: Pair | None) -> dict[str, str]:
-    if pair is None:
-        return {"outcome": NO_NUMBER, "gain": NO_NUMBER, "p_value": NO_NUMBER, "side": ""}
-    found = pair.p_value is not None and pair.p_value < LEVEL
-    better = pair.wins > pair.losses
+def _test(pair: Pair, from_the_other_side: Pair) -> dict[str, str]:
+    worse = "worse" if from_the_other_side.is_better() else ""
     return {
         "outcome": f"{pair.wins} / {pair.ties} / {pair.losses}",
         "gain": "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
         "p_value": p_text(pair.p_value),
-        "side": ("better" if better else "worse") if found else "",
+        "side": "better" if pair.is_better() else worse,
     }
 
 
-def _claim(own: str, other: str, source: Source, tests: Mapping[tuple[str, Source], Pair]) -> str:
+def _claim(
+    own: str, other: str, source: Source, tests: Mapping[tuple[str, Source], Mapping[str, str]]
+) -> str:
     """In how many metrics the paper's method is significantly better, in words."""
-    some = [_test(pair)["side"] for (_, of), pair in tests.items() if of == source]
+    sides = [test["side"] for (_, of), test in tests.items() if of == source]
     numbers = "the published numbers" if source == "published" else "our numbers"
     return (
-        f"By {numbers}, {own} is significantly better than {other} in {some.count('better')} of "
-        f"{len(some)} metrics, and significantly worse in {some.count('worse')}."
+        f"By {numbers}, {own} is significantly better than {other} in {sides.count('better')} of "
+        f"{len(sides)} metrics, and significantly worse in {sides.count('worse')}."
     )
 
 

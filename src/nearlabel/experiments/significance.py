@@ -41,6 +41,8 @@ class Pair:
     gain : float
         How much better the first is: the mean difference for t, the median one for Wilcoxon.
         Positive where the first is better, for a loss, too.
+    side : int
+        For which the test speaks: 1 for the first, -1 for the second, 0 for neither.
     wins, ties, losses : int
         In how many rows the first is better than, equal to and worse than the second.
     """
@@ -48,9 +50,14 @@ class Pair:
     statistic: float | None
     p_value: float | None
     gain: float
+    side: int
     wins: int
     ties: int
     losses: int
+
+    def is_better(self, level: float = LEVEL) -> bool:
+        """Whether the first is significantly better than the second."""
+        return self.side > 0 and self.p_value is not None and self.p_value < level
 
 
 def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
@@ -69,9 +76,10 @@ def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
     gains = _gains(values, loss)
     n, mean = len(gains), float(gains.mean())
     if np.all(gains == gains[0]):
-        return Pair(None, None, mean, *_outcomes(gains))
+        return Pair(None, None, mean, 0, *_outcomes(gains))
     t = mean / (float(gains.std(ddof=1)) / math.sqrt(n))
-    return Pair(t, float(2 * special.stdtr(n - 1, -abs(t))), mean, *_outcomes(gains))
+    p_value = float(2 * special.stdtr(n - 1, -abs(t)))
+    return Pair(t, p_value, mean, _sign(t), *_outcomes(gains))
 
 
 def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
@@ -98,12 +106,14 @@ def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
 
     gains = _gains(_paired(first, second), loss)
     if not gains.any():
-        return Pair(None, 1.0, 0.0, *_outcomes(gains))
+        return Pair(None, 1.0, 0.0, 0, *_outcomes(gains))
     ranks = rankdata(np.abs(gains))
-    least = float(min(ranks[gains > 0].sum(), ranks[gains < 0].sum()))
+    won, lost = float(ranks[gains > 0].sum()), float(ranks[gains < 0].sum())
+    least = min(won, lost)
     p_value = min(1.0, 2 * _chance_of_at_most(least, ranks[gains != 0]))
     statistic = least + float(ranks[gains == 0].sum()) / 2
-    return Pair(statistic, p_value, float(np.median(gains)), *_outcomes(gains))
+    gain, side = float(np.median(gains)), _sign(won - lost)
+    return Pair(statistic, p_value, gain, side, *_outcomes(gains))
 
 
 def _chance_of_at_most(least: float, ranks: Array) -> float:
@@ -177,6 +187,10 @@ def rounded(numbers: Array, values: Array) -> Array:
     unit = 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 40)
     rounded: Array = np.rint(numbers / unit) * unit
     return rounded
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _outcomes(gains: Array) -> tuple[int, int, int]:
