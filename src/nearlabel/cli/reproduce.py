@@ -14,6 +14,7 @@ from nearlabel.cli.side_by_side import say_folded, say_side_by_side
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
+    from nearlabel.experiments.comparisons import Comparison
     from nearlabel.experiments.reproduction import Reproduction
 
 _LEGEND = (
@@ -111,22 +112,43 @@ def _say_claims(found: Reproduction) -> None:
     compared = comparisons(found.records, found.experiments)
     for experiment in found.experiments:
         own = papers()[experiment.paper].method
-        if own == _RIVAL:
-            continue
-        rows = []
-        for one in compared:
-            if one.title == experiment.title and {own, _RIVAL} <= set(one.algorithms):
-                pair = one.pairs.get((own, _RIVAL)) or one.pairs[_RIVAL, own]
-                better, worse = pair.wins, pair.losses
-                if (own, _RIVAL) not in one.pairs:
-                    better, worse = worse, better
-                p_value = "" if pair.p_value is None else f"{pair.p_value:.3f}"
-                outcome = f"{better}-{pair.ties}-{worse}"
-                rows.append((f"{one.metric}, {one.source}", len(one.datasets), outcome, p_value))
-        if rows:
-            say(f"{experiment.title}: {own} against {_RIVAL}, Wilcoxon's signed-rank test")
-            say_table(("", "data sets", "won-tied-lost", "p"), rows)
-            say()
+        wanted = [
+            one
+            for one in compared
+            if one.title == experiment.title and {own, _RIVAL} <= set(one.algorithms)
+        ]
+        if own != _RIVAL and wanted:
+            _say_claim(experiment.title, own, wanted)
+
+
+def _say_claim(title: str, own: str, compared: list[Comparison]) -> None:
+    from nearlabel.experiments.significance import LEVEL
+
+    rows, holds = [], {}
+    for one in compared:
+        turned = (own, _RIVAL) not in one.pairs
+        pair = one.pairs[(_RIVAL, own) if turned else (own, _RIVAL)]
+        won, lost = (pair.losses, pair.wins) if turned else (pair.wins, pair.losses)
+        p_value = 1.0 if pair.p_value is None else pair.p_value
+        rows.append(
+            (
+                f"{one.metric}, {one.source}",
+                len(one.datasets),
+                f"{won}-{pair.ties}-{lost}",
+                f"{p_value:.3f}",
+            )
+        )
+        if one.source == "ours":
+            holds[one.metric] = won > lost and p_value < LEVEL
+    say(f"{title}: {own} against {_RIVAL}, Wilcoxon's signed-rank test")
+    say_table(("", "data sets", "won-tied-lost", "p"), rows)
+    if holds:
+        better, not_better = (
+            ", ".join(name for name, one in holds.items() if one is wanted) or "none"
+            for wanted in (True, False)
+        )
+        say_folded(f"by our numbers {own} is better by: {better}; not by: {not_better}")
+    say()
 
 
 def _say_summary(found: Reproduction) -> None:
