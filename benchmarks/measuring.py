@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from nearlabel.experiments.published import cells
 from nearlabel.versions import versions
 
 MIB = 2**20
@@ -61,6 +62,17 @@ def _status(field: str) -> int:
         if line.startswith(field):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"/proc/self/status has no {field}")
+
+
+def printed(paper: str, dataset: str, algorithm: str, **parameters: Any) -> dict[str, float]:
+    """The metrics that a paper prints of an algorithm on a data set."""
+    return {
+        cell.metric: float(cell.printed)
+        for cell in cells()
+        if (cell.paper, cell.dataset, cell.algorithm) == (paper, dataset, algorithm)
+        and cell.printed is not None
+        and parameters.items() <= dict(cell.parameters).items()
+    }
 
 
 def report(question: str, rows: list[dict[str, Any]], peers: tuple[str, ...] = ()) -> None:

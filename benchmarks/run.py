@@ -18,7 +18,7 @@ README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
-    *("local_adaptation", "family_at_scale", "simplex", "dependent_counts", "table_of_2017"),
+    *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction"),
 )
 
