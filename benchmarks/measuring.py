@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from nearlabel.experiments.published import cells
+from nearlabel.experiments.papers.published import cells
 from nearlabel.versions import versions
 
 MIB = 2**20

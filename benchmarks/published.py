@@ -49,8 +49,9 @@ def other(
     return [found[metric] for metric in METRICS]
 
 
-def published(*where: str, **parameters: int) -> list[float | None]:
-    return [printed(*where, **parameters).get(metric) for metric in METRICS]
+def published(paper: str, dataset: str, algorithm: str, **parameters: Any) -> list[float | None]:
+    found = printed(paper, dataset, algorithm, **parameters)
+    return [found.get(metric) for metric in METRICS]
 
 
 def row(data: str, setting: str, who: str, values: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nearlabel.cli import run
-from nearlabel.experiments import published
-from nearlabel.experiments.plans import ERRATA, plan
+from nearlabel.experiments.papers import published
+from nearlabel.experiments.papers.plans import ERRATA, plan
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ERRATA).read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import pytest
 from lookalikes import write_lookalikes
 
 from nearlabel.cli import run
-from nearlabel.experiments import running
-from nearlabel.experiments.series import Series
+from nearlabel.experiments.papers import running
+from nearlabel.experiments.papers.series import Series
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from nearlabel.cli.side_by_side import say_folded, say_side_by_side
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.comparisons import Comparison
-    from nearlabel.experiments.reproduction import Reproduction
+    from nearlabel.experiments.papers.comparisons import Comparison
+    from nearlabel.experiments.papers.reproduction import Reproduction
 
 _LEGEND = (
     "= equal to the printed digit, ~ within one published standard deviation (0.005 where none is "
@@ -64,7 +64,7 @@ def reproduce(
     nearlabel reproduce --paper 000 --table 1 --json
     """
     import_scikit_learn(*SCALING)
-    from nearlabel.experiments.reproduction import reproduce as run
+    from nearlabel.experiments.papers.reproduction import reproduce as run
 
     if report is not None:
         _check_report(report)
@@ -84,7 +84,7 @@ def reproduce(
 
 def _check_report(folder: str) -> None:
     """Refuse a report that could not be written, before the work is done."""
-    from nearlabel.experiments.extras import report_module
+    from nearlabel.experiments.reporting.extras import report_module
 
     if Path(folder).exists() and not Path(folder).is_dir():
         raise ValueError(f"--report {folder}: this is a file; give a folder")
@@ -96,8 +96,8 @@ def _check_report(folder: str) -> None:
 
 
 def _write_report(folder: str, found: Reproduction, papers: tuple[str, ...]) -> None:
-    from nearlabel.experiments.report import write_report
-    from nearlabel.experiments.stored_series import stored_series
+    from nearlabel.experiments.papers.stored_series import stored_series
+    from nearlabel.experiments.reporting.report import write_report
 
     with Steps("measuring figures") as progress:
         series = stored_series(papers, results=found.path.parent, progress=progress)
@@ -106,8 +106,8 @@ def _write_report(folder: str, found: Reproduction, papers: tuple[str, ...]) -> 
 
 def _say_claims(found: Reproduction) -> None:
     """Tell whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
-    from nearlabel.experiments.comparisons import comparisons
-    from nearlabel.experiments.published import papers
+    from nearlabel.experiments.papers.comparisons import comparisons
+    from nearlabel.experiments.papers.published import papers
 
     compared = comparisons(found.records, found.experiments)
     for experiment in found.experiments:
@@ -143,8 +143,8 @@ def _say_claim(title: str, own: str, compared: list[Comparison]) -> None:
 
 
 def _say_summary(found: Reproduction) -> None:
-    from nearlabel.experiments.published import papers
-    from nearlabel.experiments.verdicts import VERDICTS
+    from nearlabel.experiments.papers.published import papers
+    from nearlabel.experiments.papers.verdicts import VERDICTS
 
     counts = Counter((record["paper"], record["verdict"]) for record in found.records)
     names = list(dict.fromkeys(record["paper"] for record in found.records))

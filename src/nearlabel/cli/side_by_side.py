@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nearlabel.cli.output import WIDTH, say
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.plans import Experiment
+    from nearlabel.experiments.papers.plans import Experiment
 
 Record = dict[str, Any]
 _MARKS = {"digits": "=", "within std": "~", "off": "!"}
@@ -99,7 +99,7 @@ def _published(record: Record | None) -> str:
 
 
 def _ours(record: Record | None) -> str:
-    from nearlabel.experiments.verdicts import rounded
+    from nearlabel.experiments.papers.verdicts import rounded
 
     if record is None or record["ours"] is None:
         return ""
@@ -128,7 +128,7 @@ def _title(record: Record) -> str:
 
 def _say_reasons(what: str, records: list[Record]) -> None:
     """Tell which cells have which reason, those with the same one together."""
-    from nearlabel.experiments.reproduction import ABSENT
+    from nearlabel.experiments.papers.reproduction import ABSENT
 
     absent = [record for record in records if record["reason"].startswith(ABSENT)]
     if absent:

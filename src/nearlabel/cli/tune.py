@@ -94,7 +94,7 @@ def tune(
     check_results(output, data)
     measuring.check()
     if figure is not None:
-        from nearlabel.experiments.figures import check_figure_path
+        from nearlabel.experiments.reporting.figures import check_figure_path
 
         check_figure_path(figure)
         check_target("--figure", figure, data)
@@ -200,7 +200,7 @@ def _curve(
 
 
 def _draw(curves: dict[str, list[tuple[int, float]]], metric: str, title: str, path: str) -> None:
-    from nearlabel.experiments import figures
+    from nearlabel.experiments.reporting import figures
 
     columns = {
         name: ([k for k, _ in points], [value for _, value in points])

@@ -1,0 +1,1 @@
+"""Figures, and the page that shows the papers beside what was measured."""

@@ -1,0 +1,127 @@
+"""How our figures look: one pair of axes, as wide as one column of a page, or a telephone.
+
+They are read without color, too: every series has a mark and a kind of line of its own.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nearlabel.experiments.reporting.extras import report_module
+from nearlabel.persistence import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+INK, GRAY, PALE = "#222222", "#767676", "#dddddd"
+# Okabe and Ito's colors, which people with any color vision tell apart; the darker ones first.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", INK)
+YELLOW = "#f0e442"  # of theirs, too: for areas
+_WIDTH, _HEIGHT = 3.35, 2.3  # inches: 85 mm, one column
+_LINE = 0.15  # inches of a line of a legend
+_LONG_LABEL = 23  # characters: two such labels do not stand side by side
+_DPI = 240
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")  # one more than colors: no pair comes twice
+_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
+_STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "text.color": INK,
+    "svg.hashsalt": "nearlabel",  # the same figure is the same file
+}
+
+
+@contextmanager
+def one_axes(
+    title: str | None, *, height: float = _HEIGHT, grid: bool = True
+) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with one pair of axes, in our style; no state of pyplot is touched."""
+    mpl, module = report_module("matplotlib"), report_module("matplotlib.figure")
+    with mpl.rc_context(_STYLE):
+        figure = module.Figure(figsize=(_WIDTH, height), layout="constrained")
+        axes = figure.add_subplot()
+        if title:
+            axes.set_title(title, loc="left", pad=8)
+        if grid:
+            axes.grid(color=PALE, lw=0.6)
+            axes.set_axisbelow(True)
+        yield figure, axes
+
+
+def styles() -> Iterator[dict[str, Any]]:
+    """Color, mark and line of one series after the other."""
+    for color, mark, line in zip(cycle(COLORS), cycle(_MARKS), cycle(_LINES), strict=False):
+        yield {"color": color, "marker": mark, "linestyle": line}
+
+
+def make_logarithmic(axes: Axes, side: str) -> None:
+    """A logarithmic scale with plain numbers at its ticks."""
+    ticker = report_module("matplotlib.ticker")
+    getattr(axes, f"set_{side}scale")("log")
+    axis = getattr(axes, f"{side}axis")
+    low, high = axis.get_data_interval()
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def add_legend(figure: Figure, title: str | None = None) -> None:
+    """Below the axes, where it hides nothing; the figure grows by its lines."""
+    [axes] = figure.axes
+    handles, labels = axes.get_legend_handles_labels()
+    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _LONG_LABEL else 1
+    lines = -(-len(labels) // columns) + (title is not None)
+    figure.set_figheight(figure.get_figheight() + _LINE * lines)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=columns,
+        title=title,
+        frameon=False,
+        handlelength=2.4,
+        columnspacing=1,
+    )
+
+
+def save(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure to a .png, .svg or .pdf file, whole or not at all."""
+    with replacing(check_figure_path(path)) as file:
+        file.write(encoded(figure, Path(path).suffix))
+
+
+def check_figure_path(path: str | PathLike[str]) -> Path:
+    """The path of a figure, or an error that names the endings it may have."""
+    if Path(path).suffix not in FORMATS:
+        raise ValueError(f"a figure must end in {', '.join(FORMATS)}; got {Path(path).name!r}")
+    return Path(path)
+
+
+def encoded(figure: Figure, suffix: str) -> bytes:
+    """A figure as the bytes of a file, without the time at which it was made."""
+    mpl = report_module("matplotlib")
+    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(suffix)
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(
+            buffer, format=suffix[1:], dpi=_DPI, metadata={dated: None} if dated else None
+        )
+    return buffer.getvalue()

@@ -1,0 +1,197 @@
+"""Whether two algorithms differ, by what they reached in the same folds or on the same data sets.
+
+The advice of [1]_: over the folds of one data set, a t-test; over several data sets, where
+differences are neither normal nor of one size, ranks. `mean_ranks.py` compares more than two
+algorithms.
+
+References
+----------
+.. [1] J. Demšar (2006). Statistical comparisons of classifiers over multiple data sets. Journal of
+       Machine Learning Research 7, 1-30.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from nearlabel.arrays import Array
+from nearlabel.texts import first_twice, shown
+from nearlabel.validation import check_flag, check_real
+
+LEVEL = 0.05
+_EXACT_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two paired columns compared.
+
+    Attributes
+    ----------
+    statistic : float or None
+        Student's t, or the smaller of Wilcoxon's sums of ranks; None where it is not defined.
+    p_value : float or None
+        Of both tails.
+    gain : float
+        How much better the first is: the mean difference for t, the median one for Wilcoxon.
+        Positive where the first is better, for a loss, too.
+    side : int
+        For which the test speaks: 1 for the first, -1 for the second, 0 for neither.
+    wins, ties, losses : int
+        In how many rows the first is better than, equal to and worse than the second.
+    """
+
+    statistic: float | None
+    p_value: float | None
+    gain: float
+    side: int
+    wins: int
+    ties: int
+    losses: int
+
+    def is_better(self, level: float = LEVEL) -> bool:
+        """Whether the first is significantly better than the second."""
+        return self.side > 0 and self.p_value is not None and self.p_value < level
+
+
+def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
+    """Student's test of paired differences, two-tailed.
+
+    Where all differences are equal, t is not defined, and there is no p-value.
+
+    Parameters
+    ----------
+    first, second : array-like, shape (n,)
+        What two algorithms reached in the same rows, two at least.
+    loss : bool
+        Whether less is better.
+    """
+    values = _paired(first, second)
+    gains = _gains(values, loss)
+    n, mean = len(gains), float(gains.mean())
+    if np.all(gains == gains[0]):
+        return Pair(None, None, mean, 0, *_outcomes(gains))
+    t = mean / (float(gains.std(ddof=1)) / math.sqrt(n))
+    p_value = float(2 * special.stdtr(n - 1, -abs(t)))
+    return Pair(t, p_value, mean, _sign(t), *_outcomes(gains))
+
+
+def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
+    """Wilcoxon's signed-rank test, two-tailed: for two algorithms over data sets.
+
+    Rows without a difference count half for either side, as [1]_ recommends. Up to 200 differences
+    the distribution is exact, also with ties: that of all ways to give them their signs; beyond,
+    it is normal.
+
+    Parameters
+    ----------
+    first, second : array-like, shape (n,)
+        What two algorithms reached in the same rows, two at least.
+    loss : bool
+        Whether less is better.
+
+    Examples
+    --------
+    >>> found = wilcoxon([0.9, 0.8, 0.7, 0.9, 0.6, 0.8], [0.7, 0.7, 0.4, 0.5, 0.1, 0.2], loss=False)
+    >>> found.wins, found.p_value
+    (6, 0.03125)
+    """
+    from scipy.stats import rankdata
+
+    gains = _gains(_paired(first, second), loss)
+    if not gains.any():
+        return Pair(None, 1.0, 0.0, 0, *_outcomes(gains))
+    ranks = rankdata(np.abs(gains))
+    won, lost = float(ranks[gains > 0].sum()), float(ranks[gains < 0].sum())
+    least = min(won, lost)
+    p_value = min(1.0, 2 * _chance_of_at_most(least, ranks[gains != 0]))
+    statistic = least + float(ranks[gains == 0].sum()) / 2
+    gain, side = float(np.median(gains)), _sign(won - lost)
+    return Pair(statistic, p_value, gain, side, *_outcomes(gains))
+
+
+def _chance_of_at_most(least: float, ranks: Array) -> float:
+    """How likely the ranks of one side add up to so little, if signs are drawn at random."""
+    if len(ranks) > _EXACT_ROWS:
+        spread = math.sqrt(float(np.sum(ranks**2))) / 2
+        return float(special.ndtr((least - float(ranks.sum()) / 2) / spread))
+    doubled = np.rint(2 * ranks).astype(np.int64)  # ranks of ties may be halves
+    chances = np.zeros(int(doubled.sum()) + 1)  # of each doubled sum
+    chances[0] = 1.0
+    for rank in doubled:
+        chances[rank:] = chances[rank:] + chances[:-rank]
+        chances /= 2
+    return float(chances[: round(2 * least) + 1].sum())
+
+
+def check_level(level: float) -> float:
+    """A level of significance, between 0 and 1."""
+    level = check_real(level, "level", low=0, high=1)
+    if level in (0, 1):
+        raise ValueError(f"level must be between 0 and 1; got {level}")
+    return level
+
+
+def check_table(values: Any, algorithms: Sequence[str], *, unmeasured: bool = False) -> Array:
+    """A table with a column an algorithm, finite but for columns that are wholly unmeasured."""
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != len(algorithms):
+        raise ValueError(
+            f"values must have one column an algorithm: shape (rows, {len(algorithms)}); "
+            f"got shape {table.shape}"
+        )
+    if len(algorithms) < 2:
+        raise ValueError(f"algorithms must be two or more; got {len(algorithms)}")
+    twice = first_twice(algorithms)
+    if twice is not None:
+        raise ValueError(f"algorithms must have names of their own; {shown(twice)} is there twice")
+    if len(table) < 2:
+        raise ValueError(f"values must have two rows or more; got {len(table)}")
+    for name, column in zip(algorithms, table.T, strict=True):
+        missing = int(np.sum(~np.isfinite(column)))
+        if missing and not (unmeasured and np.isnan(column).all()):
+            raise ValueError(
+                f"values must be finite: {shown(name)} has no number in {missing} of {len(table)} "
+                "rows; leave out the algorithm or the rows"
+            )
+    return table
+
+
+def _paired(first: Any, second: Any) -> Array:
+    """Two columns as one table."""
+    columns = [np.asarray(column, dtype=np.float64) for column in (first, second)]
+    if columns[0].ndim != 1 or columns[0].shape != columns[1].shape:
+        shapes = " and ".join(str(column.shape) for column in columns)
+        raise ValueError(f"first and second must be columns of one length; got shapes {shapes}")
+    return check_table(np.column_stack(columns), ("first", "second"))
+
+
+def _gains(values: Array, loss: bool) -> Array:
+    """By how much the first column is better than the second one."""
+    sign = -1.0 if check_flag(loss, "loss") else 1.0
+    return rounded(sign * (values[:, 0] - values[:, 1]), values)
+
+
+def rounded(numbers: Array, values: Array) -> Array:
+    """Numbers to 40 binary digits of the greatest value: what differs by less is meant equal.
+
+    Means that were added up in another order differ in the last digits, and 0.3 - 0.1 is not
+    0.4 - 0.2; such differences must not decide about ties, nor about a test.
+    """
+    unit = 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 40)
+    rounded: Array = np.rint(numbers / unit) * unit
+    return rounded
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _outcomes(gains: Array) -> tuple[int, int, int]:
+    return int(np.sum(gains > 0)), int(np.sum(gains == 0)), int(np.sum(gains < 0))

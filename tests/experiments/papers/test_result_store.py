@@ -1,0 +1,142 @@
+"""Files of results: they go on after an interrupt, and are of one code."""
+
+from __future__ import annotations
+
+import pytest
+from lookalikes import write_lookalikes
+
+from nearlabel.experiments.papers import result_store
+from nearlabel.experiments.papers.result_store import ResultStore, code_key, data_key, result_key
+
+RUN = {"runs": [{"parameters": {"n_neighbors": 3}, "metrics": {"one_error": [0.25, None]}}]}
+
+
+def test_what_is_kept_is_there_again(tmp_path):
+    store = ResultStore(tmp_path / "new" / "folder")
+    assert store.get("a") is None
+    assert not store.path.exists()  # nothing is written before there is something to keep
+    store.add("a", RUN)
+    store.add("b", {**RUN, "seconds": 1.5})
+    again = ResultStore(tmp_path / "new" / "folder")
+    assert again.get("a") == RUN
+    assert again.get("b")["seconds"] == 1.5
+    again.add("c", RUN)
+    assert len(again.path.read_text().splitlines()) == 4
+    forgotten = ResultStore(tmp_path / "new" / "folder", again=True)
+    assert forgotten.get("a") is None
+
+
+@pytest.mark.parametrize("left", [1, 10, 40])
+def test_half_a_line_counts_as_not_measured(tmp_path, left):
+    store = ResultStore(tmp_path)
+    store.add("a", RUN)
+    whole = store.path.read_bytes()
+    store.add("b", RUN)
+    store.path.write_bytes(store.path.read_bytes()[: len(whole) + left])
+    again = ResultStore(tmp_path)
+    assert again.get("a") is not None
+    assert again.get("b") is None
+    again.add("c", RUN)
+    assert again.path.read_bytes().startswith(whole)
+    last = ResultStore(tmp_path)
+    assert [last.get(key) for key in "abc"] == [RUN, None, RUN]
+
+
+def test_two_at_once_lose_nothing(tmp_path):
+    one, other = ResultStore(tmp_path), ResultStore(tmp_path)
+    one.add("a", RUN)
+    other.add("b", RUN)
+    one.add("c", RUN)
+    assert all(ResultStore(tmp_path).get(key) == RUN for key in "abc")
+
+
+def test_half_a_first_line_is_a_new_file(tmp_path):
+    store = ResultStore(tmp_path)
+    store.add("a", RUN)
+    store.path.write_bytes(store.path.read_bytes()[:20])
+    again = ResultStore(tmp_path)
+    again.add("b", RUN)
+    assert ResultStore(tmp_path).get("b") is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: b"nonsense",
+        lambda line: b"[1, 2]",
+        lambda line: b"[" * 5000,
+        lambda line: b"\xff\xfe",
+        lambda line: b'{"key": "b"}',
+        lambda line: line.replace(b"0.25", b"0.35"),
+        lambda line: line.replace(b'"b"', b'["b"]'),
+        lambda line: line.replace(b'"b"', b'"d"'),
+        lambda line: line.replace(b"null", b"NaN"),
+        lambda line: line.replace(b'"digest"', b'"digits"'),
+    ],
+)
+def test_a_line_that_was_changed_counts_as_not_measured(tmp_path, change):
+    store = ResultStore(tmp_path)
+    for key in "abc":
+        store.add(key, RUN)
+    lines = store.path.read_bytes().splitlines()
+    lines[2] = change(lines[2])
+    store.path.write_bytes(b"\n".join(lines) + b"\n")
+    again = ResultStore(tmp_path)
+    assert [again.get(key) for key in "abc"] == [RUN, None, RUN]
+
+
+@pytest.mark.parametrize("content", [b"something else\n", b"[]\n", b'{"code": "other"}\n', b"\0\n"])
+def test_a_foreign_file_is_refused_and_left_alone(tmp_path, content):
+    path = ResultStore(tmp_path).path
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a file of results of this code; remove it"):
+        ResultStore(tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_other_code_has_another_file(tmp_path, monkeypatch):
+    store = ResultStore(tmp_path)
+    store.add("a", RUN)
+    code_key.cache_clear()
+    monkeypatch.setattr(result_store, "package_versions", lambda: {"numpy": "0.0"})
+    other = ResultStore(tmp_path)
+    assert other.path != store.path
+    assert other.get("a") is None
+    monkeypatch.undo()
+    code_key.cache_clear()
+    assert ResultStore(tmp_path).get("a") is not None
+
+
+def test_the_code_is_all_that_computes(tmp_path, monkeypatch):
+    """A changed source is other code, unless it only prints."""
+    keys = []
+    sources = ("methods.py", "cli/compare.py", "experiments/reporting/figures.py")
+    for changed in (None, *sources):
+        package = tmp_path / str(changed).replace("/", "-")
+        for name in sources:
+            (package / name).parent.mkdir(parents=True, exist_ok=True)
+            (package / name).write_text("changed" if name == changed else "as it was")
+        monkeypatch.setattr(result_store, "_PACKAGE", package)
+        code_key.cache_clear()
+        keys.append(code_key())
+    monkeypatch.undo()
+    code_key.cache_clear()
+    assert keys[0] == keys[2] == keys[3] != keys[1]
+
+
+def test_a_key_changes_with_data_and_setting(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    assert data_key("yeast") is None
+    write_lookalikes(tmp_path, "emotions", "yeast")
+    assert data_key("yeast") == data_key("yeast") != data_key("emotions")
+    (tmp_path / "yeast.npz").write_bytes((tmp_path / "emotions.npz").read_bytes())
+    before = data_key("yeast")
+    (tmp_path / "scene-train.arff").write_text("train")
+    (tmp_path / "scene-test.arff").write_text("test")
+    scene = data_key("scene")
+    (tmp_path / "scene.xml").write_text("labels")
+    assert data_key("scene") != scene
+    assert data_key("yeast") == before
+    keys = {result_key({"scale": scale}, data) for scale in ("none", "minmax") for data in "ab"}
+    assert len(keys) == 4
+    assert result_key({"a": 1, "b": 2}, "x") == result_key({"b": 2, "a": 1}, "x")

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+from nearlabel.experiments.reporting import drawing, extras, figures
+from nearlabel.experiments.significance.mean_ranks import nemenyi
+
+
+def legend_texts(figure):
+    [legend] = figure.legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def rings(axes):
+    """Where the best values are marked."""
+    marks = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
+    return [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in marks]
+
+
+def test_tuning_curve():
+    figure = figures.tuning_curve(
+        {"a": ([1, 2, 3, 4], [0.4, 0.2, None, 0.2]), "b": ([1, 2], [0.3, np.nan])},
+        "ranking_loss",
+        title="songs",
+    )
+    [axes] = figure.axes
+    # Of the two best values of a, the one at the smaller k; missing values are no points.
+    assert rings(axes) == [(2, 0.2), (1, 0.3)]
+    assert [list(line.get_xdata()) for line in axes.lines[1::2]] == [[1, 2, 4], [1]]
+    assert legend_texts(figure) == ["a 0.2000 (2)", "b 0.3000 (1)"]
+    assert figure.legends[0].get_title().get_text() == "○ best value (at k)"
+    assert axes.get_xlabel() == "neighbors k"
+    assert axes.get_ylabel() == "ranking loss (less is better)"
+    assert axes.get_title("left") == "songs"
+
+
+def test_the_best_of_a_gain_is_the_greatest():
+    curves = {"a": ([5, 1], [0.7, 0.7]), "b": ([1, 5], [0.1, 0.6])}
+    figure = figures.tuning_curve(curves, "average_precision")
+    assert rings(figure.axes[0]) == [(1, 0.7), (5, 0.6)]
+    assert figure.axes[0].get_ylabel() == "average precision (more is better)"
+
+
+def test_lines_spread_and_a_shaded_part():
+    figure = figures.tuning_curve(
+        {"LAML-kNN": ([0.01, 1, 100], [0.5, 0.6, 0.55])},
+        "one_error",
+        x_label="rate z",
+        log=True,
+        lines={"ML-kNN": 0.52},
+        spread={"LAML-kNN": ([0.4, 0.5, 0.45], [0.6, 0.7, 0.65])},
+        shaded=(0.01, 1),
+    )
+    [axes] = figure.axes
+    assert legend_texts(figure) == ["range in the paper", "ML-kNN 0.5200", "LAML-kNN 0.5000 (0.01)"]
+    assert axes.get_xscale() == "log"
+    [band] = axes.collections
+    corners = band.get_paths()[0].vertices
+    assert (corners[:, 1].min(), corners[:, 1].max()) == (0.4, 0.7)
+    figure.draw_without_rendering()
+    assert {"0.01", "1", "100"} <= {tick.get_text() for tick in axes.get_xticklabels()}
+
+
+def test_a_share_of_the_points_decides_what_is_seen():
+    curve = [9.0, 1.0, *np.linspace(0.5, 0.4, 18)]
+    curves = {"a": (range(20), curve)}
+    low, high = figures.tuning_curve(curves, "coverage").axes[0].get_ylim()
+    assert low < 0.4 < 9 < high
+    low, high = figures.tuning_curve(curves, "coverage", share=0.9).axes[0].get_ylim()
+    assert low < 0.4 < 0.5 < high < 1
+    upside_down = {"a": (range(20), [1 - value for value in curve])}
+    low, high = figures.tuning_curve(upside_down, "jaccard", share=0.9).axes[0].get_ylim()
+    assert 0 < low < 0.5 < 0.6 < high
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_a_legend_hides_nothing(count):
+    curves = {f"method {place}": ([1, 2], [0.1, 0.2]) for place in range(count)}
+    for figure in (figures.tuning_curve(curves, "coverage"), figures.run_times(curves)):
+        figure.draw_without_rendering()
+        [legend], [axes] = figure.legends, figure.axes
+        box, plot = legend.get_window_extent(), axes.get_tightbbox()
+        assert box.y1 <= plot.y0 + 1
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert plot.height > figure.bbox.height / 2  # it grows, so that the curves stay legible
+
+
+def test_series_are_told_apart_without_color():
+    curves = {str(place): ([1, 2], [0.1, 0.2]) for place in range(9)}
+    lines = figures.run_times(curves).axes[0].lines
+    assert len({line.get_marker() for line in lines[:8]}) == 8
+    assert len({line.get_color() for line in lines[:7]}) == 7
+    assert len({(line.get_marker(), line.get_color()) for line in lines}) == 9
+
+
+def test_run_times():
+    axes = figures.run_times({"a": ([200, 2000], [0.01, 1.0])}, title="t").axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("items n", "seconds of processor time")
+
+
+@pytest.mark.parametrize(("rows", "k"), [(12, 4), (2, 3), (9, 2), (30, 9)])
+def test_critical_difference(rows, k):
+    pytest.importorskip("scikit_posthocs")
+    values = np.random.default_rng(k).normal(size=(rows, k)) + np.arange(k)
+    names = [f"method {place}" for place in range(k)]
+    found = nemenyi(values, names, loss=True)
+    figure = figures.critical_difference(found, title="ranking loss")
+    [axes] = figure.axes
+    texts = [text.get_text().strip() for text in axes.texts]
+    for name, rank in zip(names, found.mean_ranks, strict=True):
+        assert any(name in text and f"{rank:.2f}" in text for text in texts)
+    assert f"critical difference {found.critical_difference:.2f} (level 0.05)" in texts
+    bars = [line for line in axes.lines if line.get_linewidth() == 3]
+    ranks = dict(zip(names, found.mean_ranks, strict=True))
+    ends = [sorted(ranks[name] for name in group) for group in found.groups]
+    drawn = sorted([min(bar.get_xdata()), max(bar.get_xdata())] for bar in bars)
+    assert np.allclose(drawn, sorted([group[0], group[-1]] for group in ends))
+    figure.draw_without_rendering()
+    for text in axes.texts:  # nothing is cut off
+        box = text.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
+
+
+def test_of_series():
+    panel = {"lines": {"ML-kNN": 0.4}, "spread": {}}
+    record = {
+        "x": [1, 2],
+        "x_label": "clusters m",
+        "log_x": False,
+        "shaded": None,
+        "label": "songs, k = 3",
+        "panels": [
+            {"metric": "average_precision", "curves": {"LAML-kNN": [0.4, 0.5]}, **panel},
+            {"metric": "seconds", "curves": {"ML-kNN": [1.0, 2.0]}, **panel},
+        ],
+    }
+    found = figures.of_series(record)
+    assert list(found) == ["average_precision", "seconds"]
+    assert found["average_precision"].axes[0].get_title("left") == "songs, k = 3"
+    assert legend_texts(found["average_precision"]) == ["ML-kNN 0.4000", "LAML-kNN 0.5000 (2)"]
+    assert found["seconds"].axes[0].get_ylabel() == "seconds of processor time"
+    assert figures.of_series({**record, "panels": []}) == {}
+
+
+CURVES = {"a": ([1, 2], [0.1, 0.2])}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "first"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+)
+def test_save(tmp_path, suffix, first):
+    files = [tmp_path / f"{place}{suffix}" for place in range(2)]
+    for file in files:
+        figures.save(figures.tuning_curve(CURVES, "coverage"), file)
+    contents = [file.read_bytes() for file in files]
+    assert contents[0].startswith(first)
+    assert contents[0] == contents[1]  # no date, no random ids
+    if "matplotlib.pyplot" in sys.modules:
+        assert sys.modules["matplotlib.pyplot"].get_fignums() == []
+
+
+def test_save_writes_all_or_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "curve.svg"
+    file.write_text("before")
+    figure = figures.tuning_curve(CURVES, "coverage")
+    with pytest.raises(ValueError, match=r"must end in .png, .svg, .pdf; got 'curve.jpeg'"):
+        figures.save(figure, tmp_path / "curve.jpeg")
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(drawing, "encoded", fail)
+    with pytest.raises(KeyboardInterrupt):
+        figures.save(figure, file)
+    assert file.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.svg"]
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+
+    monkeypatch.setattr(extras, "import_module", missing)
+    with pytest.raises(ModuleNotFoundError, match=r"need matplotlib: pip install 'nearlabel\[rep"):
+        figures.tuning_curve(CURVES, "coverage")
+    with pytest.raises(ModuleNotFoundError, match="need scikit-posthocs: pip"):
+        extras.report_module("scikit_posthocs")
+
+
+def test_what_a_package_misses_itself_is_not_hidden(monkeypatch):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
+
+    monkeypatch.setattr(extras, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'packaging'"):
+        extras.report_module("matplotlib")

@@ -1,0 +1,173 @@
+"""The orders of Zhang and Zhou (Pattern Recognition 2007), from what they printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nearlabel.experiments.papers import published
+from nearlabel.experiments.significance.orders import partial_order, total_order
+
+TABLES = {one.table: one for one in published.relations()}
+NAMES = ("ML-KNN", "BoosTexter", "ADTBoost.MH", "Rank-SVM")
+METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+DOUBTFUL = ("yahoo_society", "Rank-SVM", "average_precision")
+# Of Table 15, computed once from the cells of Tables 10 to 14; 1 to 4 are the algorithms, the
+# better one first.
+P_VALUES = {
+    "hamming_loss": {
+        "1>2": 0.0618,
+        "3>1": 0.5345,
+        "1>4": 0.7799,
+        "3>2": 0.0016,
+        "4>2": 0.0228,
+        "3>4": 0.2776,
+    },
+    "one_error": {
+        "2>1": 0.2260,
+        "3>1": 0.6232,
+        "4>1": 0.0665,
+        "2>3": 0.0058,
+        "4>2": 0.6887,
+        "4>3": 0.2034,
+    },
+    "coverage": {
+        "1>2": 0.3965,
+        "3>1": 0.9177,
+        "1>4": 0.0001,
+        "3>2": 0.1382,
+        "2>4": 0.0001,
+        "3>4": 0.0000,
+    },
+    "ranking_loss": {"1>2": 0.9303, "1>4": 0.0001, "2>4": 0.0001},
+    "average_precision": {
+        "2>1": 0.3662,
+        "3>1": 0.6161,
+        "1>4": 0.1042,
+        "2>3": 0.1853,
+        "2>4": 0.0132,
+        "3>4": 0.0347,
+    },
+}
+
+
+def printed_cells(metric):
+    """Tables 10 to 14: a row a problem, a column an algorithm; NaN where there is no number."""
+    cells = {
+        (cell.dataset, cell.algorithm): cell.published
+        for cell in published.cells()
+        if cell.table in TABLES["15"].cells and cell.metric == metric
+    }
+    problems = dict.fromkeys(name for name, _ in cells if "average" not in name)
+    values = [[cells[problem, name] for name in NAMES] for problem in problems]
+    return list(problems), np.array(values, dtype=float)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_printed_relations_give_the_printed_total_order(table):
+    printed = TABLES[table]
+    order = total_order(printed.relations, NAMES)
+    assert order.scores == printed.score
+    assert tuple(name for place in order.places for name in place) == printed.order
+
+
+def test_what_the_total_order_looks_like():
+    assert str(total_order(TABLES["15"].relations, NAMES)) == (
+        "ML-KNN (2) = BoosTexter (2) > ADTBoost.MH (1) > Rank-SVM (-5)"
+    )
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_relations_of_table_15_from_the_printed_cells(metric):
+    _, values = printed_cells(metric)
+    assert len(values) == 11
+    found = partial_order(values, "1234", metric)
+    directed = {
+        f"{a}>{b}" if pair.gain > 0 else f"{b}>{a}": pair.p_value
+        for (a, b), pair in found.pairs.items()
+    }
+    assert {pair: round(value, 4) for pair, value in directed.items()} == P_VALUES[metric]
+    expected = list(TABLES["15"].relations[metric])
+    if metric == "average_precision":
+        expected.append(("ADTBoost.MH", "Rank-SVM"))  # not printed: see the next test
+    assert sorted(partial_order(values, NAMES, metric).relations) == sorted(expected)
+
+
+def mended_cells(metric):
+    """The cells; in the doubtful one the value that the printed mean of its column asks for."""
+    problems, values = printed_cells(metric)
+    problem, algorithm, doubtful = DOUBTFUL
+    if metric == doubtful:
+        values[problems.index(problem), NAMES.index(algorithm)] = 0.6055
+    return values
+
+
+def test_one_doubtful_cell_of_table_14():
+    _, cells = printed_cells("average_precision")
+    assert cells[:, 3].mean().round(4) == 0.6015  # 0.6046 is printed
+    mended = mended_cells("average_precision")
+    assert mended[:, 3].mean().round(4) == 0.6046
+    found = partial_order(mended, NAMES, "average_precision")
+    assert found.relations == (("BoosTexter", "Rank-SVM"),)
+    assert round(found.pairs["ADTBoost.MH", "Rank-SVM"].p_value, 3) == 0.065
+
+
+def test_the_whole_of_table_15_from_cells():
+    orders = {metric: partial_order(mended_cells(metric), NAMES, metric) for metric in METRICS}
+    for metric, order in orders.items():
+        assert sorted(order.relations) == sorted(TABLES["15"].relations[metric])
+    found = total_order({metric: order.relations for metric, order in orders.items()}, NAMES)
+    assert found.scores == TABLES["15"].score
+
+
+def test_gains_and_losses():
+    values = [[0.5, 0.7, 0.1], [0.4, 0.7, 0.2], [0.5, 0.8, 0.1], [0.6, 0.8, 0.1]]
+    losses = partial_order(values, "abc", "ranking_loss")
+    gains = partial_order(values, "abc", "average_precision")
+    assert losses.relations == (("a", "b"), ("c", "a"), ("c", "b"))
+    assert gains.relations == (("b", "a"), ("a", "c"), ("b", "c"))
+    assert str(losses) == "a > b, c > a, c > b"
+    # A stricter level leaves the clearest relation.
+    assert partial_order(values, "abc", "ranking_loss", level=0.001).relations == (("c", "b"),)
+
+
+def test_equal_differences_make_no_relation():
+    """t is not defined there, though one is better in all rows; rounding does not define it."""
+    values = np.array([0.1, 0.2, 0.3])[:, None] + [0.0, 0.1, 0.0]
+    order = partial_order(values, "abc", "one_error")
+    assert order.relations == ()
+    assert str(order) == "none"
+    assert [pair.statistic for pair in order.pairs.values()] == [None, None, None]
+    assert [pair.p_value for pair in order.pairs.values()] == [None, None, None]
+    assert (order.pairs["a", "b"].wins, order.pairs["a", "c"].ties) == (3, 3)
+
+
+def test_a_metric_that_an_algorithm_has_not():
+    values = [[0.1, None, 0.3], [0.2, None, 0.5], [0.1, None, 0.3]]
+    order = partial_order(values, "abc", "ranking_loss")
+    assert list(order.pairs) == [("a", "c")]
+    assert order.relations == (("a", "c"),)
+
+
+def test_orders_that_cannot_be():
+    values = [[0.1, 0.2], [0.2, 0.3]]
+    for arguments, message in (
+        ((values, "abc", "one_error"), r"shape \(rows, 3\); got shape \(2, 2\)"),
+        ((values, "ab", "two_error"), "metric must be one of 'hamming_loss', .*; got 'two_error'"),
+        (([[0.1, 0.2]], "ab", "one_error"), "values must have two rows or more; got 1"),
+        (([[0.1, 0.2], [None, 0.3]], "ab", "one_error"), "'a' has no number in 1 of 2 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            partial_order(*arguments)
+    with pytest.raises(ValueError, match="level must be between 0 and 1; got 0.0"):
+        partial_order(values, "ab", "one_error", level=0)
+    with pytest.raises(ValueError, match="relations of one_error: 'c' is none of the algorithms"):
+        total_order({"one_error": [("a", "c")]}, "ab")
+
+
+def test_equal_scores_share_a_place():
+    order = total_order({}, ["z", "a"])
+    assert order.places == (("z", "a"),)
+    assert str(order) == "z (0) = a (0)"
+    circle = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d")]
+    assert total_order({"jaccard": circle}, "abcd").places == (("a",), ("b", "c"), ("d",))
