@@ -255,3 +255,24 @@ def test_a_metric_that_is_nowhere_defined(made):
 def test_before_fit(made):
     with pytest.raises(NotFittedError):
         nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3]}).predict(made.X)
+
+
+def test_a_search_of_the_users_is_asked_once(made):
+    class Counting:
+        """Equal to itself alone, as most objects are."""
+
+        built = 0
+
+        def build(self, vectors, metric="euclidean"):
+            Counting.built += 1
+            return nl.ExactSearch().build(vectors, metric)
+
+    grid = {"n_neighbors": [2, 4, 6]}
+    search = nl.GraphSearchCV(nl.MLkNN(search=Counting()), grid).fit(made.X, made.Y)
+    assert Counting.built == 1
+    plain = nl.GraphSearchCV(nl.MLkNN(), grid).fit(made.X, made.Y)
+    key = "mean_test_score"
+    np.testing.assert_array_equal(search.cv_results_[key], plain.cv_results_[key])
+    both = {"n_neighbors": [2], "search": ["exact", nl.ExactSearch(2**20)]}
+    results = nl.GraphSearchCV(nl.MLkNN(), both).fit(made.X, made.Y).cv_results_
+    assert results[key][0] == results[key][1]

@@ -68,10 +68,10 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    models = [clone(model) for model in models]
     if len({Searching.of(model) for model in models}) != 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
     searching = Searching.of(models[0])
+    models = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
     rows = [len(part.train) + (0 if part.left_out else len(part.test)) for part in parts]
     searched = len(data) if shares_a_graph(parts, searching, scale) else sum(rows)

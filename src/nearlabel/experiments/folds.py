@@ -28,7 +28,10 @@ from nearlabel.validation import check_n_jobs
 
 @dataclass(frozen=True)
 class Searching:
-    """How neighbors are searched: what models must have in common to read one graph."""
+    """How neighbors are searched: what models must have in common to read one graph.
+
+    Searches of a user are the same if they are equal, which by default only one object is.
+    """
 
     metric: Any
     search: Any
@@ -39,11 +42,8 @@ class Searching:
         """How a model searches."""
         return cls(model.metric, model.search, model.n_jobs)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Searching) and str(self) == str(other)
-
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash((type(self.metric), type(self.search), self.n_jobs))  # these need have none
 
     def graph(self, X: Any, k: int, queries: Any, progress: Any) -> NeighborGraph:
         """The k nearest rows of X, of each other row or of each query."""

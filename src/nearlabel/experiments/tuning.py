@@ -139,8 +139,8 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         search._choose(candidates)
         if self.refit is not False:
             start = time.perf_counter()
-            best = clone(candidates[search.best_index_].model)
-            graph = trial.graphs.get(Searching.of(best))
+            chosen = candidates[search.best_index_].model
+            graph, best = trial.graphs.get(Searching.of(chosen)), clone(chosen)
             names = {"label_names": label_names, "ids": ids}
             if graph is None:
                 search.best_estimator_ = best.fit(X, y, **names)
@@ -162,7 +162,9 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     "estimator must be an estimator of nearlabel (scaling goes before: "
                     f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
                 )
-            model = clone(model).set_params(**{key: clone(v, safe=False) for key, v in own.items()})
+            if "search" in model.get_params(deep=False):
+                own.setdefault("search", model.search)  # the very object, which a clone has not
+            model = clone(model).set_params(**own)
             model._check_parameters()
             candidates.append(Candidate(place, parameters, model))
         return candidates
