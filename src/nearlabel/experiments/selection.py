@@ -28,7 +28,7 @@ from nearlabel.metrics import Scorer, evaluate
 from nearlabel.metrics.scorers import measure
 from nearlabel.validation import label_matrix
 
-NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
+NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 # What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.
 _OWN: dict[str, dict[str, Sequence[Any]]] = {
     "LAMLkNN": {"n_clusters": (2, 3, 5, 10)},
