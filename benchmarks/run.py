@@ -136,11 +136,12 @@ def about(page: str) -> str:
 
 def about_tuning() -> str:
     """What searches for parameters cost."""
-    rows = result_of("tuning")["rows"]
-    lines = ["| 10,000 rows, 100 features, 50 labels | core-seconds | times one fit |"]
-    lines.append("|---|---|---|")
-    for row in rows:
-        lines.append(f"| {row['what']} | {row['core_seconds']} | {row['times_one_fit']} |")
+    lines = [
+        "| 10,000 rows, 100 features, 50 labels | core-seconds | times one fit |",
+        "|---|---|---|",
+    ]
+    for what, seconds, times in (row.values() for row in result_of("tuning")["rows"]):
+        lines += [f"| {what} | {seconds} | {times} |"]
     return "\n".join(lines)
 
 
