@@ -131,6 +131,7 @@ def test_clusters_are_found_once_for_all_k(made):
 
 
 def test_stratified_parts(made):
+    pytest.importorskip("iterstrat")
     for kind in ("holdout", "cv5", "cv5x2"):
         parts = splits(made, kind, stratified=True, seed=3)
         again = splits(made, kind, stratified=True, seed=3)
