@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -21,6 +22,17 @@ def test_the_readme_shows_what_its_commands_print(monkeypatch):
     assert readme.with_excerpts(text) == text
     shown = text.partition("<!-- two commands")[2].partition("The same files in Python")[0]
     assert shown.count("$ nearlabel ") == 4
+
+
+def test_the_code_of_the_page_on_experiments_runs():
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {}
+    for block in blocks:
+        exec(compile(block, "experiments.md", "exec"), names)
+    assert len(blocks) == 2
+    assert len(names["found"]) == 5
+    assert names["search"].best_score_ > 0.5
 
 
 def test_figure(tmp_path, monkeypatch):
@@ -50,6 +62,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 2 + len(list((ROOT / "docs" / "methods").iterdir()))
+    assert len(documents) == 3 + len(list((ROOT / "docs" / "methods").iterdir()))
     for path, text in documents.items():
         assert path.read_text() == text
