@@ -166,6 +166,7 @@ def test_repeats_begin_with_the_single_run(made):
     assert len(often) == 15
     for a, b in zip(once, often[:5], strict=True):
         np.testing.assert_array_equal(a.test, b.test)
+    assert not np.array_equal(often[0].test, often[5].test)
     for start in range(0, 15, 5):
         rows = np.concatenate([part.test for part in often[start : start + 5]])
         assert sorted(rows) == list(range(150))

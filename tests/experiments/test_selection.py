@@ -116,3 +116,14 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
     (refused,), (done,) = found["IBLR"], found["BRkNN"]
     assert (refused.model, refused.result.refusal) == (None, "it would need 9 GiB")
     assert done.result.metrics
+
+
+def test_ties_go_to_the_fewer_neighbors():
+    # Two far clusters with one label each: every k up to 9 is without a fault.
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.random((12, 2)), 50 + rng.random((12, 2))])
+    data = nl.datasets.Dataset(X, np.repeat([[1, 0], [0, 1]], 12, axis=0))
+    for order in ([9, 3, 5], [3, 5, 9]):
+        candidates = {"MLkNN": usual_candidates("MLkNN", order, ["euclidean"])}
+        found = select_and_evaluate(data, candidates, splits(data, "cv2"), scorer("ranking_loss"))
+        assert [one.model.n_neighbors for one in found["MLkNN"]] == [3, 3]
