@@ -175,12 +175,19 @@ def about_reproduction() -> str:
     verdicts = ("digits", "within std", "off", "not run")
     lines = ["| paper | algorithm | " + " | ".join(verdicts) + " |", "|---|---|" + "---|" * 4]
     for row in rows:
-        cells = " | ".join(str(row[verdict]) for verdict in verdicts)
-        lines.append(f"| {row['paper']} | {row['algorithm']} | {cells} |")
+        if "paper" in row:
+            cells = " | ".join(str(row[verdict]) for verdict in verdicts)
+            lines.append(f"| {row['paper']} | {row['algorithm']} | {cells} |")
+    shares = [
+        f"{row['cells_of']}: {row['agree']} of {row['of']} cells agree."
+        for row in rows
+        if "agree" in row
+    ]
     return "\n".join(
         [
             *lines,
             "",
+            *shares,
             f"The first run took {times['first_run']} seconds with two threads, a second one "
             f"{times['second_run']}.",
         ]
