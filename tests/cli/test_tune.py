@@ -71,6 +71,11 @@ def test_few_items_have_few_neighbors(ask, tmp_path):
     assert [one["k"] for one in found["results"]] == list(range(1, 11))
     own = ask("tune", tmp_path / "few.npz", "--split", "cv4", "--k", "1-20")
     assert "-0.0000" not in own
+    each = json.loads(ask("tune", tmp_path / "few.npz", "--split", "cv40", "--k", 3, "--json"))
+    assert each["best"]["ranking_loss"] > 0
+    alone = json.loads(ask("evaluate", tmp_path / "few.npz", "--split", "cv40", "--k", 3, "--json"))
+    losses = alone["results"][0]["metrics"]
+    assert losses["ranking_loss"] == pytest.approx(each["best"]["ranking_loss"])
 
 
 def test_the_curve_as_a_figure(ask, here, tmp_path):

@@ -170,3 +170,36 @@ def test_repeats_begin_with_the_single_run(made):
     for start in range(0, 15, 5):
         rows = np.concatenate([part.test for part in often[start : start + 5]])
         assert sorted(rows) == list(range(150))
+
+
+def test_parts_that_cannot_be(made):
+    whole, some = np.arange(150), np.arange(40)
+    for parts, message in (
+        ([Part(some[::-1], np.arange(40, 60))], "train must hold rows in rising order, each once"),
+        ([Part(some, np.array([50, 50]))], "test must hold rows in rising order, each once"),
+        ([Part(some, np.arange(39, 60))], "a row must not be in train and in test"),
+        ([Part(whole > 5, whole[:5])], "train must be an array of rows, 0 to 149"),
+        ([Part(some, np.array([150]))], "test must be an array of rows, 0 to 149"),
+        ([Part(some, some[:0])], "test must be an array of rows"),
+        ([Part(whole, whole, True), Part(some, whole[50:])], "must be the only part"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            evaluate_splits(made, [nl.MLkNN()], parts)
+
+
+def test_parts_that_keep_few_rows_have_their_own_graphs(made, searches):
+    parts = [Part(np.arange(15), np.arange(20, 150)), Part(np.arange(20, 35), np.arange(20))]
+    found = evaluate_splits(made, [nl.MLkNN(n_neighbors=3)], parts)
+    assert searches == [(15, None), (15, 130), (15, None), (15, 20)]
+    model = nl.MLkNN(n_neighbors=3).fit(made.X[:15], made.Y[:15])
+    answers = model.label_scores(made.X[20:]), model.predict(made.X[20:])
+    assert found[0][0].metrics == nl.metrics.evaluate(made.Y[20:], *answers)
+
+
+def test_neighbors_of_all_rows_that_do_not_fit(made, monkeypatch):
+    from nearlabel import validation
+
+    monkeypatch.setattr(validation, "physical_memory", lambda: 10_000)
+    huge = Part(np.arange(140), np.arange(140, 150))
+    with pytest.raises(MemoryError, match="the neighbors of all rows"):
+        evaluate_splits(made, [nl.PositivekNN(n_neighbors=None, rate=1.0)], [huge])

@@ -229,6 +229,10 @@ def test_a_failed_search_changes_nothing(made):
         ({"scoring": ["coverage", "coverage"]}, ValueError, "holds a metric twice"),
         ({"cv": "five"}, ValueError, "cv must be 'loo', a number of folds.*got 'five'"),
         ({"cv": [([0, 1, 2], [2, 3])]}, ValueError, "cv holds a row among those to learn from and"),
+        ({"cv": []}, ValueError, "cv holds no folds"),
+        ({"cv": [([0, 1, 999], [2, 3])]}, ValueError, "cv must hold rows of X, 0 to 159, or masks"),
+        ({"cv": [([0, 1, 1], [2, 3])]}, ValueError, "cv holds a row twice on one side"),
+        ({"scoring": ["coverage"]}, ValueError, "refit must name the metric that decides"),
         ({"cv": [([0], [2, 3])]}, ValueError, "cv leaves 1 rows to learn from and 2 to test"),
         ({"estimator": MinMaxScaler()}, TypeError, "estimator must be an estimator of nearlabel"),
         (
@@ -322,3 +326,21 @@ def test_the_models_of_a_grid_stay_as_they_were(made):
     model = nl.BRkNN()
     nl.GraphSearchCV(nl.MLkNN(), {"estimator": [model], "n_neighbors": [3, 4]}).fit(made.X, made.Y)
     assert not hasattr(model, "classes_")
+
+
+def test_folds_on_which_a_metric_is_not_defined_do_not_count(made):
+    """Of single rows those without labels, or with all of them, have no ranking loss."""
+    y = made.Y.toarray()[:40]
+    y[3], y[7] = 0, 1
+    search = nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [2, 5]}, cv=40).fit(made.X[:40], y)
+    results = search.cv_results_
+    assert np.isnan(results["split3_test_score"]).all()
+    splits = np.array([results[f"split{place}_test_score"] for place in range(40)])
+    kept = ~np.isnan(splits[:, 0])
+    assert kept.sum() < 39
+    np.testing.assert_allclose(results["mean_test_score"], splits[kept].mean(axis=0))
+    # A method that learns nothing from neighbors: the same as leave-one-out.
+    left_out = nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [2, 5]}).fit(made.X[:40], y)
+    np.testing.assert_allclose(
+        results["mean_test_score"], left_out.cv_results_["mean_test_score"], rtol=1e-12
+    )

@@ -128,16 +128,17 @@ def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
 
 
 def summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any]:
-    """Mean and spread of the wanted metrics over parts."""
+    """Mean and spread of the wanted metrics over the parts on which each is defined."""
     import numpy as np
 
-    values = {name: [one[name] for one in metrics] for name in wanted}
-    several = len(metrics) > 1
+    values = {
+        name: [one[name] for one in metrics if math.isfinite(one[name])] or [math.nan]
+        for name in wanted
+    }
+    spread = {name: np.std(some, ddof=1) if len(some) > 1 else 0.0 for name, some in values.items()}
     return {
-        "metrics": {name: or_none(np.mean(value)) for name, value in values.items()},
-        "std": {name: or_none(np.std(value, ddof=1)) for name, value in values.items()}
-        if several
-        else None,
+        "metrics": {name: or_none(np.mean(some)) for name, some in values.items()},
+        "std": {name: or_none(std) for name, std in spread.items()} if len(metrics) > 1 else None,
     }
 
 

@@ -172,7 +172,7 @@ def _tried(
         trial = try_candidates(
             items.X, items.Y, parts, points, scorers, scale=measuring.scale, progress=progress
         )
-    means = {name: trial.scores[name].mean(axis=1) for name in wanted}
+    means = {name: trial.defined(name).mean(axis=1) for name in wanted}
     found = [
         {
             **told,

@@ -71,6 +71,12 @@ class Trial:
     score_seconds: Floats
     graphs: dict[Searching, NeighborGraph] = field(default_factory=dict)
 
+    def defined(self, name: str) -> Floats:
+        """The scores on the folds where the metric is defined, which the true labels decide."""
+        scores = self.scores[name]
+        kept = ~np.isnan(scores).all(axis=0)
+        return scores[:, kept] if kept.any() else scores
+
 
 def try_candidates(
     X: Any,
@@ -102,7 +108,7 @@ def try_candidates(
     for searching, group in groups.items():
         k = most_neighbors([one.model for one in group], n)
         whole = None
-        if shares_a_graph(parts, searching, scale):
+        if shares_a_graph(n, parts, searching, scale):
             whole = trial.graphs[searching] = whole_graph(X, parts, k, searching, tell)
         each = folds(X, parts, k, searching, scale=scale, whole=whole, progress=tell)
         for place, fold in enumerate(each):

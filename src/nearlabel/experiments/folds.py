@@ -25,7 +25,9 @@ from nearlabel.search import (
     neighbors_with_margin,
     restrict,
 )
-from nearlabel.validation import check_n_jobs
+from nearlabel.validation import check_dense_size, check_n_jobs
+
+_LEAST_KEPT = 8  # a part must keep more than one of so many rows to read the graph of all
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Searching:
 
     def graph(self, X: Any, k: int, queries: Any, progress: Any) -> NeighborGraph:
         """The k nearest rows of X, of each other row or of each query."""
+        n = X.shape[0] if queries is None else queries.shape[0]
+        check_dense_size("the neighbors of all rows", (n, k), 12, "fewer n_neighbors")
         how: dict[str, Any] = {"metric": self.metric, "search": self.search}
         return neighbor_graph(X, k, queries, n_jobs=self.n_jobs, progress=progress, **how)
 
@@ -164,18 +168,38 @@ def most_neighbors(models: Sequence[NeighborModel], n: int) -> int:
     return max(n if model.n_neighbors is None else model.n_neighbors for model in models)
 
 
-def shares_a_graph(parts: Sequence[Part], searching: Searching, scale: str = "none") -> bool:
-    """Whether one search serves all parts.
+def shares_a_graph(
+    n: int, parts: Sequence[Part], searching: Searching, scale: str = "none"
+) -> bool:
+    """Whether one search of n rows serves all parts.
 
     A scaler is fitted in each part, so that distances differ from part to part; of given distances
-    each part takes its own rows and columns.
+    each part takes its own rows and columns. Where a part hides nearly all rows, hardly any of
+    their neighbors would be left.
     """
-    return len(parts) > 1 and scale == "none" and not is_precomputed(searching.metric)
+    if len(parts) < 2 or scale != "none" or is_precomputed(searching.metric):
+        return False
+    return min(len(part.train) for part in parts) * _LEAST_KEPT >= n
+
+
+def check_parts(parts: Sequence[Part], n: int) -> None:
+    """Refuse parts that are not rows of n in rising order, each on one side."""
+    if any(part.left_out for part in parts) and len(parts) > 1:
+        raise ValueError("parts: leave-one-out must be the only part")
+    for part in parts:
+        for name, rows in (("train", part.train), ("test", part.test)):
+            whole = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"
+            if not whole or not len(rows) or rows[0] < 0 or rows[-1] >= n:
+                raise ValueError(f"parts: {name} must be an array of rows, 0 to {n - 1}")
+            if (rows[1:] <= rows[:-1]).any():
+                raise ValueError(f"parts: {name} must hold rows in rising order, each once")
+        if not part.left_out and np.intersect1d(part.train, part.test).size:
+            raise ValueError("parts: a row must not be in train and in test")
 
 
 def rows_to_search(n: int, parts: Sequence[Part], searching: Searching, scale: str = "none") -> int:
     """How many rows `folds` searches in all."""
-    if shares_a_graph(parts, searching, scale):
+    if shares_a_graph(n, parts, searching, scale):
         return n
     return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
 
@@ -216,7 +240,8 @@ def folds(
     progress : callable, optional
         Called with (rows searched, rows in all) during each search.
     """
-    if not shares_a_graph(parts, searching, scale):
+    check_parts(parts, X.shape[0])
+    if not shares_a_graph(X.shape[0], parts, searching, scale):
         for part in parts:
             yield _own_fold(X, part, k, searching, scale, progress)
         return

@@ -65,7 +65,8 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         out of the method's tables; its place among the neighbors of other rows stays, so that it
         flatters where more than a quarter of all rows are neighbors: a warning says so. Else
         held-out rows are hidden from every row: an int is the number of folds, neither shuffled
-        nor stratified for several labels, as in scikit-learn.
+        nor stratified for several labels, as in scikit-learn. The rows of a fold are taken in the
+        order of X, which decides between equal distances.
     refit : bool, str or callable, default=True
         Whether the best candidate learns from all rows, from the same graph. With several metrics:
         the name of the one that decides, or a function of `cv_results_` that gives a place in it.
@@ -73,7 +74,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     cv_results_ : dict of arrays, one value a candidate
-        As in scikit-learn.
+        As in scikit-learn, but that means are over the folds on which a metric is defined.
     best_index_, best_params_, best_score_
         Of the best candidate. Of candidates with one score the one with the smallest `n_neighbors`
         is taken, then the first in the grid.
@@ -193,13 +194,16 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             check_dense_size("the labels, for a splitter", labels.matrix.shape, 1, "cv='loo'")
             target = labels.matrix.toarray()
         splitter = check_cv(self.cv, target, classifier=target is not None)
-        return [_as_part(train, test, n) for train, test in splitter.split(X, target)]
+        parts = [_as_part(train, test, n) for train, test in splitter.split(X, target)]
+        if not parts:
+            raise ValueError("cv holds no folds (a generator is empty at its second use)")
+        return parts
 
     def _check_refit(self, scorers: Mapping[str, Scorer]) -> None:
         if isinstance(self.refit, bool) or callable(self.refit):
-            if self.refit is True and len(scorers) > 1:
+            if self.refit is True and not isinstance(self.scoring, str | Scorer):
                 raise ValueError(
-                    "refit must name the metric that decides, where scoring has several: one of "
+                    "refit must name the metric that decides, where scoring is a list: one of "
                     f"{', '.join(map(repr, scorers))}; or be False or a callable; got True"
                 )
             return
@@ -313,8 +317,15 @@ def _scorer(one: Any) -> Scorer:
 
 
 def _as_part(train: Any, test: Any, n: int) -> Part:
-    """Rows that a splitter gave, as numbers; a row is never on both sides."""
-    rows = [np.arange(n)[np.asarray(one)] for one in (train, test)]
+    """Rows that a splitter gave, as numbers in the order of X; a row is never on both sides."""
+    try:
+        rows = [np.arange(n)[np.asarray(one)] for one in (train, test)]
+    except IndexError as error:
+        raise ValueError(
+            f"cv must hold rows of X, 0 to {n - 1}, or masks of them: {error}"
+        ) from None
+    if any(len(np.unique(one)) < len(one) for one in rows):
+        raise ValueError("cv holds a row twice on one side")
     if np.intersect1d(*rows).size:
         raise ValueError("cv holds a row among those to learn from and those to be tried on")
     if len(rows[0]) < 2 or not len(rows[1]):
@@ -337,8 +348,9 @@ def _results(candidates: Sequence[Candidate], trial: Trial) -> dict[str, Any]:
     for name, scores in trial.scores.items():
         for place, of_part in enumerate(scores.T):
             results[f"split{place}_test_{name}"] = of_part
-        mean = scores.mean(axis=1)
-        results[f"mean_test_{name}"], results[f"std_test_{name}"] = mean, scores.std(axis=1)
+        defined = trial.defined(name)
+        mean = defined.mean(axis=1)
+        results[f"mean_test_{name}"], results[f"std_test_{name}"] = mean, defined.std(axis=1)
         worst = np.where(np.isnan(mean), -np.inf, mean)
         results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
     return results
