@@ -77,7 +77,7 @@ $(VENV)/.fuzz: $(VENV)/.dev
 $(VENV)-oldest/.ready: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/constraints.txt
-	$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --editable '.[cli,test]' \
+	$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --editable '.[all,test]' \
 		--constraint $(VENV)-oldest/constraints.txt
 	@touch $@
 

@@ -22,6 +22,33 @@ QUESTION = (
     "reads its results"
 )
 VERDICTS = ("digits", "within std", "off", "not run")
+SMALL = ("emotions", "scene", "yeast")
+# Which cells are asked how often they agree: papers, data sets (all if None) and algorithms.
+SHARES: dict[str, list[tuple[str, tuple[str, ...] | None, tuple[str, ...]]]] = {
+    "ML-kNN of 2005 and 2007; ML-kNN, DML-kNN, IBLR-ML and positive samples of 2017": [
+        ("000", None, ("ML-KNN",)),
+        ("001", None, ("ML-kNN",)),
+        ("004", SMALL, ("ML-kNN", "DML-kNN", "IBLR-ML", "positive-sample")),
+    ],
+    "ML-kNN and Mallows of 2009, but for reuters": [
+        ("002", (*SMALL, "genbase", "image135"), ("ML-kNN", "Mallows")),
+    ],
+}
+
+
+def agreement(records: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """How many of some cells are as printed or within a standard deviation."""
+    verdicts = [
+        one["verdict"]
+        for one in records
+        for paper, datasets, algorithms in SHARES[name]
+        if one["paper"] == paper
+        and (datasets is None or one["dataset"] in datasets)
+        and one["algorithm"] in algorithms
+        and one["published"] is not None
+    ]
+    agree = sum(verdict in ("digits", "within std") for verdict in verdicts)
+    return {"cells_of": name, "agree": agree, "of": len(verdicts)}
 
 
 def reproduce(folder: str) -> tuple[list[dict[str, Any]], float, float]:
@@ -49,6 +76,7 @@ def main() -> None:
         {"paper": paper, "algorithm": algorithm, **{name: counted[name] for name in VERDICTS}}
         for (paper, algorithm), counted in groups.items()
     ]
+    rows += [agreement(records, name) for name in SHARES]
     rows.append(
         {"first_run": round(wall), "its_cores": round(core), "second_run": round(second, 1)}
     )

@@ -7,5 +7,11 @@ from pathlib import Path
 
 if __name__ == "__main__":
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    for requirement in [*project["dependencies"], *project["optional-dependencies"]["cli"]]:
+    extras = project["optional-dependencies"]
+    for requirement in [
+        *project["dependencies"],
+        *extras["cli"],
+        *extras["data"],
+        *extras["report"],
+    ]:
         print(requirement.replace(">=", "=="))  # noqa: T201

@@ -65,6 +65,9 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     _all_rows_allowed = False  # whether n_neighbors=None means all training rows
     _dense_scores = False  # whether every label has a score of its own in every row
     _needs_graph = True  # whether `_scores` reads the neighbors that it is given
+    # Whether it learns how often labels are among the neighbors of training rows. Leave-one-out
+    # does not take a row out of those counts.
+    _learns_from_counts = False
 
     @property
     def _needs_vectors(self) -> bool:
@@ -110,10 +113,10 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         return self._scores(graph, X)
 
-    def _sweep_key(self, Y: Csr) -> Any:
+    def _sweep_key(self, Y: Csr, most: int) -> Any:
         """What models share that `_left_out_sweep` of one of them serves all; None without one.
 
-        Their labels are Y, and they differ in `n_neighbors` only.
+        Their labels are Y, and they differ in `n_neighbors` only, `most` of which there are.
         """
         return None
 

@@ -10,8 +10,16 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.statistics import label_totals
 from nearlabel.validation import check_same_length
 
-MOST_NEIGHBORS = int(np.iinfo(np.uint16).max)
-BYTES_A_CELL = 11  # of rows x labels: a count, whether the row carries it, and a score
+_MOST_NEIGHBORS = int(np.iinfo(np.uint16).max)
+
+
+def bytes_of_sweep(Y: Csr, k: int) -> float:
+    """About how much memory a sweep up to k takes; infinite where k is more than can be counted."""
+    if k > _MOST_NEIGHBORS:
+        return float("inf")
+    n, q = Y.shape
+    # Rows x labels: a count, whether it is carried, a score. Tables: cells, and ten temporaries.
+    return float(11 * n * q + 2 * 11 * 8 * q * (k + 1))
 
 
 class CountSweep:

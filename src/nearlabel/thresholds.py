@@ -90,6 +90,7 @@ class LabelThresholds(NeighborClassifier):
     _dense_scores = property(lambda self: self.estimator._dense_scores)
 
     _needs_graph = property(lambda self: self.estimator._needs_graph)
+    _learns_from_counts = property(lambda self: self.estimator._learns_from_counts)
 
     @property
     def _needs_vectors(self) -> bool:

@@ -59,7 +59,18 @@ def test_only_the_part_to_learn_from_is_seen(ask, tmp_path):
     assert (again["part"], again["items"]) == ("all", 120)
     official = json.loads(ask("tune", path, *options, "--split", "official"))
     assert (official["part"], official["test"]) == ("all", int((~made.train).sum()))
+    warning = "the items to be tried on choose: do not report the best as a result"
+    assert warning in ask("tune", path, "--k", "1-9", "--split", "official")
     assert len({found["results"][4]["ranking_loss"] for found in (own, again, official)}) == 3
+
+
+def test_few_items_have_few_neighbors(ask, tmp_path):
+    made = nl.datasets.make_local_labels(40, 3, 4, random_state=0)
+    nl.datasets.save(nl.datasets.Dataset(made.X, made.Y), tmp_path / "few.npz")
+    found = json.loads(ask("tune", tmp_path / "few.npz", "--json"))
+    assert [one["k"] for one in found["results"]] == list(range(1, 11))
+    own = ask("tune", tmp_path / "few.npz", "--split", "cv4", "--k", "1-20")
+    assert "-0.0000" not in own
 
 
 def test_the_curve_as_a_figure(ask, here, tmp_path):
@@ -112,6 +123,7 @@ def test_compare_tuned(ask, fail, here, tmp_path):
     )
     assert by_precision["tuned"] == "average_precision"
     assert "not together with --tune" in fail("compare", "songs.csv", "--tune", "--thresholds")
+    assert "parts must hold out rows" in fail("compare", "songs.csv", "--tune", "--split", "loo")
     for several in (("--k", "2", "3"), ("--distance", "cosine", "euclidean")):
         assert "one value each without --tune" in fail("compare", "songs.csv", *several)
 

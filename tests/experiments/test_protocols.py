@@ -56,11 +56,11 @@ def test_one_search_gives_what_separate_fits_give(made, scale):
     found = evaluate_splits(
         made, models, parts, scale=scale, progress=lambda *call: told.append(call)
     )
-    if scale == "none":  # 200 rows are searched, then two models answer for 200 in each part
-        assert told == [(200 * step, 1400) for step in range(1, 8)]
-    else:  # in each part 180 and 20 rows are searched, then two models answer for 200
-        steps = (180, 200, 400, 600)
-        assert told == [(600 * split + step, 1800) for split in range(3) for step in steps]
+    if scale == "none":  # 200 rows are searched, then two models answer for 20 in each part
+        assert told == [(200 + 20 * step, 320) for step in range(7)]
+    else:  # in each part 180 and 20 rows are searched, then two models answer for 20
+        steps = (180, 200, 220, 240)
+        assert told == [(240 * split + step, 720) for split in range(3) for step in steps]
     for k, results in zip((3, 12), found, strict=True):
         for (train, test, _), result in zip(parts, results, strict=True):
             first = scaler(scale, made.X[train])

@@ -26,7 +26,8 @@ def made():
 def test_the_best_on_the_rows_to_learn_from_is_tried_on_the_others(made, scale, kind):
     parts = splits(made, kind)
     candidates = {
-        name: usual_candidates(name, [2, 6, 12], random_state=0) for name in ("MLkNN", "LAMLkNN")
+        name: usual_candidates(name, 90, [2, 6, 12], random_state=0)
+        for name in ("MLkNN", "LAMLkNN")
     }
     by = scorer("average_precision")
     found = select_and_evaluate(made, candidates, parts, by, scale=scale)
@@ -59,7 +60,7 @@ def test_the_rows_to_be_tried_on_have_no_say(made):
     other = made.Y.toarray()
     other[part.test] = 1 - other[part.test]
     changed = nl.datasets.Dataset(made.X, other, train=made.train)
-    candidates = {"MLkNN": usual_candidates("MLkNN")}
+    candidates = {"MLkNN": usual_candidates("MLkNN", 100)}
     (before,), (after,) = (
         select_and_evaluate(data, candidates, [part], scorer("ranking_loss"))["MLkNN"]
         for data in (made, changed)
@@ -77,7 +78,9 @@ def test_one_graph_a_metric_for_all_methods_and_parts(made, monkeypatch):
         return search(X, k, *rest, **how)
 
     monkeypatch.setattr(folds, "neighbor_graph", neighbor_graph)
-    candidates = {name: usual_candidates(name, [3, 9]) for name in ("MLkNN", "BRkNN", "MallowskNN")}
+    candidates = {
+        name: usual_candidates(name, 90, [3, 9]) for name in ("MLkNN", "BRkNN", "MallowskNN")
+    }
     told = []
     select_and_evaluate(
         made,
@@ -93,7 +96,7 @@ def test_one_graph_a_metric_for_all_methods_and_parts(made, monkeypatch):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_candidates(name):
-    models = usual_candidates(name, random_state=3)
+    models = usual_candidates(name, 1000, random_state=3)
     assert len({str(model) for model in models}) == len(models)
     assert {type(model).__name__ for model in models} == {name}
     if "random_state" in models[0].get_params():
@@ -102,8 +105,10 @@ def test_candidates(name):
     chosen = tried_parameters(name, models[0])
     assert next(iter(chosen)) in ("n_neighbors", "per_class")
     assert len({str(tried_parameters(name, model)) for model in models}) == len(models)
-    few = usual_candidates(name, [4], ["manhattan"])
+    few = usual_candidates(name, 1000, [4], ["manhattan"])
     assert {model.n_neighbors for model in few} == {4}
+    assert max(model.n_neighbors for model in usual_candidates(name, 90)) <= 22
+    assert {model.n_neighbors for model in usual_candidates(name, 3)} == {1}
 
 
 def test_a_method_that_refuses_is_noted(made, monkeypatch):
@@ -111,7 +116,7 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
         raise MemoryError("it would need 9 GiB")
 
     monkeypatch.setattr(nl.IBLR, "_check_size", refuse)
-    candidates = {name: usual_candidates(name, [3]) for name in ("IBLR", "BRkNN")}
+    candidates = {name: usual_candidates(name, 90, [3]) for name in ("IBLR", "BRkNN")}
     found = select_and_evaluate(made, candidates, splits(made), scorer("ranking_loss"))
     (refused,), (done,) = found["IBLR"], found["BRkNN"]
     assert (refused.model, refused.result.refusal) == (None, "it would need 9 GiB")
@@ -121,9 +126,22 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
 def test_ties_go_to_the_fewer_neighbors():
     # Two far clusters with one label each: every k up to 9 is without a fault.
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.random((12, 2)), 50 + rng.random((12, 2))])
-    data = nl.datasets.Dataset(X, np.repeat([[1, 0], [0, 1]], 12, axis=0))
+    X = np.concatenate([rng.random((40, 2)), 50 + rng.random((40, 2))])
+    data = nl.datasets.Dataset(X, np.repeat([[1, 0], [0, 1]], 40, axis=0))
     for order in ([9, 3, 5], [3, 5, 9]):
-        candidates = {"MLkNN": usual_candidates("MLkNN", order, ["euclidean"])}
+        candidates = {"MLkNN": usual_candidates("MLkNN", 40, order, ["euclidean"])}
         found = select_and_evaluate(data, candidates, splits(data, "cv2"), scorer("ranking_loss"))
         assert [one.model.n_neighbors for one in found["MLkNN"]] == [3, 3]
+
+
+def test_leave_one_out_cannot_be_measured_on(made):
+    candidates = {"MLkNN": usual_candidates("MLkNN", 100)}
+    with pytest.raises(ValueError, match="parts must hold out rows.*'holdout' or 'cv10'"):
+        select_and_evaluate(made, candidates, splits(made, "loo"), scorer("ranking_loss"))
+
+
+def test_what_is_chosen_is_unfitted(made):
+    candidates = {"BRkNN": usual_candidates("BRkNN", 100)}
+    found = select_and_evaluate(made, candidates, splits(made, "cv2"), scorer("ranking_loss"))
+    assert not any(hasattr(one.model, "classes_") for one in found["BRkNN"])
+    assert not any(hasattr(model, "classes_") for model in candidates["BRkNN"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -37,6 +38,7 @@ def searches():
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
+@pytest.mark.filterwarnings("ignore:leave-one-out flatters:UserWarning")  # of few rows
 @pytest.mark.filterwarnings("ignore:scoring. the metric is not defined:UserWarning")  # of one label
 @parametrize_with_checks(
     [
@@ -118,8 +120,9 @@ def test_a_sweep_over_k_is_one_model_after_the_other(made):
 
 def test_ties_go_to_the_smaller_k():
     # Two far clusters with one label each: every k up to 9 is without a fault.
-    X = np.concatenate([np.random.default_rng(0).random((10, 2)), 50 + np.eye(10, 2)])
-    y = np.repeat([[1, 0], [0, 1]], 10, axis=0)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.random((20, 2)), 50 + rng.random((20, 2))])
+    y = np.repeat([[1, 0], [0, 1]], 20, axis=0)
     for order in ([9, 3, 5], [3, 5, 9], [5, 9, 3]):
         search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": order}).fit(X, y)
         assert search.cv_results_["mean_test_score"].tolist() == [0, 0, 0]
@@ -276,3 +279,46 @@ def test_a_search_of_the_users_is_asked_once(made):
     both = {"n_neighbors": [2], "search": ["exact", nl.ExactSearch(2**20)]}
     results = nl.GraphSearchCV(nl.MLkNN(), both).fit(made.X, made.Y).cv_results_
     assert results[key][0] == results[key][1]
+
+
+def test_leave_one_out_tells_nothing_of_labels_drawn_at_random():
+    """Up to a quarter of the rows; beyond that it gives them away, and says so."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((400, 4)), rng.integers(0, 2, (400, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [10, 30, 100]}).fit(X, y)
+    assert (search.cv_results_["mean_test_score"] < -0.4).all()
+    with pytest.warns(UserWarning, match="flatters n_neighbors=399 with 400 rows: use at most 100"):
+        search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [10, 399]}).fit(X, y)
+    assert search.cv_results_["mean_test_score"][1] == 0
+    with warnings.catch_warnings():  # a method that learns nothing from neighbors is exact
+        warnings.simplefilter("error")
+        lazy = nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [10, 399]}).fit(X, y)
+        folds = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [200]}, cv=3).fit(X, y)
+    assert (lazy.cv_results_["mean_test_score"] < -0.4).all()
+    assert folds.best_score_ < -0.4
+
+
+def test_names_of_features_are_kept(made):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(made.X, columns=list("abcde"))
+    for cv in ("loo", 3, [(np.arange(100), np.arange(100, 160))]):
+        search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3]}, cv=cv).fit(frame, made.Y)
+        assert search.feature_names_in_.tolist() == list("abcde")
+        search.predict(frame)  # without a warning
+        with pytest.raises(ValueError, match="feature names"):
+            search.predict(frame[list("edcba")])
+
+
+def test_many_labels_stay_sparse_in_plain_folds(made):
+    Y = made.Y.copy()
+    Y.resize((160, 10**7))
+    search = nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [3]}, cv=2, refit=False)
+    assert search.fit(made.X, Y).n_splits_ == 2
+
+
+def test_the_models_of_a_grid_stay_as_they_were(made):
+    model = nl.BRkNN()
+    nl.GraphSearchCV(nl.MLkNN(), {"estimator": [model], "n_neighbors": [3, 4]}).fit(made.X, made.Y)
+    assert not hasattr(model, "classes_")

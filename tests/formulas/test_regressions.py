@@ -13,7 +13,12 @@ from strategies import label_matrices, vectors
 
 from nearlabel.arrays import canonical_csr
 from nearlabel.formulas import regressions
-from nearlabel.formulas.regressions import Standardization, logistic_regressions, varies
+from nearlabel.formulas.regressions import (
+    Standardization,
+    left_out_log_odds,
+    logistic_regressions,
+    varies,
+)
 from nearlabel.validation import label_matrix
 
 
@@ -183,3 +188,30 @@ def test_columns_whose_squares_cannot_be_computed_count_as_constant(size):
         standard = Standardization.of(canonical_csr(X))
         assert standard.scale[0] == np.inf
         assert not standard(X)[:, 0].any()
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0])
+def test_rows_are_left_out_by_one_step_of_newton(is_sparse, ridge):
+    rng = np.random.default_rng(3)
+    n, m = 40, 4
+    X = rng.standard_normal((n, m)) * (rng.random((n, m)) < (0.3 if is_sparse else 1))
+    X[:, 2] = 0.0  # a constant column
+    Y = (X[:, [0]] + rng.standard_normal((n, 3)) > 0.3).astype(int)
+    Y[:, 2] = 1  # a label that every row carries
+    inputs = sparse.csr_array(X) if is_sparse else X
+    labels = sparse.csr_array(Y)
+    weights, intercepts = logistic_regressions(inputs, labels, ridge)
+    found = left_out_log_odds(inputs, labels, weights, intercepts, ridge)
+    assert np.isposinf(found[:, 2]).all()
+    kept = np.append(X[:, [0, 1, 3]], np.ones((n, 1)), axis=1)
+    penalty = np.diag([2 * ridge] * 3 + [0.0])
+    for label in range(2):
+        w = np.append(weights[label, [0, 1, 3]], intercepts[label])
+        for row in range(n):
+            others = np.arange(n) != row
+            p = 1 / (1 + np.exp(-kept[others] @ w))
+            gradient = kept[others].T @ (p - Y[others, label]) + penalty @ w
+            hessian = (kept[others].T * (p * (1 - p))) @ kept[others] + penalty
+            step = w - np.linalg.solve(hessian, gradient)
+            assert found[row, label] == pytest.approx(kept[row] @ step, abs=1e-6)

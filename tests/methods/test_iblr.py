@@ -12,7 +12,9 @@ from scipy.special import expit
 from strategies import problems
 
 import nearlabel as nl
+from nearlabel.formulas.regressions import logistic_regressions
 from nearlabel.persistence import FileError, read_tree, write_tree
+from nearlabel.statistics import neighbor_counts
 
 
 @pytest.fixture(scope="module")
@@ -248,3 +250,27 @@ def test_a_model_file_with_weights_of_features_and_no_vectors(tmp_path, data):
     write_tree(tmp_path / "model", {**tree, "vectors": None})
     with pytest.raises(FileError, match="is damaged: it has weights of features, and no vectors"):
         nl.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("keep_features", [False, True])
+def test_left_out_scores_are_near_those_of_models_without_the_row(keep_features):
+    data = nl.datasets.make_local_labels(60, 4, 3, random_state=1)
+    X, Y = data.X, data.Y.toarray()
+    model = nl.IBLR(n_neighbors=5, keep_features=keep_features, ridge=0.1).fit(X, Y)
+    graph = nl.neighbor_graph(X, 5)
+    rows = np.arange(60)
+    found = model._left_out_scores(graph, X, rows).toarray()
+    own = model._scores(graph, X).toarray()
+    # The regressions fitted again without each row, its neighbors and the others' as they were.
+    inputs = neighbor_counts(graph, data.Y).toarray() / 5
+    inputs = np.hstack([inputs, X]) if keep_features else inputs
+    inputs = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
+    expected = np.empty_like(found)
+    for row in rows:
+        others = rows != row
+        weights, intercepts = logistic_regressions(inputs[others], data.Y[others], 0.1)
+        expected[row] = expit(weights @ inputs[row] + intercepts)
+    assert abs(found - expected).max() < abs(own - expected).max() / 5
+    # Of a part of the rows nothing is known of the others.
+    some = model._left_out_scores(graph.take(rows[:3]), X[:3], rows[:3]).toarray()
+    np.testing.assert_array_equal(some, own[:3])

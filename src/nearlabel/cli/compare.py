@@ -127,7 +127,8 @@ def compare(
         title = f"{len(names)} algorithms, k = {how['k']}{cuts}, {how['distance']}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     say_setting(told, title, spread)
-    _say(results, wanted)
+    searched = "a distance" if tune else "for all"
+    _say(results, wanted, f"processor seconds without the searches, one {searched}")
     if tune:
         _say_choices(results, len(parts))
     if output is not None:
@@ -154,8 +155,9 @@ def _tuned(
     from nearlabel.metrics import scorer
 
     metrics = distances or ("euclidean", "cosine")
+    n = min(len(part.train) for part in parts)
     candidates = {
-        name: usual_candidates(name, neighbors or None, metrics, **shared) for name in names
+        name: usual_candidates(name, n, neighbors or None, metrics, **shared) for name in names
     }
     for model in (model for models in candidates.values() for model in models):
         model._check_parameters()
@@ -222,7 +224,7 @@ def _shown(choice: dict[str, Any]) -> str:
     )
 
 
-def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:
+def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None:
     from nearlabel.metrics import METRICS
 
     run = [one for one in results if not one["refusal"]]
@@ -239,7 +241,7 @@ def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:
         ]
         heads = [f"{_short(name)} {'↓' if METRICS[name].loss else '↑'}" for name in some]
         say_table(("", *heads, "s"), rows)
-    say("* the best; s: processor seconds without the search, which is one for all")
+    say(f"* the best; s: {seconds}")
     for one in results:
         if one["refusal"]:
             say(f"{TITLES[one['algorithm']]} was left out: {one['refusal']}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,7 +67,7 @@ def tune(
     algorithm
         The methods to tune.
     k
-        Neighbors to try, such as 5 10 20 or 1-50; by default 1-50.
+        Neighbors to try, such as 5 10 20 or 1-50; by default 1-50, a quarter of the items at most.
     grid
         Values of other parameters, such as smoothing=0.5,1,2 or n_clusters=2,5,10.
     distance
@@ -107,17 +107,17 @@ def tune(
     items = part_of(items, part)
 
     import_scikit_learn(*SCALING if measuring.scale != "none" else ())
+    from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
     from nearlabel.metrics import METRICS
 
     wanted = list(measuring.metric or ("ranking_loss",))
     decisive, loss = wanted[0], METRICS[wanted[0]].loss
     names: list[str] = list(dict.fromkeys(algorithm))
-    ks = k or range(1, min(51, len(items)))
+    ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
     shared = {"n_jobs": jobs, "random_state": measuring.seed}
     candidates = list(_candidates(names, ks, grid, distance, shared))
     kind, parts = measuring.parts(items, "loo", own=False)
-    found = _tried(items, parts, candidates, wanted, measuring)
-    best = {name: _best(found, decisive, loss, name) for name in names}
+    found, chosen = _tried(items, parts, candidates, wanted, measuring)
     told = measuring.told(data, items, kind, parts, {"part": part})
     curves = {TITLES[name]: _curve(found, name, decisive, loss) for name in names}
     if output is not None:
@@ -125,9 +125,9 @@ def tune(
     if figure is not None:
         _draw(curves, decisive, f"{data}, {kind}", figure)
     if json:
-        chosen = _best(found, decisive, loss)
-        say_json({**told, "metric": decisive, "best": chosen, "results": found})
+        say_json({**told, "metric": decisive, "best": chosen(None), "results": found})
         return
+    best = {name: chosen(name) for name in names}
     _say(told, len(candidates), len(set(distance)), curves, best, wanted)
     for path in (output, figure):
         if path is not None:
@@ -160,9 +160,9 @@ def _tried(
     candidates: list[tuple[dict[str, Any], Any]],
     wanted: list[str],
     measuring: Measuring,
-) -> list[dict[str, Any]]:
-    """What is told of each candidate, with its metrics."""
-    from nearlabel.experiments.candidates import Candidate, try_candidates
+) -> tuple[list[dict[str, Any]], Callable[[str | None], dict[str, Any]]]:
+    """What is told of each candidate, with its metrics, and the best of an algorithm or of all."""
+    from nearlabel.experiments.candidates import Candidate, best_place, try_candidates
     from nearlabel.metrics import METRICS, scorer
 
     options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
@@ -172,20 +172,24 @@ def _tried(
         trial = try_candidates(
             items.X, items.Y, parts, points, scorers, scale=measuring.scale, progress=progress
         )
-    means = {
-        name: (-1 if METRICS[name].loss else 1) * trial.scores[name].mean(axis=1) for name in wanted
-    }
-    return [
-        {**told, **{name: or_none(means[name][place]) for name in wanted}}
+    means = {name: trial.scores[name].mean(axis=1) for name in wanted}
+    found = [
+        {
+            **told,
+            **{
+                name: or_none(means[name][place] * (-1 if METRICS[name].loss else 1) + 0.0)
+                for name in wanted
+            },
+        }
         for place, (told, _) in enumerate(candidates)
     ]
 
+    def best(name: str | None) -> dict[str, Any]:
+        places = [i for i, one in enumerate(found) if name in (None, one["algorithm"])]
+        models = [candidates[place][1] for place in places]
+        return found[places[best_place(means[wanted[0]][places], models)]]
 
-def _best(found: list[dict[str, Any]], metric: str, loss: bool, name: str | None = None) -> Any:
-    """The best candidate, of one algorithm or all; of equal ones the one with the smallest k."""
-    mine = [one for one in found if name in (None, one["algorithm"])]
-    defined = [one for one in mine if one[metric] is not None]
-    return min(defined, key=lambda one: (one[metric] * (1 if loss else -1), one["k"]), default=None)
+    return found, best
 
 
 def _curve(
@@ -223,6 +227,8 @@ def _say(
     rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
     one = "one graph" if graphs == 1 else f"{graphs} graphs, one a distance"
     say_setting(told, f"items: {rows[told['part']]}; {candidates} candidates, {one}", "")
+    if told["split"] == "official":
+        say("the items to be tried on choose: do not report the best as a result\n")
     curves = {name: points for name, points in curves.items() if points}
     if curves:
         say(f"{wanted[0]} against k, * the best")
@@ -242,6 +248,5 @@ def _say(
             *("not defined" if one[metric] is None else f"{one[metric]:.4f}" for metric in wanted),
         )
         for name, one in best.items()
-        if one is not None
     ]
     say_table(("", "best", *heads), table)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +15,11 @@ from nearlabel.arrays import Csr, Floats
 from nearlabel.base import NeighborModel
 from nearlabel.experiments.folds import (
     Fold,
+    RowsDone,
     Searching,
     folds,
     most_neighbors,
+    rows_to_search,
     shares_a_graph,
     whole_graph,
 )
@@ -24,7 +27,10 @@ from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
+from nearlabel.search import Progress
 from nearlabel.validation import label_matrix
+
+LEAST_ROWS_A_NEIGHBOR = 4  # for leave-one-out; with fewer it flatters
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ def try_candidates(
     scorers: Mapping[str, Scorer],
     *,
     scale: str = "none",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Trial:
     """Scores of each candidate on each part: one search a metric, whatever else they differ in.
 
@@ -87,9 +93,14 @@ def try_candidates(
     shape = (len(candidates), len(parts))
     empty = {name: np.full(shape, np.nan) for name in scorers}
     trial = Trial(empty, np.zeros(shape), np.zeros(shape))
-    tell = _Steps(progress, X.shape[0], parts, groups, scale)
+    n = X.shape[0]
+    answered = sum(len(part.test) for part in parts) * len(candidates)
+    searched = sum(rows_to_search(n, parts, searching, scale) for searching in groups)
+    tell = RowsDone(progress, searched + answered)
+    if any(part.left_out for part in parts):
+        warn_of_many_neighbors([one.model for one in candidates], n)
     for searching, group in groups.items():
-        k = most_neighbors([one.model for one in group], X.shape[0])
+        k = most_neighbors([one.model for one in group], n)
         whole = None
         if shares_a_graph(parts, searching, scale):
             whole = trial.graphs[searching] = whole_graph(X, parts, k, searching, tell)
@@ -108,7 +119,7 @@ def _try_on(
     group: Sequence[Candidate],
     scorers: Mapping[str, Scorer],
     trial: Trial,
-    tell: _Steps,
+    tell: RowsDone,
 ) -> None:
     """Fill in what candidates do on one fold."""
     truth, n = Y[fold.part.test], len(fold.part.test)
@@ -124,23 +135,27 @@ def _try_on(
         start = time.perf_counter()
 
 
-class _Steps:
-    """Progress over several searches and all answers, told in rows."""
+def best_place(values: Floats, models: Sequence[NeighborModel]) -> int:
+    """The place of the greatest value; of equal ones that of fewer neighbors, then the first."""
+    known = np.where(np.isnan(values), -np.inf, values)
+    best = np.flatnonzero(known == known.max())
+    neighbors = [models[int(place)].n_neighbors for place in best]
+    return int(best[np.argmin([np.inf if k is None else k for k in neighbors])])
 
-    def __init__(
-        self,
-        progress: Callable[[int, int], None] | None,
-        n: int,
-        parts: Sequence[Part],
-        groups: Mapping[Searching, Sequence[Candidate]],
-        scale: str,
-    ) -> None:
-        rows = sum(len(part.train) + (not part.left_out) * len(part.test) for part in parts)
-        searched = [n if shares_a_graph(parts, one, scale) else rows for one in groups]
-        answered = sum(len(part.test) for part in parts) * sum(map(len, groups.values()))
-        self._progress, self._done, self._total = progress, 0, sum(searched) + answered
 
-    def __call__(self, some: int, of: int) -> None:
-        if self._progress is not None:
-            self._progress(self._done + some, self._total)
-        self._done += some if some == of else 0
+def warn_of_many_neighbors(models: Iterable[NeighborModel], n: int) -> None:
+    """Say that leave-one-out flatters models that count most of n rows as neighbors.
+
+    A row is not among its own neighbors, but among those of the others: where nearly all rows are
+    neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors tables
+    tell it without a fault.
+    """
+    counts = [model.n_neighbors or n for model in models if model._learns_from_counts]
+    many = [k for k in counts if k > n // LEAST_ROWS_A_NEIGHBOR]
+    if many:
+        warnings.warn(
+            f"leave-one-out flatters n_neighbors={max(many)} with {n} rows: use at most "
+            f"{n // LEAST_ROWS_A_NEIGHBOR}, or folds",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sklearn.base import clone
 
 from nearlabel.base import NeighborModel
 from nearlabel.datasets import Dataset
-from nearlabel.experiments.folds import Searching, folds, most_neighbors, shares_a_graph
+from nearlabel.experiments.folds import (
+    RowsDone,
+    Searching,
+    folds,
+    most_neighbors,
+    rows_to_search,
+)
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import evaluate
+from nearlabel.search import Progress
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ def evaluate_splits(
     convention: str = "paper",
     at: int = 5,
     refusals: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[list[SplitResult]]:
     """Metrics of each model on each part; one search serves all models and, unscaled, all parts.
 
@@ -73,20 +80,12 @@ def evaluate_splits(
     searching = Searching.of(models[0])
     models = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
-    rows = [len(part.train) + (0 if part.left_out else len(part.test)) for part in parts]
-    searched = len(data) if shares_a_graph(parts, searching, scale) else sum(rows)
-    done, total = 0, searched + sum(rows) * len(models)
-
-    def tell(some: int, of: int) -> None:
-        nonlocal done
-        if progress is not None:
-            progress(done + some, total)
-        done += some if some == of else 0
-
+    tried = sum(len(part.test) for part in parts)
+    searched = rows_to_search(len(data), parts, searching, scale)
+    tell = RowsDone(progress, searched + tried * len(models))
     k = most_neighbors(models, len(data))
-    each = folds(data.X, parts, k, searching, scale=scale, progress=tell)
-    for fold, answered in zip(each, rows, strict=True):
-        truth = data.Y[fold.part.test]
+    for fold in folds(data.X, parts, k, searching, scale=scale, progress=tell):
+        truth, n = data.Y[fold.part.test], len(fold.part.test)
         for model, found in zip(models, results, strict=True):
             start = time.process_time()
             try:
@@ -100,5 +99,5 @@ def evaluate_splits(
                 seconds = time.process_time() - start
                 metrics = evaluate(truth, scores, predicted, convention, at=at)
                 found.append(SplitResult(metrics, seconds))
-            tell(answered, answered)
+            tell(n, n)
     return results

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from nearlabel.experiments.scaling import scaler
 from nearlabel.graph import NeighborGraph
 from nearlabel.scores import LabelScores
 from nearlabel.search import (
+    Progress,
     build_index,
     is_precomputed,
     neighbor_graph,
@@ -108,7 +110,7 @@ class Fold:
         Vectors are given only to methods that look at them.
         """
         X, new = (self.X, self.new) if model._needs_vectors else (None, None)
-        model = model._knowing(self.known, X).fit_graph(self.graph, Y, X)
+        model = copy(model._knowing(self.known, X)).fit_graph(self.graph, Y, X)
         if self.part.left_out:
             graph = self.graph.head(min(model.n_neighbors_, self.graph.k))
             scores = model._left_out_scores(graph, X, np.arange(len(graph)))
@@ -124,7 +126,7 @@ class Fold:
         """
         swept: dict[Any, list[int]] = defaultdict(list)
         for place, model in enumerate(models):
-            key = model._sweep_key(Y) if self.part.left_out else None
+            key = model._sweep_key(Y, self.graph.k) if self.part.left_out else None
             if key is None:
                 yield place, self.answers(model, Y)
             else:
@@ -144,6 +146,19 @@ class Fold:
             yield place, Answers(models[place], self.graph.head(neighbors[place]), scores)
 
 
+class RowsDone:
+    """Progress over several searches and all answers, told in rows to whoever asks for it."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._done, self._total = progress, 0, total
+
+    def __call__(self, some: int, of: int) -> None:
+        """Tell that some rows of a search are done; all of them end it."""
+        if self._progress is not None:
+            self._progress(self._done + some, self._total)
+        self._done += some if some == of else 0
+
+
 def most_neighbors(models: Sequence[NeighborModel], n: int) -> int:
     """The greatest number of neighbors that a model asks for among n rows."""
     return max(n if model.n_neighbors is None else model.n_neighbors for model in models)
@@ -156,6 +171,13 @@ def shares_a_graph(parts: Sequence[Part], searching: Searching, scale: str = "no
     each part takes its own rows and columns.
     """
     return len(parts) > 1 and scale == "none" and not is_precomputed(searching.metric)
+
+
+def rows_to_search(n: int, parts: Sequence[Part], searching: Searching, scale: str = "none") -> int:
+    """How many rows `folds` searches in all."""
+    if shares_a_graph(parts, searching, scale):
+        return n
+    return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
 
 
 def whole_graph(
@@ -175,7 +197,7 @@ def folds(
     *,
     scale: str = "none",
     whole: NeighborGraph | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Fold]:
     """Each part with the k nearest neighbors of its rows.
 

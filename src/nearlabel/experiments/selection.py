@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -15,17 +15,24 @@ from nearlabel.algorithms import algorithm
 from nearlabel.arrays import Csr
 from nearlabel.base import NeighborModel
 from nearlabel.datasets import Dataset
+from nearlabel.experiments.candidates import (
+    LEAST_ROWS_A_NEIGHBOR,
+    best_place,
+    warn_of_many_neighbors,
+)
 from nearlabel.experiments.evaluation import SplitResult
 from nearlabel.experiments.folds import (
     Fold,
+    RowsDone,
     Searching,
     folds,
     most_neighbors,
-    shares_a_graph,
+    rows_to_search,
 )
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import Scorer, evaluate
 from nearlabel.metrics.scorers import measure
+from nearlabel.search import Progress
 from nearlabel.validation import label_matrix
 
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
@@ -57,12 +64,19 @@ class Selection:
 
 def usual_candidates(
     name: str,
+    n: int,
     neighbors: Sequence[int] | None = None,
     metrics: Sequence[str] = ("euclidean", "cosine"),
     **shared: Any,
 ) -> list[Any]:
-    """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has."""
-    ks = _FEW_NEIGHBORS.get(name, NEIGHBORS) if neighbors is None else neighbors
+    """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has.
+
+    Without `neighbors`: up to a quarter of the n rows to learn from.
+    """
+    ks = neighbors
+    if ks is None:
+        usual = _FEW_NEIGHBORS.get(name, NEIGHBORS)
+        ks = [k for k in usual if k <= n // LEAST_ROWS_A_NEIGHBOR] or [1]
     own = _OWN.get(name, {})
     models = (
         algorithm(name, k, metric=metric, **dict(zip(own, values, strict=True)), **shared)
@@ -88,7 +102,7 @@ def select_and_evaluate(
     scale: str = "none",
     convention: str = "paper",
     at: int = 5,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, list[Selection]]:
     """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
 
@@ -117,7 +131,19 @@ def select_and_evaluate(
     groups: dict[Searching, list[NeighborModel]] = defaultdict(list)
     for model in (model for models in candidates.values() for model in models):
         groups[Searching.of(model)].append(model)
-    tell = _steps(len(data), parts, groups, len(candidates), scale, progress)
+    if any(part.left_out for part in parts):
+        raise ValueError(
+            "parts must hold out rows: in leave-one-out those that choose are those that are "
+            "measured; use 'holdout' or 'cv10'"
+        )
+    warn_of_many_neighbors(
+        (model for models in groups.values() for model in models),
+        min(len(part.train) for part in parts),
+    )
+    searched = sum(rows_to_search(len(data), parts, one, scale) for one in groups)
+    learned = sum(len(part.train) for part in parts) * sum(map(len, candidates.values()))
+    tried = sum(len(part.test) for part in parts) * len(candidates)
+    tell = RowsDone(progress, searched + learned + tried)
     each = {
         searching: folds(
             data.X,
@@ -154,41 +180,15 @@ def _best(
     now: Mapping[Searching, Fold],
     Y: Csr,
     scorer: Scorer,
-    tell: Callable[[int, int], None],
+    tell: RowsDone,
 ) -> tuple[NeighborModel, float]:
     """The model with the best leave-one-out score on the rows to learn from, and that score."""
-    values = np.full(len(models), -np.inf)
+    values = np.full(len(models), np.nan)
     for searching in dict.fromkeys(Searching.of(model) for model in models):
         places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
         left_out = now[searching].left_out()
         for one, answers in left_out.all_answers([models[place] for place in places], Y):
-            value = measure(Y, answers, {"score": scorer})["score"]
-            values[places[one]] = -np.inf if np.isnan(value) else value
+            values[places[one]] = measure(Y, answers, {"score": scorer})["score"]
             tell(Y.shape[0], Y.shape[0])
-    best = [models[int(place)] for place in np.flatnonzero(values == values.max())]
-    chosen = min(best, key=lambda one: np.inf if one.n_neighbors is None else one.n_neighbors)
-    return chosen, float(values.max())
-
-
-def _steps(
-    n: int,
-    parts: Sequence[Part],
-    groups: Mapping[Searching, Sequence[NeighborModel]],
-    names: int,
-    scale: str,
-    progress: Callable[[int, int], None] | None,
-) -> Callable[[int, int], None]:
-    """Progress over all searches and answers, told in rows."""
-    learned = sum(len(part.train) for part in parts)
-    tried = sum(len(part.test) for part in parts)
-    searched = [n if shares_a_graph(parts, one, scale) else learned + tried for one in groups]
-    total = sum(searched) + learned * sum(map(len, groups.values())) + tried * names
-    done = 0
-
-    def tell(some: int, of: int) -> None:
-        nonlocal done
-        if progress is not None:
-            progress(min(done + some, total), total)
-        done += some if some == of else 0
-
-    return tell
+    best = best_place(values, models)
+    return models[best], float(values[best])

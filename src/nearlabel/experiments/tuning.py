@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,13 +19,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.arrays import Floats
 from nearlabel.base import NeighborModel
-from nearlabel.experiments.candidates import Candidate, Trial, try_candidates
+from nearlabel.experiments.candidates import Candidate, Trial, best_place, try_candidates
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.scores import LabelScores, RankedLabels
 from nearlabel.search import Progress
-from nearlabel.validation import Labels, canonical_vectors, check_labels, check_same_length
+from nearlabel.validation import (
+    Labels,
+    canonical_vectors,
+    check_dense_size,
+    check_labels,
+    check_same_length,
+)
 
 _CHOSEN = ("best_index_", "best_params_", "best_score_", "best_estimator_", "refit_time_")
 
@@ -55,9 +62,10 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         for another convention than "paper". Losses are negated: greater is better.
     cv : "loo", int, splitter or iterable of (train, test), default="loo"
         "loo": each row is scored from its own neighbors without itself, with its own entry taken
-        out of the method's tables; its place among the neighbors of other rows stays. Else held-out
-        rows are hidden from every row: an int is the number of folds, neither shuffled nor
-        stratified for several labels, as in scikit-learn.
+        out of the method's tables; its place among the neighbors of other rows stays, so that it
+        flatters where more than a quarter of all rows are neighbors: a warning says so. Else
+        held-out rows are hidden from every row: an int is the number of folds, neither shuffled
+        nor stratified for several labels, as in scikit-learn.
     refit : bool, str or callable, default=True
         Whether the best candidate learns from all rows, from the same graph. With several metrics:
         the name of the one that decides, or a function of `cv_results_` that gives a place in it.
@@ -128,7 +136,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         candidates = self._candidates()
         search = copy(self)  # so that a search that fails or is interrupted changes nothing
         labels = check_labels(y, label_names)
-        X = canonical_vectors(validate_data(search, X, accept_sparse="csr"))
+        given, X = X, canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         parts = self._parts(X, labels)
         trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress=progress)
@@ -143,9 +151,9 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             graph, best = trial.graphs.get(Searching.of(chosen)), clone(chosen)
             names = {"label_names": label_names, "ids": ids}
             if graph is None:
-                search.best_estimator_ = best.fit(X, y, **names)
+                search.best_estimator_ = best.fit(given, y, **names)
             else:
-                search.best_estimator_ = best.fit_graph(graph, y, X, **names)
+                search.best_estimator_ = best.fit_graph(graph, y, given, **names)
             search.refit_time_ = time.perf_counter() - start
             search.classes_ = search.best_estimator_.classes_
         self.__dict__ = search.__dict__
@@ -178,11 +186,13 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     f"(train, test); got {self.cv!r}"
                 )
             return [Part(np.arange(n), np.arange(n), left_out=True)]
-        # Splitters want a dense y. Several labels are none of the targets that scikit-learn
-        # stratifies by itself.
-        target = labels.matrix.toarray()
-        target = target.ravel() if isinstance(labels.classes, np.ndarray) else target
-        splitter = check_cv(self.cv, target, classifier=True)
+        target = None  # plain folds of several labels look at no y, as in scikit-learn
+        if isinstance(labels.classes, np.ndarray):
+            target = labels.matrix.toarray().ravel()
+        elif self.cv is not None and not isinstance(self.cv, numbers.Integral):
+            check_dense_size("the labels, for a splitter", labels.matrix.shape, 1, "cv='loo'")
+            target = labels.matrix.toarray()
+        splitter = check_cv(self.cv, target, classifier=target is not None)
         return [_as_part(train, test, n) for train, test in splitter.split(X, target)]
 
     def _check_refit(self, scorers: Mapping[str, Scorer]) -> None:
@@ -221,10 +231,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     UserWarning,
                     stacklevel=3,
                 )
-            worst = np.where(np.isnan(means), -np.inf, means)
-            best = np.flatnonzero(worst == worst.max())
-            neighbors = [_neighbors(candidates[int(place)].model) for place in best]
-            self.best_index_ = int(best[np.argmin(neighbors)])
+            self.best_index_ = best_place(means, [one.model for one in candidates])
             self.best_score_ = float(means[self.best_index_])
         else:
             return
@@ -313,10 +320,6 @@ def _as_part(train: Any, test: Any, n: int) -> Part:
     if len(rows[0]) < 2 or not len(rows[1]):
         raise ValueError(f"cv leaves {len(rows[0])} rows to learn from and {len(rows[1])} to test")
     return Part(np.unique(rows[0]), np.unique(rows[1]))
-
-
-def _neighbors(model: NeighborModel) -> float:
-    return np.inf if model.n_neighbors is None else model.n_neighbors
 
 
 def _results(candidates: Sequence[Candidate], trial: Trial) -> dict[str, Any]:

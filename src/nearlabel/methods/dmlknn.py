@@ -78,6 +78,8 @@ class DMLkNN(NeighborClassifier):
 
     _dense_scores = True  # the admissible rows, and so the score of any label, are the query's own
 
+    _learns_from_counts = True
+
     def __init__(
         self,
         n_neighbors: int = 10,

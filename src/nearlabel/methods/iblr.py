@@ -12,7 +12,11 @@ from scipy.special import expit
 
 from nearlabel.arrays import Array, Csr, Floats, canonical_csr, with_data
 from nearlabel.explaining import NeighborClassifier
-from nearlabel.formulas.regressions import Standardization, logistic_regressions
+from nearlabel.formulas.regressions import (
+    Standardization,
+    left_out_log_odds,
+    logistic_regressions,
+)
 from nearlabel.graph import NeighborGraph
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import neighbor_counts
@@ -81,6 +85,8 @@ class IBLR(NeighborClassifier):
 
     _dense_scores = True
 
+    _learns_from_counts = True
+
     def __init__(
         self,
         n_neighbors: int = 10,
@@ -135,6 +141,23 @@ class IBLR(NeighborClassifier):
         log_odds = _shares(graph, self._labels) @ self.label_weights_.T + self._intercepts
         if self._features is not None:
             log_odds += self._features.log_odds(X)
+        return LabelScores.from_dense(expit(log_odds), self.label_names_)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        if len(rows) < self._labels.shape[0]:  # what a row weighs, the others must tell
+            return self._scores(graph, X)
+        omega = _shares(graph, self._labels)
+        inputs = omega if self._features is None else _side_by_side(omega, X)
+        standard = Standardization.of(inputs)
+        scale = np.where(np.isinf(standard.scale), 0.0, standard.scale)[: omega.shape[1]]
+        weights = self.label_weights_ * scale
+        intercepts = self._intercepts + self.label_weights_ @ standard.center[: omega.shape[1]]
+        if self._features is not None:
+            weights = np.hstack([weights, self._features.weights.T])
+        ridge, n_jobs = float(self.ridge), check_n_jobs(self.n_jobs)
+        log_odds = left_out_log_odds(
+            standard(inputs), self._labels, weights, intercepts, ridge, n_jobs
+        )
         return LabelScores.from_dense(expit(log_odds), self.label_names_)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:

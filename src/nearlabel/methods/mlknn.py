@@ -21,10 +21,10 @@ from nearlabel.statistics import (
     neighbor_counts,
 )
 from nearlabel.storing import stored_counts
-from nearlabel.sweeps import BYTES_A_CELL, CountSweep
+from nearlabel.sweeps import CountSweep, bytes_of_sweep
 from nearlabel.validation import check_real
 
-_SWEEP_BYTES = 2**28  # of dense counts, up to which a sweep over k takes them
+_SWEEP_BYTES = 2**28  # up to which a sweep over k takes dense counts
 
 
 class MLkNN(NeighborClassifier):
@@ -77,6 +77,8 @@ class MLkNN(NeighborClassifier):
     >>> model.predict_proba([[2.2, 0.4]]).round(6)
     array([[0.8     , 0.294118, 0.048544, 0.951456]])
     """
+
+    _learns_from_counts = True
 
     def __init__(
         self,
@@ -162,8 +164,8 @@ class MLkNN(NeighborClassifier):
         names = self.label_names_
         return LabelScores(with_data(both, touched), defaults, group=group, label_names=names)
 
-    def _sweep_key(self, Y: Csr) -> Any:
-        if type(self) is not MLkNN or BYTES_A_CELL * Y.shape[0] * Y.shape[1] > _SWEEP_BYTES:
+    def _sweep_key(self, Y: Csr, most: int) -> Any:
+        if type(self) is not MLkNN or bytes_of_sweep(Y, most) > _SWEEP_BYTES:
             return None  # a subclass may count in another way
         return MLkNN, float(self.smoothing)
 
