@@ -11,7 +11,10 @@ import pytest
 from lookalikes import write_lookalikes
 
 from nearlabel.cli import run
+from nearlabel.cli.side_by_side import say_claims
 from nearlabel.experiments.papers import running
+from nearlabel.experiments.papers.plans import plan
+from nearlabel.experiments.papers.published import cells
 from nearlabel.experiments.papers.series import Series
 
 
@@ -186,3 +189,30 @@ def test_claims_against_the_older_method(ask, tmp_path, monkeypatch):
     folded = " ".join(ask("reproduce", "--paper", "002", "--results", tmp_path).split())
     assert "Too few data sets for a test, which takes 6: 5 by hamming loss" in folded
     assert "significant difference" not in folded
+
+
+def test_claims_fit_in_80_columns(capsys):
+    """Also those with the longest names: five metrics of the 2018 paper."""
+    (experiment,) = [one for one in plan().experiments if one.title == "003 Tables 3, 4"]
+    records = [
+        {
+            "paper": "003",
+            "table": cell.table,
+            "dataset": cell.dataset,
+            "algorithm": cell.algorithm,
+            "metric": cell.metric,
+            "published": float(cell.printed),
+            "ours": float(cell.printed),
+        }
+        for cell in cells()
+        if cell.paper == "003"
+    ]
+    say_claims(records, [experiment])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (line,) = [one for one in lines if one.startswith("average precision ↑ published")]
+    assert line.split()[4:] == ["12", "11/1/0", "+0.0155", "<0.001"]
+    better = "By our numbers: significantly better by ranking loss, one-error, coverage, average"
+    assert f"{better} precision; no significant difference by hamming loss." in " ".join(
+        " ".join(lines).split()
+    )

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 _RIVAL = "ML-kNN"  # that every later paper compares its method with
-_TOLD = {
-    "datasets": "data sets",
+_TOLD = {  # of a test, with short heads
+    "datasets": "sets",
     "outcome": "better/equal/worse",
-    "gain": "median gain",
+    "gain": "gain",
     "p_value": "p",
 }
 

@@ -98,7 +98,8 @@ class Experiment:
             parts.append("coverage divided by the number of labels")
         if self.select is not None:
             parts.append(
-                f"by leave-one-out {self.select} on the training rows: {self._tried_values()}"
+                f"chosen by leave-one-out {self.select} on the training rows: "
+                f"{self._tried_values()}"
             )
         return "; ".join([*parts, self.note] if self.note else parts)
 
