@@ -22,8 +22,19 @@ def test_what_is_kept_is_there_again(tmp_path):
     assert again.get("b")["seconds"] == 1.5
     again.add("c", RUN)
     assert len(again.path.read_text().splitlines()) == 4
-    forgotten = ResultStore(tmp_path / "new" / "folder", again=True)
-    assert forgotten.get("a") is None
+
+
+def test_what_is_measured_again_replaces_only_itself(tmp_path):
+    store = ResultStore(tmp_path)
+    store.add("a", RUN)
+    store.add("b", RUN)
+    again = ResultStore(tmp_path, again=True)
+    assert (again.get("a"), again.get("b")) == (None, None)
+    newer = {**RUN, "seconds": 2.5}
+    again.add("a", newer)
+    assert again.get("a") == newer
+    after = ResultStore(tmp_path)
+    assert (after.get("a"), after.get("b")) == (newer, RUN)
 
 
 @pytest.mark.parametrize("left", [1, 10, 40])
@@ -89,8 +100,9 @@ def test_a_line_that_was_changed_counts_as_not_measured(tmp_path, change):
 def test_a_foreign_file_is_refused_and_left_alone(tmp_path, content):
     path = ResultStore(tmp_path).path
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="is not a file of results of this code; remove it"):
-        ResultStore(tmp_path)
+    for again in (False, True):
+        with pytest.raises(ValueError, match="is not a file of results of this code; remove it"):
+            ResultStore(tmp_path, again=again)
     assert path.read_bytes() == content
 
 
@@ -140,3 +152,34 @@ def test_a_key_changes_with_data_and_setting(tmp_path, monkeypatch):
     keys = {result_key({"scale": scale}, data) for scale in ("none", "minmax") for data in "ab"}
     assert len(keys) == 4
     assert result_key({"a": 1, "b": 2}, "x") == result_key({"b": 2, "a": 1}, "x")
+
+
+SPARSE = ("Bibtex.labels.txt", "bibtex.features.txt", "bibtex.split.txt", "bibtex_trSplit.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "beside"),
+    [
+        *(("bibtex", "bibtex.txt", one) for one in SPARSE),
+        ("scene", "scene.arff", "scene.xml.gz"),
+        ("scene", "scene_train.arff", "scene_test.arff"),
+    ],
+)
+def test_a_key_changes_with_what_is_read_beside_the_data(tmp_path, monkeypatch, name, file, beside):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    (tmp_path / file).write_text("1 1 1\n0 0:1\n")
+    (tmp_path / beside).write_text("as it was")
+    before = data_key(name)
+    assert before is not None
+    (tmp_path / f"{name}2.txt").write_text("another data set")
+    assert data_key(name) == before
+    (tmp_path / beside).write_text("changed")
+    assert data_key(name) != before
+
+
+def test_a_key_does_not_change_with_what_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    write_lookalikes(tmp_path, "mediamill")
+    before = data_key("mediamill")
+    write_lookalikes(tmp_path, "mediamill_sample")
+    assert data_key("mediamill") == before

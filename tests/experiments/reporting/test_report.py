@@ -8,7 +8,8 @@ import pytest
 
 from nearlabel.experiments.papers.comparisons import comparisons
 from nearlabel.experiments.papers.plans import plan
-from nearlabel.experiments.reporting.significance import comparison_views, order_views, p_text
+from nearlabel.experiments.reporting.names import p_text
+from nearlabel.experiments.reporting.significance import comparison_views, order_views
 from nearlabel.experiments.reporting.tables import setting_in_words, table_blocks, verdict_counts
 
 EVIL = "<script>alert(1)</script> | *b* [a](b) & \"c\" 'd'"
@@ -31,6 +32,7 @@ def record(paper="003", table="3", dataset="emotions", algorithm="ML-kNN", **mor
         "printed": "0.250",
         "ours_std": None,
         "parameters": {"n_neighbors": 8, "random_state": 0},
+        "doubt": None,
     }
     return {**found, **more}
 
@@ -51,6 +53,7 @@ def many():
         for metric in ("ranking_loss", "one_error")
     ]
     cells[0] |= {"verdict": "off", "reason": EVIL}
+    cells[1]["doubt"] = f"no whole number {EVIL}"
     nothing = {"ours": None, "verdict": "not run", "reason": "not a neighbor method"}
     return [*cells, record(dataset="mediamill", algorithm="Rank-SVM", **nothing)]
 
@@ -147,6 +150,9 @@ def test_the_page_tells_both_numbers_and_the_verdict(written):
     assert re.sub("<[^>]*>", " ", off).split() == ["0.200", "0.200", "!"]
     near = re.search(r'<td class="number within-std" title[^>]*>(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", near).split()[-1] == "~"
+    doubtful = re.search(r'<span class="published">([^<]*)<span class="mark">\?</span>', text)
+    assert doubtful[1] == "0.200"
+    assert "<li>? doubtful, LAML-kNN · set 0 · one-error, printed 0.200: no whole number" in text
     assert "prefers-color-scheme: dark" in text
     assert "not measured, no data set &#39;gone&#39;" in text
 
@@ -168,6 +174,8 @@ def test_markdown(written):
     assert len(pictures) == 3
     assert all((folder / picture).is_file() for picture in pictures)
     assert "0.200 / 0.200 !" in text
+    assert "0.200? / 0.200 \\~" in text
+    assert "- ? doubtful, LAML-kNN · set 0 · one-error, printed 0.200: no whole number " in text
     assert "\n\n\n" not in text
 
 
@@ -200,9 +208,9 @@ def test_verdict_counts():
         record(paper="004", table="1", verdict="digits"),
     ]
     assert verdict_counts(records) == [
-        {"title": "LAML-kNN (2018)", "counts": [1, 0, 0, 0]},
-        {"title": "positive-sample (2017)", "counts": [1, 0, 1, 0]},
-        {"title": "all", "counts": [2, 0, 1, 0]},
+        {"paper": "003", "title": "LAML-kNN (2018)", "counts": [1, 0, 0, 0]},
+        {"paper": "004", "title": "positive-sample (2017)", "counts": [1, 0, 1, 0]},
+        {"paper": "", "title": "all", "counts": [2, 0, 1, 0]},
     ]
     assert len(verdict_counts(records[:1])) == 1
 
@@ -223,6 +231,7 @@ def test_table_blocks():
     assert (first["heading"], second["heading"]) == ("Tables 10, 11", "Table 3")
     assert "convention lamda" in first["setting"]
     assert first["columns"] == ["hamming loss ↓", "one-error ↓"]
+    assert first["short_columns"] == ["hamming ↓", "one err ↓"]
     [row] = first["rows"]
     assert [cell["published"] for cell in row["cells"]] == ["0.250", "0.250 ± 0.010"]
     assert [cell["ours"] for cell in row["cells"]] == ["0.252", "0.252 ± 0.021"]
@@ -231,6 +240,35 @@ def test_table_blocks():
     assert second["rows"][1]["cells"][0] is None
     [reason] = second["reasons"]
     assert reason["cells"] == "ML-kNN · emotions · coverage, ranking loss (2 cells)"
+
+
+def test_data_that_are_not_there_are_told_once():
+    nothing = {"ours": None, "verdict": "not run"}
+    absent = "not in the data folder: "
+    records = [
+        record(dataset="enron", **nothing, reason=f"{absent}enron"),
+        record(dataset="both", **nothing, reason=f"{absent}birds, enron"),
+        record(dataset="mediamill", **nothing, reason="the data cannot be had"),
+    ]
+    [block] = table_blocks(records, EXPERIMENTS)
+    assert [(one["reason"], one["cells"]) for one in block["reasons"]] == [
+        (f"{absent}enron, birds", "ML-kNN · enron, both · ranking loss (2 cells)"),
+        ("the data cannot be had", "ML-kNN · mediamill · ranking loss"),
+    ]
+
+
+def test_doubts_of_one_kind_are_told_together():
+    doubt = "no whole number"
+    [block] = table_blocks([record(doubt=doubt), record(metric="coverage", doubt=doubt)], [])
+    assert block["doubts"] == [
+        {
+            "mark": "?",
+            "cells": "ML-kNN · emotions · ranking loss, coverage (2 cells)",
+            "printed": "0.250",
+            "reason": doubt,
+        }
+    ]
+    assert [cell["doubt"] for cell in block["rows"][0]["cells"]] == ["?", "?"]
 
 
 def test_a_table_of_counts_has_a_label_a_column():
@@ -248,10 +286,10 @@ def test_a_table_of_counts_has_a_label_a_column():
     [block] = table_blocks(counts, EXPERIMENTS)
     assert block["columns"] == ["Beach", "Field"]
     assert [row["parameters"] for row in block["rows"]] == [
-        "k = 7, cluster = 1, count with label",
-        "k = 7, cluster = 1, count without label",
-        "k = 7, cluster = 2, count with label",
-        "k = 7, cluster = 2, count without label",
+        "cluster 1, with",
+        "cluster 1, without",
+        "cluster 2, with",
+        "cluster 2, without",
     ]
     assert all(None not in row["cells"] for row in block["rows"])
 
@@ -284,11 +322,11 @@ def test_comparisons_in_words():
     assert list(against) == ["LAML-kNN against ML-kNN", "LAML-kNN against BRkNN"]
     pair = against["LAML-kNN against BRkNN"]
     assert pair["claims"] == [
-        f"By {numbers} numbers, LAML-kNN is significantly better than BRkNN in 2 of 2 metrics, "
-        "and significantly worse in 0."
+        f"By {numbers} numbers: significantly better by ranking loss, one-error."
         for numbers in ("the published", "our")
     ]
-    won = {"outcome": "6 / 0 / 0", "p_value": "0.031", "side": "better"}
+    assert (view["too_few"], view["equal"], view["caution"]) == ("", "", "")
+    won = {"datasets": 6, "outcome": "6 / 0 / 0", "p_value": "0.031", "side": "better"}
     assert pair["rows"] == [
         {
             "metric": metric,
@@ -311,13 +349,95 @@ def test_a_method_that_is_worse_is_told():
     cells = [one for one in cells if (one["algorithm"], one["metric"]) != ("ML-kNN", "one_error")]
     [view] = comparison_views(comparisons(cells, EXPERIMENTS))
     pairs = {pair["heading"]: pair for pair in view["pairs"]}
-    assert (
-        "better than BRkNN in 0 of 2 metrics, and significantly worse in 2."
-        in (pairs["LAML-kNN against BRkNN"]["claims"][1])
-    )
+    claims = pairs["LAML-kNN against BRkNN"]["claims"]
+    assert claims[1] == "By our numbers: significantly worse by ranking loss, one-error."
     tests = {row["metric"]: row["tests"] for row in pairs["LAML-kNN against ML-kNN"]["rows"]}
     assert tests["ranking loss ↓"][0]["side"] == "worse"
-    assert tests["one-error ↓"][0] == {"outcome": "—", "gain": "—", "p_value": "—", "side": ""}
+    nothing = dict.fromkeys(("datasets", "outcome", "gain", "p_value"), "—")
+    assert tests["one-error ↓"][0] == {**nothing, "side": ""}
+
+
+def changed(records, change):
+    """Records with other numbers of ours."""
+    return [{**one, "ours": one["ours"] and change(one)} for one in records]
+
+
+def test_what_is_not_significant_is_told():
+    def noise(one):
+        row, column = int(one["dataset"].split()[1]), NAMES.index(one["algorithm"])
+        return 0.2 + 0.01 * ((row + column) % 3) if one["metric"] == "one_error" else one["ours"]
+
+    [view] = comparison_views(comparisons(changed(many(), noise), EXPERIMENTS))
+    assert view["pairs"][0]["claims"] == [
+        "By the published numbers: significantly better by ranking loss, one-error.",
+        "By our numbers: significantly better by ranking loss; "
+        "no significant difference by one-error.",
+    ]
+    assert view["equal"] == "By our numbers, Friedman's test finds no difference by one-error."
+
+
+def test_too_few_data_sets_are_told():
+    some = [one for one in many() if one["dataset"] != "set 5"]
+    [view] = comparison_views(comparisons(some, EXPERIMENTS))
+    assert (view["pairs"], view["ranks"]) == ([], [])
+    assert view["too_few"] == (
+        "Too few data sets for a test, which takes 6: 5 by ranking loss, one-error."
+    )
+    some = [one for one in many() if (one["dataset"], one["metric"]) != ("set 5", "one_error")]
+    [view] = comparison_views(comparisons(some, EXPERIMENTS))
+    assert view["too_few"] == "Too few data sets for a test, which takes 6: 5 by one-error."
+    assert [row["metric"] for row in view["pairs"][0]["rows"]] == ["ranking loss ↓"]
+
+
+def test_diagrams_only_of_differences(tmp_path):
+    for package in ("matplotlib", "jinja2", "scikit_posthocs"):
+        pytest.importorskip(package)
+    from nearlabel.experiments.reporting.report import write_report
+
+    def equal(one):
+        return 0.2 if one["metric"] == "one_error" else one["ours"]
+
+    write_report(tmp_path, changed(many(), equal), EXPERIMENTS)
+    names = [path.name for path in (tmp_path / "figures").iterdir()]
+    assert names == ["ranks_003_ranking_loss_ours.svg"]
+    for page in ("report.html", "report.md"):
+        text = (tmp_path / page).read_text("utf-8").replace("&#39;", "'")
+        assert "By our numbers, Friedman's test finds no difference by one-error." in text
+
+
+def test_claims_stand_in_the_pages_with_their_caution(tmp_path):
+    for package in ("matplotlib", "jinja2"):
+        pytest.importorskip(package)
+    from nearlabel.experiments.reporting.report import write_report
+
+    place = {"paper": "002", "table": "2"}
+    names = {"LAML-kNN": "Mallows", "ML-kNN": "ML-kNN"}
+    records = [
+        {**one, **place, "algorithm": names[one["algorithm"]]}
+        for one in many()
+        if one["algorithm"] in names
+    ]
+    write_report(tmp_path, records, EXPERIMENTS)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "(docs/errata.md#scaling-that-differs)</p>" in text
+    assert "Mallows against ML-kNN.</strong> By the published numbers: significantly bet" in text
+    write_report(tmp_path, records[:8], EXPERIMENTS)
+    assert "Too few data sets for a test" in (tmp_path / "report.html").read_text("utf-8")
+    assert "Too few data sets for a test" in (tmp_path / "report.md").read_text("utf-8")
+
+
+def test_pictures_of_an_earlier_report_go_and_others_stay(tmp_path):
+    for package in ("matplotlib", "jinja2"):
+        pytest.importorskip(package)
+    from nearlabel.experiments.reporting.report import write_report
+
+    old = ("ranks_003_one_error_ours", "clusters_birds_average_precision", "run_time_seconds")
+    kept = ("mine.svg", "ranks_of_mine.svg", "run_time_seconds.png")
+    (tmp_path / "figures").mkdir()
+    for name in (*(f"{one}.svg" for one in old), *kept):
+        (tmp_path / "figures" / name).write_text("before")
+    write_report(tmp_path, [record()], EXPERIMENTS)
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(kept)
 
 
 def test_texts():

@@ -44,9 +44,6 @@ def label_count_clusters(
     from sklearn.exceptions import ConvergenceWarning
 
     names = [] if data.label_names is None else data.label_names.tolist()
-    missing = [name for group in groups for name in group if name not in names]
-    if missing:
-        raise ValueError(f"this data set has no label {missing[0]!r}")
     graph = neighbor_graph(data.X, n_neighbors, n_jobs=n_jobs, progress=progress)
     counts, has = neighbor_counts(graph, data.Y).toarray(), data.Y.toarray() > 0
     first = np.zeros((len(groups), len(names)))

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from nearlabel.experiments.papers.plans import Experiment
 from nearlabel.experiments.significance.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
-from nearlabel.experiments.significance.pairs import Pair, wilcoxon
+from nearlabel.experiments.significance.pairs import LEVEL, Pair, wilcoxon
 from nearlabel.metrics import METRICS
 
 Source = Literal["published", "ours"]
-_FEWEST = 5  # data sets: with fewer, no test could find anything
+FEWEST = 6  # data sets: with five, the least p-value of Wilcoxon's test is 0.0625
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,10 @@ class Comparison:
 
     Attributes
     ----------
-    title : str
-        The paper and its tables.
+    paper : str
+    tables : tuple of str
+    caution : str
+        What is to be said beside it; may be empty.
     source : {"published", "ours"}
     metric : str
     datasets, algorithms : tuple of str
@@ -31,12 +33,15 @@ class Comparison:
     friedman : Friedman or None
         For three algorithms and more.
     nemenyi : Nemenyi or None
-        For three algorithms and more.
+        Where Friedman's test finds a difference.
     pairs : dict of (str, str) to Pair
-        Wilcoxon's test of each pair, seen from either side.
+        Wilcoxon's test of each pair, seen from either side. Empty where there are too few data
+        sets for any test.
     """
 
-    title: str
+    paper: str
+    tables: tuple[str, ...]
+    caution: str
     source: Source
     metric: str
     datasets: tuple[str, ...]
@@ -45,11 +50,18 @@ class Comparison:
     nemenyi: Nemenyi | None
     pairs: dict[tuple[str, str], Pair]
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether there are enough data sets for a test."""
+        return len(self.datasets) >= FEWEST
+
 
 def comparisons(
     records: Sequence[Mapping[str, Any]], experiments: Iterable[Experiment]
 ) -> list[Comparison]:
-    """Compare the algorithms of each experiment by each metric, over five data sets or more.
+    """Compare the algorithms of each experiment on several data sets, by each metric.
+
+    Nothing is tested where fewer than six data sets have all numbers.
 
     Parameters
     ----------
@@ -64,6 +76,8 @@ def comparisons(
     """
     found = []
     for one in experiments:
+        if len(one.datasets) == 1:
+            continue
         cells = [
             record
             for record in records
@@ -85,7 +99,7 @@ def _of_metric(
     if len(table.algorithms) < 2:
         sources = ("published",)
         table = _table(cells, sources)
-    if len(table.algorithms) < 2 or len(table.datasets) < _FEWEST:
+    if len(table.algorithms) < 2:
         return []
     return [_comparison(experiment, source, metric, table) for source in sources]
 
@@ -118,15 +132,26 @@ def _table(records: Iterable[Mapping[str, Any]], sources: Sequence[Source]) -> _
 def _comparison(experiment: Experiment, source: Source, metric: str, table: _Table) -> Comparison:
     names, loss = table.algorithms, METRICS[metric].loss
     values = [[table.cells[dataset, name][source] for name in names] for dataset in table.datasets]
-    several = len(names) > 2
-    columns = dict(zip(names, zip(*values, strict=True), strict=True))
+    differ = ranks = None
+    pairs = {}
+    if len(values) >= FEWEST:
+        columns = dict(zip(names, zip(*values, strict=True), strict=True))
+        pairs = {
+            (a, b): wilcoxon(columns[a], columns[b], loss=loss) for a, b in permutations(names, 2)
+        }
+        if len(names) > 2:
+            differ = friedman(values, names, loss=loss)
+            if differ.f_p_value < LEVEL:
+                ranks = nemenyi(values, names, loss=loss)
     return Comparison(
-        experiment.title,
+        experiment.paper,
+        experiment.tables,
+        experiment.caution,
         source,
         metric,
         table.datasets,
         names,
-        friedman(values, names, loss=loss) if several else None,
-        nemenyi(values, names, loss=loss) if several else None,
-        {(a, b): wilcoxon(columns[a], columns[b], loss=loss) for a, b in permutations(names, 2)},
+        differ,
+        ranks,
+        pairs,
     )

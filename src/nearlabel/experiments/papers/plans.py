@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
-from nearlabel.experiments.papers.published import Cell, cells
+from nearlabel.experiments.papers.published import Cell, cells, fits, read_toml
 
 ERRATA = "docs/errata.md"
+SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 _SEED = 0
 _KEYS = ("paper", "table", "dataset", "algorithm", "metric")
 
@@ -62,12 +61,12 @@ class Experiment:
     average: str | None = None
     select: str | None = None
     note: str = ""
+    caution: str = ""
 
     @property
     def title(self) -> str:
         """For people: the paper and its tables."""
-        several = "s" if len(self.tables) > 1 else ""
-        return f"{self.paper} Table{several} {', '.join(self.tables)}"
+        return f"{self.paper} {tables_in_words(self.tables)}"
 
     def scale_of(self, dataset: str, algorithm: str) -> str:
         """How a data set is scaled for an algorithm."""
@@ -97,15 +96,24 @@ class Experiment:
             parts.append("the rows with two labels or more")
         if self.coverage == "share":
             parts.append("coverage divided by the number of labels")
-        searched = {name: one.grid for name, one in self.methods.items() if one.grid}
-        if searched:
-            tried = {key: values for grid in searched.values() for key, values in grid.items()}
-            ranges = ", ".join(f"{key} {min(some)} to {max(some)}" for key, some in tried.items())
+        if self.select is not None:
             parts.append(
-                f"{ranges} of {', '.join(searched)} by leave-one-out {self.select} on the "
-                "training rows"
+                f"chosen by leave-one-out {self.select} on the training rows: "
+                f"{self._tried_values()}"
             )
         return "; ".join([*parts, self.note] if self.note else parts)
+
+    def _tried_values(self) -> str:
+        """What is chosen from, methods that have the same values together."""
+        methods: dict[str, list[str]] = {}
+        for name, method in self.methods.items():
+            if method.grid:
+                tried = (
+                    f"{SHORT_NAMES[key]} from {', '.join(map(str, values))}"
+                    for key, values in method.grid.items()
+                )
+                methods.setdefault(" and ".join(tried), []).append(name)
+        return "; ".join(f"{', '.join(names)} {tried}" for tried, names in methods.items())
 
 
 @dataclass(frozen=True)
@@ -144,13 +152,20 @@ class Plan:
     lost_data: Mapping[str, str]
     off: tuple[Mapping[str, Any], ...]
 
-    def reason_off(self, cell: Cell) -> str:
-        """Why a cell comes out otherwise, with the place on the errata page that tells more."""
+    def reason_off(self, cell: Cell, parameters: Mapping[str, Any]) -> str:
+        """Why a cell comes out otherwise, with the place on the errata page that tells more.
+
+        Parameters
+        ----------
+        cell : Cell
+        parameters : mapping
+            Those with which our number was made.
+        """
         for one in self.off:
             if all(
                 getattr(cell, key) in one.get(f"{key}s", (getattr(cell, key),)) for key in _KEYS
-            ):
-                return f"{one['reason']} ({ERRATA}#{one['anchor']})"
+            ) and one.get("parameters", "any") in ("any", _against_fit(cell, parameters)):
+                return f"{one['reason']} {place_in_errata(one['anchor'])}"
         return f"not explained yet ({ERRATA})"
 
     def experiment_of(self, cell: Cell) -> Experiment | None:
@@ -166,13 +181,20 @@ class Plan:
         return None
 
 
+def tables_in_words(tables: Sequence[str]) -> str:
+    """Table 1; Tables 3, 4."""
+    return f"{'Tables' if len(tables) > 1 else 'Table'} {', '.join(tables)}"
+
+
+def place_in_errata(anchor: str) -> str:
+    """Where the errata page tells more."""
+    return f"({ERRATA}#{anchor})"
+
+
 @cache
 def plan() -> Plan:
     """The plan of this package."""
-    text = (files("nearlabel.experiments.papers") / "published" / "experiments.toml").read_text(
-        "utf-8"
-    )
-    told = tomllib.loads(text)
+    told = read_toml("experiments.toml")
     others = told["other_methods"]
     return Plan(
         tuple(map(_experiment, told["experiments"])),
@@ -211,7 +233,22 @@ def _with_others(usual: str, others: Mapping[str, str]) -> str:
 def _experiment(told: dict[str, Any]) -> Experiment:
     methods = {name: Method(**one) for name, one in told.pop("methods").items()}
     tables, datasets = tuple(told.pop("tables")), tuple(told.pop("datasets"))
-    return Experiment(tables=tables, datasets=datasets, methods=methods, **told)
+    caution = told.pop("caution", None)
+    return Experiment(
+        tables=tables,
+        datasets=datasets,
+        methods=methods,
+        caution=f"{caution['text']} {place_in_errata(caution['anchor'])}" if caution else "",
+        **told,
+    )
+
+
+def _against_fit(cell: Cell, parameters: Mapping[str, Any]) -> str:
+    """Whether parameters are those that are known to fit the row of a cell."""
+    for fit in fits():
+        if (fit.dataset, fit.algorithm) == (cell.dataset, cell.algorithm):
+            return "fitting" if fit.parameters.items() <= parameters.items() else "others"
+    return "unknown"
 
 
 def _parameters(

@@ -59,7 +59,10 @@ def run_record(
         record["ours_std"] = statistics.stdev(numbers)
     counts_labels = cell.metric == "coverage" and setting["coverage"] == "labels"
     record["verdict"] = verdict(ours, cell.printed, cell.std, counts_labels=counts_labels)
-    record["reason"] = plan().reason_off(cell) if record["verdict"] == "off" else None
+    if record["verdict"] == "off":
+        record["reason"] = plan().reason_off(cell, record["parameters"])
+    else:
+        record["reason"] = None
     return record
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from nearlabel.datasets import Dataset, load
 from nearlabel.experiments.papers import published
 from nearlabel.experiments.papers.plans import Experiment, Unit, plan, unit_of
+from nearlabel.experiments.papers.preparing import UNFIT, Prepared, prepared
+from nearlabel.experiments.papers.progress import part_of
 from nearlabel.experiments.papers.published import Cell
 from nearlabel.experiments.papers.records import not_run, run_record
 from nearlabel.experiments.papers.result_store import (
@@ -18,11 +20,10 @@ from nearlabel.experiments.papers.result_store import (
     default_folder,
     result_key,
 )
+from nearlabel.search import Progress
 from nearlabel.texts import one_line
 
-Progress = Callable[[int, int], None]
 ABSENT = "not in the data folder: "  # how the reason begins, before the names of the data sets
-_STEPS = 1000  # of a unit, for progress
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def reproduce(
     results : path, optional
         The folder of results; by default in the user's cache.
     again : bool, default=False
-        Whether all is measured anew.
+        Whether all of these is measured anew.
     n_jobs : int, optional
         Threads of the searches; -1 for all cores.
     progress : callable, optional
@@ -169,30 +170,34 @@ class _Bench:
                 self._found[unit] = found
         self.read = len(self._found)
         for place, (unit, key) in enumerate(missing):
-            try:
-                self._found[unit] = self._measured(unit, place, len(missing), progress)
-            except (ValueError, MemoryError, OSError) as error:
-                # Other data of that name, or data that this machine cannot hold.
-                self._refused[unit] = one_line(str(error))
-                continue
-            self._store.add(key, self._found[unit])
-            self.measured += 1
+            found = self._measured(unit, part_of(progress, place, place + 1, len(missing)))
+            if found is not None:
+                self._found[unit] = found
+                self._store.add(key, found)
+                self.measured += 1
 
-    def _measured(
-        self, unit: Unit, place: int, of: int, progress: Progress | None
-    ) -> dict[str, Any]:
+    def _measured(self, unit: Unit, tell: Progress) -> dict[str, Any] | None:
+        """What a unit gives; None, and a reason, where the data or the memory do not allow it."""
         from nearlabel.experiments.papers.running import run_unit
 
-        def tell(done: int, total: int) -> None:
-            if progress is not None:
-                progress(_STEPS * place + _STEPS * done // max(total, 1), _STEPS * of)
-
-        if self._loaded is None or self._loaded[0] != unit.dataset:
-            self._loaded = unit.dataset, load(unit.dataset)
+        try:
+            ready = self._ready(unit)
+        except UNFIT as error:
+            self._refused[unit] = one_line(str(error))
+            return None
         tell(0, 1)
-        ran = run_unit(unit, self._loaded[1], n_jobs=self._n_jobs, progress=tell)
+        try:
+            ran = run_unit(unit, ready, n_jobs=self._n_jobs, progress=tell)
+        except MemoryError as error:
+            self._refused[unit] = one_line(str(error))
+            return None
         where = {"experiment": unit.experiment.title, "dataset": unit.dataset}
         return {**where, "algorithm": unit.algorithm, **ran}
+
+    def _ready(self, unit: Unit) -> Prepared:
+        if self._loaded is None or self._loaded[0] != unit.dataset:
+            self._loaded = unit.dataset, load(unit.dataset)
+        return prepared(self._loaded[1], unit.setting)
 
     def reason(self, units: list[Unit]) -> str | None:
         """Why one of the units was not run; None if all were."""

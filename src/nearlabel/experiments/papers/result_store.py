@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO
 
 import nearlabel
 from nearlabel import engine
-from nearlabel.datasets.finding import find
+from nearlabel.datasets.finding import Found, find
 from nearlabel.datasets.folder import cache_folder
 from nearlabel.texts import plain_json
 from nearlabel.versions import package_versions
@@ -33,14 +34,14 @@ class ResultStore:
     folder : path
         Made where it is not there.
     again : bool, default=False
-        Forget what this code has measured before.
+        Whether what this code has measured before counts as not there. It stays in the file; of
+        two results of one key the later one counts.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, again: bool = False) -> None:
         self.path = Path(folder) / f"reproduction-{code_key()[:16]}.jsonl"
-        if again:
-            self.path.unlink(missing_ok=True)
-        self._results = self._read() if self.path.exists() else {}
+        before = self._read() if self.path.exists() else {}
+        self._results = {} if again else before
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The result of that key, if it was measured."""
@@ -104,14 +105,19 @@ def data_key(name: str) -> str | None:
         return None
     digest = hashlib.sha256()
     with found.place:
-        beside = {f"{name}.xml", *(f"{Path(part).stem}.xml" for part in found.names)}
-        for part in (*found.names, *sorted(beside)):
-            path = Path(found.place.path) / part
-            if path.is_file():
-                with path.open("rb") as file:
-                    content = hashlib.file_digest(file, "sha256").hexdigest()
-                digest.update(f"{part} {content}\n".encode())
+        for part in _files_read(name, found):
+            with (Path(found.place.path) / part).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
+
+
+def _files_read(name: str, found: Found) -> list[str]:
+    """The files of a data set, and those beside them that its form may read: names, splits."""
+    if found.format == "npz":
+        return list(found.names)
+    begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
+    return sorted({*found.names, *filter(begins.match, found.place)})
 
 
 def result_key(setting: Mapping[str, Any], data: str) -> str:

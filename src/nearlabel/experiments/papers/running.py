@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.arrays import Array, Csr
-from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.clusters import label_count_clusters
 from nearlabel.experiments.papers.plans import Unit
-from nearlabel.experiments.protocols import splits
+from nearlabel.experiments.papers.preparing import Prepared
+from nearlabel.experiments.papers.progress import part_of
 from nearlabel.experiments.scaling import scaler
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.metrics import scorer
@@ -26,7 +23,7 @@ METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_pre
 
 def run_unit(
     unit: Unit,
-    data: Dataset,
+    ready: Prepared,
     *,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -36,7 +33,8 @@ def run_unit(
     Parameters
     ----------
     unit : Unit
-    data : Dataset
+    ready : Prepared
+        Its data, by its setting.
     n_jobs : int, optional
         Threads of the search.
     progress : callable, optional
@@ -49,38 +47,34 @@ def run_unit(
         `metrics`, each a list with a value a split, None where it is not defined.
     """
     start, setting = time.process_time(), unit.setting
-    if setting["rows"] == "several labels":
-        data = data.rows(np.diff(data.Y.indptr) > 1)
     kind = _cluster_runs if setting["kind"] == "label clusters" else _metric_runs
-    runs = kind(data, setting, n_jobs, progress)
+    runs = kind(ready, setting, n_jobs, progress)
     return {"setting": setting, "seconds": round(time.process_time() - start, 2), "runs": runs}
 
 
 def _cluster_runs(
-    data: Dataset, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
+    ready: Prepared, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
 ) -> list[dict[str, Any]]:
     """Means of label counts in clusters, one set of parameters after the other."""
     return [
         {
             "parameters": one,
-            "metrics": label_count_clusters(data, **one, n_jobs=n_jobs, progress=progress),
+            "metrics": label_count_clusters(ready.data, **one, n_jobs=n_jobs, progress=progress),
         }
         for one in setting["parameters"]
     ]
 
 
 def _metric_runs(
-    data: Dataset, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
+    ready: Prepared, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
 ) -> list[dict[str, Any]]:
     """Metrics of a method on all splits, for each set of parameters."""
-    parts, scale = splits(data, setting["split"], seed=setting["seed"]), setting["scale"]
-    train, sets = parts[0].train, setting["parameters"]
-    if "nominal" in setting:
-        data, scale = _with_nominal(data, train, setting["nominal"], scale), "none"
+    (data, parts, scale), sets = ready, setting["parameters"]
     if "grid" in setting:
+        train = parts[0].train
         X = _scaled(data.X, train, scale)
-        sets = [_chosen(X, data.Y[train], setting, n_jobs, _part_of(progress, 0, 9))]
-        progress = _part_of(progress, 9, 10)
+        sets = [_chosen(X, data.Y[train], setting, n_jobs, part_of(progress, 0, 9, 10))]
+        progress = part_of(progress, 9, 10, 10)
     models = [_estimator(setting, one, n_jobs) for one in sets]
     found = evaluate_splits(
         data,
@@ -113,26 +107,6 @@ def _scaled(X: Any, train: Array, scale: str) -> Any:
     return X[train] if transformer is None else transformer.fit_transform(X[train])
 
 
-def _with_nominal(data: Dataset, train: Array, names: list[str], scale: str) -> Dataset:
-    """The data scaled, and with nominal features that are at distance 1 where they differ.
-
-    That is what Weka's distance, and so Mulan's, makes of them.
-    """
-    listed = [] if data.feature_names is None else data.feature_names.tolist()
-    missing = [name for name in names if name not in listed]
-    if missing:
-        raise ValueError(f"this data set has no feature {missing[0]!r}")
-    is_nominal = np.isin(listed, names)
-    rest, transformer = data.X[:, ~is_nominal], scaler(scale, data.X[:, ~is_nominal])
-    if transformer is not None:
-        rest = transformer.fit(rest[train]).transform(rest)
-    columns = [
-        (data.X[:, place, None] == np.unique(data.X[:, place])) / np.sqrt(2)
-        for place in np.flatnonzero(is_nominal)
-    ]
-    return replace(data, X=np.hstack([rest, *columns]), feature_names=None)
-
-
 def _chosen(
     X: Any, Y: Csr, setting: dict[str, Any], n_jobs: int | None, progress: Progress | None
 ) -> dict[str, Any]:
@@ -147,16 +121,6 @@ def _chosen(
     )
     search.fit(X, Y, progress=progress)
     return {**fixed, **search.best_params_}
-
-
-def _part_of(progress: Progress | None, first: int, last: int) -> Progress | None:
-    """Progress of a step that goes from so many tenths of all to so many."""
-
-    def tell(done: int, total: int) -> None:
-        if progress is not None:
-            progress(first * total + (last - first) * done, 10 * total)
-
-    return tell
 
 
 def _value(value: float, metric: str, setting: dict[str, Any], labels: int) -> float | None:

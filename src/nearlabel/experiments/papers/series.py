@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.datasets import Dataset, load
+from nearlabel.experiments.papers.plans import Experiment, plan, unit_of
+from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.papers.series_points import (
     TITLES,
     cluster_points,
@@ -22,8 +23,6 @@ from nearlabel.experiments.papers.series_points import (
 )
 from nearlabel.search import Progress
 from nearlabel.texts import one_line
-
-__all__ = ["Progress", "Series", "all_series", "measured"]
 
 _TOLD = ("name", "paper", "figure", "title", "label", "caption", "dataset")
 
@@ -53,12 +52,19 @@ class Series:
     caption: str
     dataset: str
     setting: Mapping[str, Any]
-    _points: Callable[[Dataset, Mapping[str, Any], Progress | None], dict[str, Any]] = field(
+    _points: Callable[[Prepared, Mapping[str, Any], Progress | None], dict[str, Any]] = field(
         repr=False, compare=False
     )
 
-    def measure(self, data: Dataset, progress: Progress | None = None) -> dict[str, Any]:
+    def measure(self, ready: Prepared, progress: Progress | None = None) -> dict[str, Any]:
         """Measure it.
+
+        Parameters
+        ----------
+        ready : Prepared
+            Its data, by its setting.
+        progress : callable, optional
+            Called with (steps done, steps in all).
 
         Returns
         -------
@@ -70,7 +76,7 @@ class Series:
             over seeds.
         """
         start = time.perf_counter()
-        points = self._points(data, self.setting, progress)
+        points = self._points(ready, self.setting, progress)
         seconds = round(time.perf_counter() - start, 2)
         return {**self._told(), **points, "seconds": seconds, "reason": None}
 
@@ -81,20 +87,6 @@ class Series:
 
     def _told(self) -> dict[str, Any]:
         return {**{key: getattr(self, key) for key in _TOLD}, "setting": dict(self.setting)}
-
-
-def measured(
-    series: Series,
-    *,
-    read: Callable[[str], Dataset] = load,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Measure a series on the data of the data folder; a reason where they are not there."""
-    try:
-        data = read(series.dataset)
-    except FileNotFoundError as error:
-        return series.without_points(str(error))
-    return series.measure(data, progress)
 
 
 def all_series() -> dict[str, Series]:
@@ -127,6 +119,18 @@ def _run_time() -> Series:
     )
 
 
+def _as_in_table(paper: str, table: str, dataset: str, algorithm: str) -> dict[str, Any]:
+    """How a table is made: its split, scaling and convention serve a figure on the same data."""
+    [experiment] = (one for one in plan().experiments if _has(one, paper, table))
+    setting = unit_of(experiment, dataset, algorithm).setting
+    kept = ("split", "seed", "scale", "nominal", "convention")
+    return {key: setting[key] for key in kept if key in setting}
+
+
+def _has(experiment: Experiment, paper: str, table: str) -> bool:
+    return experiment.paper == paper and table in experiment.tables
+
+
 # Figures 1 and 2 of the 2018 paper. Of the first, only the k of emotions and birds can be read;
 # those of scene and yeast fit its Table 3.
 _CLUSTERED = {
@@ -157,10 +161,7 @@ def _cluster_series() -> list[Series]:
                 "k": k,
                 "clusters": list(range(1, 11)),
                 "seeds": 5 if figure == "1" else 1,
-                # As in the tables: of that set only a part of its split is known.
-                "split": "holdout" if dataset == "corel16k001" else "official",
-                "scale": "none" if dataset == "scene" else "minmax",
-                "convention": "mulan",
+                **_as_in_table("003", "3", dataset, "LAML-kNN"),
             },
             _points=cluster_points,
         )
@@ -178,15 +179,15 @@ def _rate() -> Series:
         title="Ranking loss against the rate",
         label="yeast, k = 40",
         caption="The formula is printed with exp(-z d); the curve that is described, which settles "
-        "at the value of BRkNN as z grows, is that of exp(-d / z).",
+        "at the value of BRkNN as z grows, is that of exp(-d / z). What it settles at is the order "
+        "of BRkNN with equal votes by distance; the line of BRkNN itself, whose equal votes are "
+        "ties, is a little worse.",
         dataset="yeast",
         setting={
             "k": 40,
             "rates": [float(f"{z:.4g}") for z in np.geomspace(0.01, 100, 41)],
             "shown": [0.01, 1.0],
-            "split": "official",
-            "scale": "minmax",
-            "convention": "mulan",
+            **_as_in_table("004", "1", "yeast", "positive-sample"),
         },
         _points=rate_points,
     )

@@ -1,6 +1,6 @@
 """The points of the papers' figures, measured: one graph serves all points of a picture.
 
-Each function takes a data set and the setting of its series, and gives what `Series.measure` adds.
+Each function takes prepared data and the setting of a series, and gives what `Series.measure` adds.
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ import numpy as np
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
+from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.protocols import splits
 from nearlabel.search import Progress, neighbor_graph
 
+# As the command line calls them.
 TITLES = {
     "MLkNN": "ML-kNN",
     "DMLkNN": "DML-kNN",
-    "MallowskNN": "Mallows",
+    "MallowskNN": "Mallows kNN",
     "PositivekNN": "PositivekNN",
     "BRkNN": "BRkNN",
 }
 
 
 def run_time_points(
-    data: Dataset, setting: Mapping[str, Any], progress: Progress | None
+    ready: Prepared, setting: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """Seconds of ten folds against the number of rows, for each method."""
+    data = ready.data
     order = np.random.default_rng(setting["seed"]).permutation(len(data))
     sizes = [size for size in setting["sizes"] if size <= len(data)]
     names = [TITLES[name] for name in setting["methods"]]
@@ -67,7 +70,7 @@ def _fold_seconds(data: Dataset, setting: Mapping[str, Any]) -> list[float]:
 
 
 def cluster_points(
-    data: Dataset, setting: Mapping[str, Any], progress: Progress | None
+    ready: Prepared, setting: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """Average precision against the number of clusters, over several starts of k-means."""
     k, clusters, metric = setting["k"], setting["clusters"], "average_precision"
@@ -80,7 +83,7 @@ def cluster_points(
             for seed in seeds
         ),
     ]
-    line, *values = (one[metric] for one in _metrics(data, models, setting, progress))
+    line, *values = (one[metric] for one in _metrics(ready, models, setting, progress))
     table = np.reshape(values, (len(clusters), len(seeds)))
     panel = {
         "metric": metric,
@@ -92,7 +95,7 @@ def cluster_points(
 
 
 def rate_points(
-    data: Dataset, setting: Mapping[str, Any], progress: Progress | None
+    ready: Prepared, setting: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """Ranking loss against the rate, for both readings of the formula."""
     k, rates, metric = setting["k"], setting["rates"], "ranking_loss"
@@ -101,7 +104,7 @@ def rate_points(
         ALGORITHMS["PositivekNN"](n_neighbors=k, rate=z) for zs in readings.values() for z in zs
     ]
     models.append(ALGORITHMS["BRkNN"](n_neighbors=k))
-    *values, votes = (one[metric] for one in _metrics(data, models, setting, progress))
+    *values, votes = (one[metric] for one in _metrics(ready, models, setting, progress))
     curves = np.reshape(values, (len(readings), len(rates))).tolist()
     panel = {
         "metric": metric,
@@ -113,7 +116,7 @@ def rate_points(
 
 
 def neighbor_points(
-    data: Dataset, setting: Mapping[str, Any], progress: Progress | None
+    ready: Prepared, setting: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """The ranking metrics against the number of neighbors, for each method."""
     methods, neighbors = setting["methods"], setting["k"]
@@ -121,7 +124,7 @@ def neighbor_points(
     for name in methods:
         seeded = {"random_state": setting["seed"]} if name == "PositivekNN" else {}
         models += [ALGORITHMS[name](n_neighbors=k, **seeded) for k in neighbors]
-    found = iter(_metrics(data, models, setting, progress))
+    found = iter(_metrics(ready, models, setting, progress))
     of_method = {TITLES[name]: [next(found) for _ in neighbors] for name in methods}
     panels = [
         {
@@ -136,14 +139,14 @@ def neighbor_points(
 
 
 def _metrics(
-    data: Dataset, models: list[Any], setting: Mapping[str, Any], progress: Progress | None
+    ready: Prepared, models: list[Any], setting: Mapping[str, Any], progress: Progress | None
 ) -> list[dict[str, float]]:
     """Metrics of each model on one split: one search for all."""
     found = evaluate_splits(
-        data,
+        ready.data,
         models,
-        splits(data, setting["split"]),
-        scale=setting["scale"],
+        ready.parts,
+        scale=ready.scale,
         convention=setting["convention"],
         progress=progress,
     )

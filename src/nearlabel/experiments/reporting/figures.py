@@ -20,6 +20,7 @@ from nearlabel.experiments.reporting.drawing import (
     styles,
 )
 from nearlabel.experiments.reporting.extras import report_module
+from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.significance.mean_ranks import Nemenyi
 from nearlabel.metrics import METRICS
 
@@ -31,7 +32,6 @@ __all__ = [
     "check_figure_path",
     "critical_difference",
     "encoded",
-    "metric_title",
     "of_series",
     "run_times",
     "save",
@@ -221,11 +221,6 @@ def _look_at_the_best(axes: Axes, columns: list[list[float]], metric: str, share
 
 def _cost(value: float, metric: str) -> float:
     return value if METRICS[metric].loss else -value
-
-
-def metric_title(metric: str) -> str:
-    """A metric's name for people."""
-    return {"one_error": "one-error"}.get(metric, metric.replace("_", " "))
 
 
 def _metric_label(metric: str) -> str:

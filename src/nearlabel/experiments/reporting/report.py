@@ -10,24 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.experiments.papers import published
-from nearlabel.experiments.papers.comparisons import Comparison, comparisons
-from nearlabel.experiments.papers.plans import Experiment
+from nearlabel.experiments.papers.comparisons import Comparison, Source, comparisons
+from nearlabel.experiments.papers.plans import Experiment, tables_in_words
+from nearlabel.experiments.papers.series import all_series
 from nearlabel.experiments.reporting.extras import report_module
 from nearlabel.experiments.reporting.figures import (
     critical_difference,
     encoded,
-    metric_title,
     of_series,
 )
+from nearlabel.experiments.reporting.names import metric_title, paper_title
 from nearlabel.experiments.reporting.significance import comparison_views, order_views
 from nearlabel.experiments.reporting.tables import (
+    DOUBT,
+    DOUBT_MEANING,
     MARKS,
     MEANINGS,
-    paper_title,
     setting_in_words,
     table_blocks,
     verdict_counts,
 )
+from nearlabel.experiments.significance.mean_ranks import Nemenyi
+from nearlabel.metrics import METRICS
 from nearlabel.persistence import replacing
 from nearlabel.versions import package_versions
 
@@ -46,7 +50,8 @@ def write_report(
     Parameters
     ----------
     folder : path
-        Made where it is not there. Files of an earlier report are replaced, each at once.
+        Made where it is not there. Files of an earlier report are replaced, each at once; pictures
+        of it that this one does not have are removed, and nothing else is.
     records : sequence of mapping
         The cells, as `nearlabel.experiments.papers.reproduction.reproduce` gives them.
     experiments : sequence of Experiment
@@ -69,6 +74,7 @@ def write_report(
             {"name": name, "mark": MARKS[name], "kind": name.replace(" ", "-"), "told": told}
             for name, told in MEANINGS.items()
         ],
+        "doubt": {"mark": DOUBT, "told": DOUBT_MEANING},
         "counts": verdict_counts(records),
         "papers": _papers(records, experiments),
         "orders": order_views() if any(record["paper"] == "000" for record in records) else [],
@@ -92,7 +98,22 @@ def write_report(
         _write(target / page, environment.get_template(f"{page}.j2").render(view).encode())
         for page, environment in (("report.html", html), ("report.md", markdown))
     ]
+    for old in _picture_names() - pictures.keys():
+        (target / _FIGURES / f"{old}.svg").unlink(missing_ok=True)
     return [*pages, *written]
+
+
+def _picture_names() -> set[str]:
+    """The names of all pictures that a report may have."""
+    sources: tuple[Source, ...] = ("published", "ours")
+    ranks = (
+        _rank_name(paper, metric, source)
+        for paper in published.papers()
+        for metric in METRICS
+        for source in sources
+    )
+    series = (f"{name}_{metric}" for name in all_series() for metric in (*METRICS, "seconds"))
+    return {*ranks, *series}
 
 
 def _write(path: Path, content: bytes) -> Path:
@@ -116,35 +137,33 @@ def _papers(
     ]
 
 
-def _rank_name(one: Comparison) -> str:
-    return f"ranks_{one.title[:3]}_{one.metric}_{one.source}"
+def _rank_name(paper: str, metric: str, source: Source) -> str:
+    return f"ranks_{paper}_{metric}_{source}"
 
 
-def _drawn(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Comparisons of three algorithms and more; ours where they are there."""
-    ours = {one.title for one in compared if one.source == "ours"}
-    return [
-        one
+def _drawn(compared: Sequence[Comparison]) -> dict[str, tuple[Comparison, Nemenyi]]:
+    """Comparisons in which algorithms differ, by the names of pictures: ours, if they are there."""
+    ours = {(one.paper, one.tables) for one in compared if one.source == "ours"}
+    return {
+        _rank_name(one.paper, one.metric, one.source): (one, one.nemenyi)
         for one in compared
-        if one.nemenyi is not None and (one.source == "ours" or one.title not in ours)
-    ]
+        if one.nemenyi is not None and (one.source == "ours" or (one.paper, one.tables) not in ours)
+    }
 
 
 def _rank_pictures(compared: Sequence[Comparison]) -> dict[str, bytes]:
-    pictures = {}
-    for one in _drawn(compared):
-        if one.nemenyi is not None:
-            figure = critical_difference(one.nemenyi, title=metric_title(one.metric))
-            pictures[_rank_name(one)] = encoded(figure, ".svg")
-    return pictures
+    return {
+        name: encoded(critical_difference(ranks, title=metric_title(one.metric)), ".svg")
+        for name, (one, ranks) in _drawn(compared).items()
+    }
 
 
 def _rank_captions(compared: Sequence[Comparison]) -> dict[str, str]:
     return {
-        _rank_name(one): f"{paper_title(one.title[:3])}, {one.title[4:]}: mean ranks by "
+        name: f"{paper_title(one.paper)}, {tables_in_words(one.tables)}: mean ranks by "
         f"{metric_title(one.metric)} over {len(one.datasets)} data sets, "
         f"{'our' if one.source == 'ours' else 'published'} numbers"
-        for one in _drawn(compared)
+        for name, (one, _) in _drawn(compared).items()
     }
 
 

@@ -7,13 +7,31 @@ from itertools import groupby
 from typing import Any
 
 from nearlabel.experiments.papers import published
-from nearlabel.experiments.papers.comparisons import Comparison, Source
-from nearlabel.experiments.reporting.tables import NO_NUMBER, metric_head, paper_title
+from nearlabel.experiments.papers.comparisons import FEWEST, Comparison, Source
+from nearlabel.experiments.papers.plans import tables_in_words
+from nearlabel.experiments.reporting.names import (
+    NO_NUMBER,
+    metric_head,
+    metric_title,
+    p_text,
+    paper_title,
+)
 from nearlabel.experiments.significance.orders import PartialOrder, partial_order, total_order
-from nearlabel.experiments.significance.pairs import Pair
 
 _LEAST_GAIN = 0.00005  # that is told
-_NO_TEST = {"outcome": NO_NUMBER, "gain": NO_NUMBER, "p_value": NO_NUMBER, "side": ""}
+_NO_TEST = {
+    "datasets": NO_NUMBER,
+    "outcome": NO_NUMBER,
+    "gain": NO_NUMBER,
+    "p_value": NO_NUMBER,
+    "side": "",
+}
+_NUMBERS: dict[Source, str] = {"published": "the published numbers", "ours": "our numbers"}
+_SIDES = {
+    "better": "significantly better",
+    "": "no significant difference",
+    "worse": "significantly worse",
+}
 
 
 def order_views() -> list[dict[str, Any]]:
@@ -72,47 +90,39 @@ def _float(value: Any) -> float | None:
 
 
 def comparison_views(found: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Comparisons by experiment: the method of the paper against each other one, and all ranks."""
+    """Comparisons by experiment: the method of the paper against each other one, and all ranks.
+
+    Returns
+    -------
+    list of dict
+        `paper`, `own` (the method of the paper), `algorithms`, `heading`, `datasets`, `caution`,
+        `sources`; `pairs` with `other`, `heading`, `claims` and `rows` of tests; `ranks`, and
+        `equal`, which says by what they do not differ; `too_few`, which says what could not be
+        tested. Sentences are empty where there is nothing to say.
+    """
     return [
-        _comparison_view(title, list(some))
-        for title, some in groupby(found, key=lambda one: one.title)
+        _comparison_view(list(some))
+        for _, some in groupby(found, key=lambda one: (one.paper, one.tables))
     ]
 
 
-def _comparison_view(title: str, found: list[Comparison]) -> dict[str, Any]:
-    first, paper = found[0], title[:3]
-    own = next(
-        (name for name in first.algorithms if name == published.papers()[paper].method),
-        first.algorithms[0],
-    )
-    sources = list(dict.fromkeys(one.source for one in found))
-    by_metric = {(one.metric, one.source): one for one in found}
-    metrics = list(dict.fromkeys(one.metric for one in found))
-    pairs = []
-    for other in (name for name in first.algorithms if name != own):
-        tests = {
-            key: _test(one.pairs[own, other], one.pairs[other, own])
-            for key, one in by_metric.items()
-            if (own, other) in one.pairs
-        }
-        pairs.append(
-            {
-                "heading": f"{own} against {other}",
-                "claims": [_claim(own, other, source, tests) for source in sources],
-                "rows": [
-                    {
-                        "metric": metric_head(metric),
-                        "tests": [tests.get((metric, source), _NO_TEST) for source in sources],
-                    }
-                    for metric in metrics
-                ],
-            }
-        )
+def _comparison_view(found: list[Comparison]) -> dict[str, Any]:
+    first = found[0]
+    method = published.papers()[first.paper].method
+    own = method if method in first.algorithms else first.algorithms[0]
+    tested = [one for one in found if one.has_enough]
     return {
-        "heading": f"{paper_title(paper)}: {title[4:]}",
-        "datasets": ", ".join(first.datasets),
-        "sources": sources,
-        "pairs": pairs,
+        "paper": first.paper,
+        "own": own,
+        "algorithms": first.algorithms,
+        "heading": f"{paper_title(first.paper)}: {tables_in_words(first.tables)}",
+        "datasets": ", ".join(max(found, key=lambda one: len(one.datasets)).datasets),
+        "caution": first.caution,
+        "sources": list(dict.fromkeys(one.source for one in tested)),
+        "pairs": [_pair_view(own, other, tested) for other in first.algorithms if other != own]
+        if tested
+        else [],
+        "too_few": _too_few([one for one in found if not one.has_enough]),
         "ranks": [
             {
                 "metric": metric_head(one.metric),
@@ -128,12 +138,36 @@ def _comparison_view(title: str, found: list[Comparison]) -> dict[str, Any]:
             for one in found
             if one.friedman is not None
         ],
+        "equal": " ".join(_equal(source, tested) for source in _NUMBERS).strip(),
     }
 
 
-def _test(pair: Pair, from_the_other_side: Pair) -> dict[str, str]:
-    worse = "worse" if from_the_other_side.is_better() else ""
+def _pair_view(own: str, other: str, tested: list[Comparison]) -> dict[str, Any]:
+    sources = list(dict.fromkeys(one.source for one in tested))
+    tests = {
+        (one.metric, one.source): _test(one, own, other)
+        for one in tested
+        if (own, other) in one.pairs
+    }
     return {
+        "other": other,
+        "heading": f"{own} against {other}",
+        "claims": [_claim(source, tests) for source in sources],
+        "rows": [
+            {
+                "metric": metric_head(metric),
+                "tests": [tests.get((metric, source), _NO_TEST) for source in sources],
+            }
+            for metric in dict.fromkeys(one.metric for one in tested)
+        ],
+    }
+
+
+def _test(one: Comparison, own: str, other: str) -> dict[str, Any]:
+    pair = one.pairs[own, other]
+    worse = "worse" if one.pairs[other, own].is_better() else ""
+    return {
+        "datasets": len(one.datasets),
         "outcome": f"{pair.wins} / {pair.ties} / {pair.losses}",
         "gain": "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
         "p_value": p_text(pair.p_value),
@@ -141,20 +175,40 @@ def _test(pair: Pair, from_the_other_side: Pair) -> dict[str, str]:
     }
 
 
-def _claim(
-    own: str, other: str, source: Source, tests: Mapping[tuple[str, Source], Mapping[str, str]]
-) -> str:
-    """In how many metrics the paper's method is significantly better, in words."""
-    sides = [test["side"] for (_, of), test in tests.items() if of == source]
-    numbers = "the published numbers" if source == "published" else "our numbers"
-    return (
-        f"By {numbers}, {own} is significantly better than {other} in {sides.count('better')} of "
-        f"{len(sides)} metrics, and significantly worse in {sides.count('worse')}."
-    )
+def _claim(source: Source, tests: Mapping[tuple[str, Source], Mapping[str, Any]]) -> str:
+    """By which metrics the paper's method is better, and by which it is not, in words."""
+    said = []
+    for side, words in _SIDES.items():
+        metrics = [
+            name for (name, of), test in tests.items() if (of, test["side"]) == (source, side)
+        ]
+        if metrics:
+            said.append(f"{words} by {_listed(metrics)}")
+    return f"By {_NUMBERS[source]}: {'; '.join(said) or 'no test'}."
 
 
-def p_text(p_value: float | None) -> str:
-    """A p-value with three decimals; small ones as such."""
-    if p_value is None:
-        return NO_NUMBER
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+def _too_few(untested: list[Comparison]) -> str:
+    """What could not be tested; nothing where all could."""
+    counts = {one.metric: len(one.datasets) for one in untested}
+    groups = [
+        f"{count} by {_listed([name for name, of in counts.items() if of == count])}"
+        for count in sorted(set(counts.values()))
+    ]
+    if not groups:
+        return ""
+    return f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(groups)}."
+
+
+def _equal(source: Source, tested: list[Comparison]) -> str:
+    metrics = [
+        one.metric
+        for one in tested
+        if one.source == source and one.friedman is not None and one.nemenyi is None
+    ]
+    if not metrics:
+        return ""
+    return f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
+
+
+def _listed(metrics: Sequence[str]) -> str:
+    return ", ".join(map(metric_title, metrics))

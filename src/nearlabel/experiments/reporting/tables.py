@@ -1,4 +1,4 @@
-"""The tables of a report as plain data: published numbers and ours, verdicts and reasons."""
+"""Published tables beside ours as plain data: for the pages of a report, and for the terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from nearlabel.experiments.papers import published
-from nearlabel.experiments.papers.plans import Experiment
+from nearlabel.experiments.papers.plans import SHORT_NAMES, Experiment, tables_in_words
+from nearlabel.experiments.papers.reproduction import ABSENT
 from nearlabel.experiments.papers.verdicts import VERDICTS, rounded
-from nearlabel.experiments.reporting.figures import metric_title
-from nearlabel.metrics import METRICS
+from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, paper_title
 
 Record = Mapping[str, Any]
 MARKS = {"digits": "=", "within std": "~", "off": "!", "not run": "·"}
@@ -22,10 +21,10 @@ MEANINGS = {
     "off": "further away",
     "not run": "the reason is below the table",
 }
+DOUBT = "?"  # the mark of a published number that cannot be right, or hardly
+DOUBT_MEANING = "the published number cannot be right, or hardly; the reason is below the table"
 _UNTOLD = ("random_state", "groups", "rows")  # parameters that say nothing to readers
-_PARAMETERS = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
-NO_NUMBER = "—"
-_SHORT_LIST = 5
+_MANY_NAMES, _SHORT_LIST = 4, 5
 
 
 def verdict_counts(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -33,6 +32,7 @@ def verdict_counts(records: Sequence[Record]) -> list[dict[str, Any]]:
     counts = Counter((record["paper"], record["verdict"]) for record in records)
     rows = [
         {
+            "paper": paper,
             "title": paper_title(paper),
             "counts": [counts[paper, verdict] for verdict in VERDICTS],
         }
@@ -40,26 +40,30 @@ def verdict_counts(records: Sequence[Record]) -> list[dict[str, Any]]:
     ]
     if len(rows) > 1:
         sums = [sum(column) for column in zip(*(row["counts"] for row in rows), strict=True)]
-        rows.append({"title": "all", "counts": sums})
+        rows.append({"paper": "", "title": "all", "counts": sums})
     return rows
-
-
-def paper_title(paper: str) -> str:
-    """A paper by its method and year."""
-    told = published.papers()[paper]
-    return f"{told.method} ({told.year})"
 
 
 def table_blocks(
     records: Sequence[Record], experiments: Iterable[Experiment]
 ) -> list[dict[str, Any]]:
-    """The tables in the order of the papers; those with the same rows as one."""
+    """The tables in the order of the papers; those with the same rows as one.
+
+    Returns
+    -------
+    list of dict
+        `paper`, `heading`, `setting`; `columns` and `short_columns`, the heads; `rows` with
+        `dataset`, `algorithm`, `parameters` and `cells`, a cell or None for each column;
+        `agreement`, a sentence; `reasons` and `doubts`, what is to be said of which cells. A cell
+        has `published` and `ours` as texts, `verdict`, `kind` for a style sheet, `mark`, `reason`,
+        and `doubt`: the mark of a doubtful number, or nothing.
+    """
     told = {(one.paper, table): one.told for one in experiments for table in one.tables}
     rows = _rows(records)
     return [
         {
             "paper": paper,
-            "heading": f"{'Tables' if len(tables) > 1 else 'Table'} {', '.join(tables)}",
+            "heading": tables_in_words(tables),
             "setting": told.get((paper, tables[0]), ""),
             **_block(list(some)),
         }
@@ -87,18 +91,14 @@ def _rows(records: Sequence[Record]) -> list[list[Record]]:
 
 def _column(record: Record) -> str:
     """The metric; of counts of a label, the label."""
-    column: str = _parameters(record).get("label", record["metric"])
+    column: str = record["parameters"].get("label", record["metric"])
     return column
 
 
 def _row_parameters(record: Record) -> dict[str, Any]:
     """What tells a row from others of its algorithm."""
-    told = {key: value for key, value in _parameters(record).items() if key != "label"}
+    told = {key: value for key, value in record["parameters"].items() if key != "label"}
     return told if _column(record) == record["metric"] else {**told, "rows": record["metric"]}
-
-
-def _parameters(record: Record) -> Mapping[str, Any]:
-    return record.get("parameters") or {}
 
 
 def _tables_of(row: list[Record]) -> tuple[str, tuple[str, ...]]:
@@ -112,35 +112,36 @@ def _block(rows: list[list[Record]]) -> dict[str, Any]:
     agree = sum(record["verdict"] in ("digits", "within std") for record in ran)
     return {
         "columns": [metric_head(column) for column in columns],
+        "short_columns": [metric_head(column, short=True) for column in columns],
         "rows": [_row(row, columns) for row in rows],
         "agreement": f"{agree} of {len(ran)} cells that were run agree" if ran else "",
         "reasons": [
             reason for verdict in ("off", "not run") for reason in _reasons(verdict, records)
         ],
+        "doubts": _doubts(records),
     }
-
-
-def metric_head(metric: str) -> str:
-    """A metric's name, with an arrow to the better side if there is one."""
-    arrow = "" if metric not in METRICS else " ↓" if METRICS[metric].loss else " ↑"
-    return f"{metric_title(metric)}{arrow}"
 
 
 def _row(row: list[Record], columns: list[str]) -> dict[str, Any]:
     cells = {_column(record): _cell(record) for record in row}
-    told = [
-        f"{_PARAMETERS.get(key, key)} = " + (f"{value:.4g}" if key == "rate" else str(value))
-        for key, value in _row_parameters(row[0]).items()
-        if key not in _UNTOLD
-    ]
-    if row[0]["metric"] not in METRICS:
-        told.append(metric_title(row[0]["metric"]))
     return {
         "dataset": row[0]["dataset"],
         "algorithm": row[0]["algorithm"],
-        "parameters": ", ".join(told),
+        "parameters": _parameters_in_words(row[0]),
         "cells": [cells.get(column) for column in columns],
     }
+
+
+def _parameters_in_words(record: Record) -> str:
+    told = _row_parameters(record)
+    if "cluster" in told:
+        which = "with" if record["metric"] == "count_with_label" else "without"
+        return f"cluster {told['cluster']}, {which}"
+    return ", ".join(
+        f"{SHORT_NAMES.get(key, key)} = " + (f"{value:.4g}" if key == "rate" else str(value))
+        for key, value in told.items()
+        if key not in _UNTOLD
+    )
 
 
 def _cell(record: Record) -> dict[str, Any]:
@@ -155,6 +156,7 @@ def _cell(record: Record) -> dict[str, Any]:
         "kind": record["verdict"].replace(" ", "-"),
         "mark": MARKS[record["verdict"]],
         "reason": record["reason"] or "",
+        "doubt": DOUBT if record["doubt"] else "",
     }
 
 
@@ -162,21 +164,46 @@ def _deviation(std: float | None, decimals: int) -> str:
     return "" if std is None else f" ± {std:.{decimals}f}"
 
 
-def _reasons(verdict: str, records: list[Record]) -> list[dict[str, Any]]:
+def _reasons(verdict: str, records: list[Record]) -> list[dict[str, str]]:
     """Why cells have a verdict: those with the same reason together."""
     found = [record for record in records if record["verdict"] == verdict]
-    listed = []
-    for reason in dict.fromkeys(record["reason"] for record in found):
-        cells = [record for record in found if record["reason"] == reason]
-        listed.append(
-            {
-                "verdict": verdict,
-                "mark": MARKS[verdict],
-                "cells": _cells_in_words(cells),
-                "reason": reason or "no reason is known",
-            }
-        )
-    return listed
+    absent = [record for record in found if record["reason"].startswith(ABSENT)]
+    groups = {_absent_names(absent): absent} if absent else {}
+    for record in found:
+        if not record["reason"].startswith(ABSENT):
+            groups.setdefault(record["reason"], []).append(record)
+    return [
+        {
+            "verdict": verdict,
+            "mark": MARKS[verdict],
+            "cells": _cells_in_words(cells),
+            "reason": reason,
+        }
+        for reason, cells in groups.items()
+    ]
+
+
+def _absent_names(records: list[Record]) -> str:
+    """One reason for all cells whose data are not there."""
+    listed = (record["reason"].removeprefix(ABSENT).split(", ") for record in records)
+    return ABSENT + ", ".join(dict.fromkeys(name for names in listed for name in names))
+
+
+def _doubts(records: list[Record]) -> list[dict[str, str]]:
+    """Why published numbers cannot be right, or hardly."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record["doubt"]:
+            groups.setdefault(record["doubt"], []).append(record)
+    return [
+        {
+            "mark": DOUBT,
+            "cells": _cells_in_words(cells),
+            "printed": ", ".join(dict.fromkeys(record["printed"] for record in cells)),
+            "reason": reason,
+        }
+        for reason, cells in groups.items()
+    ]
 
 
 def _cells_in_words(cells: list[Record]) -> str:
@@ -185,7 +212,7 @@ def _cells_in_words(cells: list[Record]) -> str:
     for key, many in (("algorithm", "algorithms"), ("dataset", "data sets"), ("metric", "metrics")):
         names = list(dict.fromkeys(str(record[key]) for record in cells))
         names = [metric_title(name) for name in names] if key == "metric" else names
-        parts.append(", ".join(names) if len(names) <= 4 else f"{len(names)} {many}")
+        parts.append(", ".join(names) if len(names) <= _MANY_NAMES else f"{len(names)} {many}")
     several = "" if len(cells) == 1 else f" ({len(cells)} cells)"
     return " · ".join(parts) + several
 

@@ -1,0 +1,44 @@
+"""Names of metrics and papers, and p-values, as people read them."""
+
+from __future__ import annotations
+
+from nearlabel.experiments.papers import published
+from nearlabel.metrics import METRICS
+
+NO_NUMBER = "—"
+_SHORT = {
+    "average_precision": "av prec",
+    "hamming_loss": "hamming",
+    "one_error": "one err",
+    "ranking_loss": "ranking",
+}
+
+
+def metric_title(metric: str) -> str:
+    """A metric's name for people."""
+    return {"one_error": "one-error"}.get(metric, metric.replace("_", " "))
+
+
+def metric_head(metric: str, *, short: bool = False) -> str:
+    """A metric's name, with an arrow to the better side if there is one.
+
+    Examples
+    --------
+    >>> metric_head("hamming_loss"), metric_head("average_precision", short=True)
+    ('hamming loss ↓', 'av prec ↑')
+    """
+    arrow = "" if metric not in METRICS else " ↓" if METRICS[metric].loss else " ↑"
+    return f"{_SHORT.get(metric, metric) if short else metric_title(metric)}{arrow}"
+
+
+def paper_title(paper: str) -> str:
+    """A paper by its method and year."""
+    told = published.papers()[paper]
+    return f"{told.method} ({told.year})"
+
+
+def p_text(p_value: float | None) -> str:
+    """A p-value with three decimals; small ones as such."""
+    if p_value is None:
+        return NO_NUMBER
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
