@@ -79,13 +79,15 @@ def _check_report(folder: str) -> None:
     """Refuse a report that could not be written, before the work is done."""
     from nearlabel.experiments.reporting.extras import report_module
 
-    if Path(folder).exists() and not Path(folder).is_dir():
-        raise ValueError(f"--report {folder}: this is a file; give a folder")
     try:
         for name in ("jinja2", "matplotlib", "scikit_posthocs"):
             report_module(name)
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--report {folder}: this cannot be a folder ({error.strerror})") from None
 
 
 def _write_report(

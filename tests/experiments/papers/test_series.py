@@ -164,9 +164,11 @@ def test_series_are_kept_and_measured_again_if_asked(made, tmp_path, monkeypatch
     nl.datasets.save(made, tmp_path / "data" / "yeast.npz")
     (first,) = stored_series(["004"], results=tmp_path)
     assert first["reason"] is None
-    monkeypatch.setattr(Series, "measure", lambda *_: {"name": "measured now"})
+    monkeypatch.setattr(Series, "measure", lambda *_: {"name": "measured now", "panels": []})
     assert stored_series(["004"], results=tmp_path) == [first]
-    assert stored_series(["004"], results=tmp_path, again=True) == [{"name": "measured now"}]
+    assert stored_series(["004"], results=tmp_path, again=True) == [
+        {"name": "measured now", "panels": []}
+    ]
 
 
 def test_series_whose_data_do_not_fit(made, tmp_path, monkeypatch):
@@ -198,3 +200,29 @@ def test_limits_of_the_rate(load):
     assert votes - 0.005 < small_rate < votes  # ties of votes are broken by distance
     assert great_rate > votes + 0.02
     assert good_rate < small_rate - 0.005
+
+
+def test_data_that_have_nothing_to_show_are_told(made, monkeypatch, tmp_path):
+    """Fewer rows than the smallest size, and labels that no row carries."""
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    nl.datasets.save(made.rows(np.arange(60)), tmp_path / "image135.npz")
+    empty = nl.datasets.Dataset(made.X, made.Y * 0, train=made.train)
+    nl.datasets.save(empty, tmp_path / "emotions.npz")
+    times = stored_series(["002"], results=tmp_path / "results")
+    clusters = stored_series(["003"], results=tmp_path / "results")
+    ours = [one for one in clusters if one["dataset"] == "emotions"]
+    for found in (*times, *ours):
+        assert found["panels"] == []
+        assert "too few rows, or no labels" in found["reason"]
+    assert not list((tmp_path / "results").glob("*"))
+
+
+def test_numbers_that_are_not_defined_are_none(made):
+    some = made.Y.toarray()
+    some[~made.train] = 0
+    found = measured(
+        small("clusters_yeast", clusters=[1], seeds=1),
+        nl.datasets.Dataset(made.X, some, train=made.train),
+    )
+    assert all(value is None for curve in found["panels"][0]["curves"].values() for value in curve)
+    json.dumps(found, allow_nan=False)

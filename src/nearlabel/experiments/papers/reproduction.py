@@ -22,6 +22,7 @@ from nearlabel.experiments.papers.result_store import (
 )
 from nearlabel.search import Progress
 from nearlabel.texts import one_line
+from nearlabel.validation import check_n_jobs
 
 ABSENT = "not in the data folder: "  # how the reason begins, before the names of the data sets
 
@@ -100,6 +101,7 @@ def reproduce(
     Reproduction
     """
     wanted = _wanted(papers, tables)
+    check_n_jobs(n_jobs)
     store = ResultStore(default_folder() if results is None else results, again=again)
     bench = _Bench(store, n_jobs)
     units = list(dict.fromkeys(unit for cell in wanted for unit in _units_of(cell)))

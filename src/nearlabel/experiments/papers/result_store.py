@@ -72,8 +72,9 @@ class ResultStore:
         found: dict[str, dict[str, Any]] = {}
         for value in filter(None, map(_value, lines)):
             # What its digest fits was written by this code, and has all that it reads of it.
-            if value.get("digest") == _digest([value.get("key"), value.get("result")]):
-                found[value["key"]] = value["result"]
+            key, result = value.get("key"), value.get("result", {})
+            if isinstance(key, str) and value.get("digest") == _digest([key, result]):
+                found[key] = result
         return found
 
 

@@ -5,6 +5,7 @@ The texts of the papers have lost the values of their figures, so shapes are wha
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class Series:
             over seeds.
         """
         start = time.perf_counter()
-        points = self._points(ready, self.setting, progress)
+        points = _plain(self._points(ready, self.setting, progress))
         seconds = round(time.perf_counter() - start, 2)
         return {**self._told(), **points, "seconds": seconds, "reason": None}
 
@@ -218,3 +219,12 @@ def _neighbor_series() -> list[Series]:
         )
         for dataset in ("emotions", "scene", "yeast")
     ]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: None where a number is not defined."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

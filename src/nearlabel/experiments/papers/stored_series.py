@@ -69,5 +69,15 @@ def _one(series: Series, store: ResultStore, tell: Progress) -> dict[str, Any]:
         points = series.measure(ready, tell)
     except MemoryError as error:
         return series.without_points(str(error))
+    if not _has_points(points):
+        return series.without_points("these data have too few rows, or no labels to measure by")
     store.add(key, points)
     return points
+
+
+def _has_points(points: dict[str, Any]) -> bool:
+    """Whether every panel has something to show."""
+    return all(
+        any(value is not None for curve in panel["curves"].values() for value in curve)
+        for panel in points["panels"]
+    )

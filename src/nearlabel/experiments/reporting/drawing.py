@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearlabel.experiments.reporting.extras import report_module
 from nearlabel.persistence import replacing
+from nearlabel.texts import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +32,7 @@ _LONG_LABEL = 23  # characters: two such labels do not stand side by side
 _DPI = 240
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")  # one more than colors: no pair comes twice
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
+_LONGEST_TITLE = 60  # characters that fit the width
 _STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -45,6 +47,7 @@ _STYLE = {
     "axes.spines.right": False,
     "axes.edgecolor": INK,
     "text.color": INK,
+    "text.parse_math": False,  # names of data sets are no formulas
     "svg.hashsalt": "nearlabel",  # the same figure is the same file
 }
 
@@ -59,7 +62,7 @@ def one_axes(
         figure = module.Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
         if title:
-            axes.set_title(title, loc="left", pad=8)
+            axes.set_title(one_line(title, _LONGEST_TITLE), loc="left", pad=8)
         if grid:
             axes.grid(color=PALE, lw=0.6)
             axes.set_axisbelow(True)

@@ -207,6 +207,8 @@ def _finite(points: Points) -> tuple[list[float], list[float]]:
 
 def _look_at_the_best(axes: Axes, columns: list[list[float]], metric: str, share: float) -> None:
     """Cut off the side of bad values, so that so many of each series are seen."""
+    if not any(columns):
+        return
     worst = max(
         (sorted(_cost(value, metric) for value in column)[int(share * (len(column) - 1))])
         for column in columns
