@@ -225,6 +225,7 @@ def _shown(choice: dict[str, Any]) -> str:
 
 
 def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None:
+    from nearlabel.experiments.reporting.names import metric_head
     from nearlabel.metrics import METRICS
 
     run = [one for one in results if not one["refusal"]]
@@ -239,23 +240,12 @@ def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None
             )
             for one in run
         ]
-        heads = [f"{_short(name)} {'↓' if METRICS[name].loss else '↑'}" for name in some]
+        heads = [metric_head(name, short=True) for name in some]
         say_table(("", *heads, "s"), rows)
     say(f"* the best; s: {seconds}")
     for one in results:
         if one["refusal"]:
             say(f"{TITLES[one['algorithm']]} was left out: {one['refusal']}")
-
-
-def _short(name: str) -> str:
-    """A name for the head of a column of a few characters."""
-    short = {
-        "average_precision": "av prec",
-        "hamming_loss": "hamming",
-        "one_error": "one err",
-        "ranking_loss": "ranking",
-    }
-    return short.get(name, name.replace("_", " "))
 
 
 def _best(results: list[dict[str, Any]], name: str, loss: bool) -> str | None:
