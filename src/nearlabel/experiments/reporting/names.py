@@ -27,8 +27,10 @@ def metric_head(metric: str, *, short: bool = False) -> str:
     >>> metric_head("hamming_loss"), metric_head("average_precision", short=True)
     ('hamming loss ↓', 'av prec ↑')
     """
-    arrow = "" if metric not in METRICS else " ↓" if METRICS[metric].loss else " ↑"
-    return f"{_SHORT.get(metric, metric) if short else metric_title(metric)}{arrow}"
+    if metric not in METRICS:  # a label, in a table of counts
+        return metric if short else metric_title(metric)
+    name = _SHORT.get(metric, metric_title(metric)) if short else metric_title(metric)
+    return f"{name} {'↓' if METRICS[metric].loss else '↑'}"
 
 
 def paper_title(paper: str) -> str:
