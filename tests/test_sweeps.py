@@ -50,21 +50,21 @@ def test_a_sweep_scores_as_one_model_after_the_other(problem, s):
 
 def test_what_is_swept_together():
     Y = check_labels(np.eye(4, dtype=int)).matrix
-    key = nl.MLkNN(smoothing=2)._sweep_key(Y, 3)
-    assert key == nl.MLkNN(n_neighbors=3, smoothing=2.0)._sweep_key(Y, 3)
-    assert key != nl.MLkNN(smoothing=1)._sweep_key(Y, 3)
-    assert nl.LAMLkNN()._sweep_key(Y, 3) is None
-    assert nl.BRkNN()._sweep_key(Y, 3) is None
+    key, _ = nl.MLkNN(smoothing=2)._sweep(Y, 3)
+    assert key == nl.MLkNN(n_neighbors=3, smoothing=2.0)._sweep(Y, 3)[0]
+    assert key != nl.MLkNN(smoothing=1)._sweep(Y, 3)[0]
+    assert nl.LAMLkNN()._sweep(Y, 3) is None
+    assert nl.BRkNN()._sweep(Y, 3) is None
 
     class Mine(nl.MLkNN):
         """May count in another way."""
 
-    assert Mine()._sweep_key(Y, 3) is None
-    assert nl.MLkNN()._sweep_key(Y, 2**16) is None  # more than its counters hold
+    assert Mine()._sweep(Y, 3) is None
+    assert nl.MLkNN()._sweep(Y, 2**16) is None  # more than its counters hold
     for shape, k in (((2**14, 2**14), 3), ((100, 2**14), 99)):
         wide = Y.copy()
         wide.resize(shape)
-        assert nl.MLkNN()._sweep_key(wide, k) is None
+        assert nl.MLkNN()._sweep(wide, k) is None
 
 
 def test_a_graph_of_other_rows():

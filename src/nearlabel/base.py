@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -47,6 +47,9 @@ from nearlabel.validation import (
 _FEATURES = ("n_features_in_", "feature_names_in_")  # set by scikit-learn's validation
 _NEIGHBORS_AT_ONCE = 2**26  # of queries that are searched together: 1 GiB
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
+# The scores of `_left_out_scores` for a graph, labels, and rising numbers of neighbors. Each are
+# there until the next are asked for.
+Sweep = Callable[[NeighborGraph, Csr, Sequence[int]], Iterator[LabelScores]]
 # What `_training_rows` says of a method that learns nothing from neighbors.
 NO_ROWS = np.empty(0, np.int64)
 _NEXT = 2.0**-20  # how near to 1/2 a probability is told that the decision does not follow
@@ -113,22 +116,14 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         return self._scores(graph, X)
 
-    def _sweep_key(self, Y: Csr, most: int) -> Any:
-        """What models share that `_left_out_sweep` of one of them serves all; None without one.
+    def _sweep(self, Y: Csr, most: int) -> tuple[Any, Sweep] | None:
+        """How to score all training rows, left out, for many numbers of neighbors at little cost.
 
-        Their labels are Y, and they differ in `n_neighbors` only, `most` of which there are.
+        For methods that have a way, and whose `_decide` asks nothing of a fit: a key that models
+        share which differ in `n_neighbors` only, and the sweep of one of them, which serves all.
+        Their labels are Y, and `most` is the greatest number of neighbors.
         """
         return None
-
-    def _left_out_sweep(
-        self, graph: NeighborGraph, Y: Csr, neighbors: Sequence[int]
-    ) -> Iterator[LabelScores]:
-        """Score all training rows as `_left_out_scores` does, for each of rising numbers of them.
-
-        For methods whose `_decide` asks nothing of a fit. Scores are there until the next are
-        asked for.
-        """
-        raise NotImplementedError
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         """Label sets, shape (n, q): by default where the score is at least 1/2."""

@@ -111,7 +111,7 @@ def test_a_sweep_over_k_is_one_model_after_the_other(made):
     grid = {"n_neighbors": list(range(1, 31))}
     swept = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=list(METRICS), refit=False)
     swept.fit(made.X, made.Y)
-    with mock.patch.object(nl.MLkNN, "_sweep_key", return_value=None):
+    with mock.patch.object(nl.MLkNN, "_sweep", return_value=None):
         single = clone(swept).fit(made.X, made.Y)
     for name in METRICS:
         key = f"mean_test_{name}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Csr
-from nearlabel.base import NeighborModel
+from nearlabel.base import NeighborModel, Sweep
 from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.scaling import scaler
 from nearlabel.graph import NeighborGraph
@@ -128,26 +128,22 @@ class Fold:
 
         What is said stays until the next is asked for.
         """
+        sweeps: dict[Any, Sweep] = {}
         swept: dict[Any, list[int]] = defaultdict(list)
         for place, model in enumerate(models):
-            key = model._sweep_key(Y, self.graph.k) if self.part.left_out else None
-            if key is None:
+            found = model._sweep(Y, self.graph.k) if self.part.left_out else None
+            if found is None:
                 yield place, self.answers(model, Y)
             else:
+                key, sweeps[key] = found
                 swept[key].append(place)
-        for places in swept.values():
-            yield from self._sweep(models, places, Y)
-
-    def _sweep(
-        self, models: Sequence[NeighborModel], places: list[int], Y: Csr
-    ) -> Iterator[tuple[int, Answers]]:
-        """What models say that differ only in their neighbors, from few to many."""
         n = len(self.graph)
-        neighbors = {place: models[place]._usable_neighbors(n) for place in places}
-        places = sorted(places, key=lambda place: neighbors[place])
-        each = models[places[0]]._left_out_sweep(self.graph, Y, [neighbors[p] for p in places])
-        for place, scores in zip(places, each, strict=True):
-            yield place, Answers(models[place], self.graph.head(neighbors[place]), scores)
+        for key, places in swept.items():
+            neighbors = {place: models[place]._usable_neighbors(n) for place in places}
+            rising = sorted(places, key=neighbors.__getitem__)
+            each = sweeps[key](self.graph, Y, [neighbors[place] for place in rising])
+            for place, scores in zip(rising, each, strict=True):
+                yield place, Answers(models[place], self.graph.head(neighbors[place]), scores)
 
 
 class RowsDone:

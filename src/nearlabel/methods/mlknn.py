@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
+from nearlabel.base import Sweep
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.formulas.posterior import posterior
 from nearlabel.graph import NeighborGraph
@@ -164,10 +165,10 @@ class MLkNN(NeighborClassifier):
         names = self.label_names_
         return LabelScores(with_data(both, touched), defaults, group=group, label_names=names)
 
-    def _sweep_key(self, Y: Csr, most: int) -> Any:
+    def _sweep(self, Y: Csr, most: int) -> tuple[Any, Sweep] | None:
         if type(self) is not MLkNN or bytes_of_sweep(Y, most) > _SWEEP_BYTES:
             return None  # a subclass may count in another way
-        return MLkNN, float(self.smoothing)
+        return (MLkNN, float(self.smoothing)), self._left_out_sweep
 
     def _left_out_sweep(
         self, graph: NeighborGraph, Y: Csr, neighbors: Sequence[int]
