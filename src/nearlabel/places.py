@@ -18,19 +18,16 @@ TIES = ("max", "min", "higher", "lower")
 
 @dataclass(frozen=True)
 class Places:
-    """Where given labels stand in the order of the scores of their rows.
+    """Where p given labels, by row and column, stand in the order of the scores of their rows.
 
     Attributes
     ----------
-    given : csr_array, shape (n, q)
-        The given labels: p entries, sorted by row and label.
     above : ndarray of int, shape (p,)
         Labels of the row with a greater score.
     tied_lower, tied_higher : ndarray of int, shape (p,)
         Labels with the same score in a lower, and in a higher, column.
     """
 
-    given: Csr
     above: Array
     tied_lower: Array
     tied_higher: Array

@@ -333,10 +333,10 @@ class LabelScores:
             raise ValueError(f"Y must have the shape of the scores, {self.shape}; got {Y.shape}")
         core = engine.core()
         if core is not None:
-            return Places(Y, *self._places_by_core(core, Y))
+            return Places(*self._places_by_core(core, Y))
         parts = [self._places_by_numpy(rows, Y[rows]) for rows in self._blocks(0)]
         standing = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        return Places(Y, *standing)
+        return Places(*standing)
 
     def _places_by_core(self, core: Any, truth: Csr) -> tuple[Array, Array, Array]:
         indptr, labels = (kernel_array(part, np.int64) for part in (truth.indptr, truth.indices))
