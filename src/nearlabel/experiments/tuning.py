@@ -326,7 +326,7 @@ def _as_part(train: Any, test: Any, n: int) -> Part:
         ) from None
     if any(len(np.unique(one)) < len(one) for one in rows):
         raise ValueError("cv holds a row twice on one side")
-    if np.intersect1d(*rows).size:
+    if np.intersect1d(rows[0], rows[1]).size:
         raise ValueError("cv holds a row among those to learn from and those to be tried on")
     if len(rows[0]) < 2 or not len(rows[1]):
         raise ValueError(f"cv leaves {len(rows[0])} rows to learn from and {len(rows[1])} to test")
