@@ -52,9 +52,35 @@ def test_an_interrupt_ends_cleanly(tmp_path):
         process.stdin.write(b"x,tags\n" + b"1,a\n" * 100_000)
         process.stdin.flush()  # more than a pipe holds: it is being read
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()  # whatever happened: the next tests must not wait for it
     assert (process.returncode, out, err) == (130, b"", b"nearlabel: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_an_interrupt_that_an_import_swallows_is_heard_later():
+    code = """
+import os, signal, time
+import nearlabel.cli as cli
+
+def run(arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+    time.sleep(60)
+
+cli.run, cli._AGAIN_AFTER = run, 0.05
+cli.main([])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (130, b"nearlabel: interrupted\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")

@@ -11,11 +11,14 @@ import os
 import re
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 _OPTIONS = "format|labels|tags|separator|id|ignore|nominal|xml|delimiter|encoding|split|scale"
+_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is told again
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -28,11 +31,37 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± gets a ? for it
             stream.reconfigure(errors="replace")
-    try:
-        code = run(sys.argv[1:] if arguments is None else arguments)
-    except KeyboardInterrupt:  # while Python was still importing
-        code = _fail("interrupted", INTERRUPTED)
+    with _insistent_interrupts():
+        try:
+            code = run(sys.argv[1:] if arguments is None else arguments)
+        except KeyboardInterrupt:  # while Python was still importing
+            code = _fail("interrupted", INTERRUPTED)
     sys.exit(code)
+
+
+@contextmanager
+def _insistent_interrupts() -> Iterator[None]:
+    """Let Ctrl-C be heard even where a library that is being imported swallows it.
+
+    Some modules catch everything that happens while they load, an interrupt too. So it is raised
+    again after a second, until the command ends.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not hasattr(signal, "setitimer") or not in_main_thread:  # Windows, other threads
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER)
+        raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, interrupt) for one in (signal.SIGINT, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def run(arguments: Sequence[str]) -> int:
