@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
-from nearlabel.experiments.protocols import SPLITS, Part, splits, usual_split
+from nearlabel.experiments.protocols import SPLITS, Part, splits
 from nearlabel.experiments.scaling import SCALES, scaler
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ __all__ = [
     "evaluate_splits",
     "scaler",
     "splits",
-    "usual_split",
 ]
 
 

@@ -69,7 +69,8 @@ def splits(
        ECML PKDD 2011.
     """
     n = len(data)
-    kind = usual_split(data) if kind is None else kind
+    if kind is None:
+        kind = "cv10" if data.train is None else "official"
     folds, repeats = _folds_and_repeats(kind)
     seed = check_integer(seed, "seed", low=0)
     if stratified and kind in ("official", "loo"):
@@ -92,11 +93,6 @@ def splits(
     parts = _stratified_parts if stratified else _random_parts
     tests = parts(data, folds, repeats, held, seed)
     return [Part(np.setdiff1d(np.arange(n), test), np.sort(test)) for test in tests]
-
-
-def usual_split(data: Dataset) -> str:
-    """The split that a data set has, or else ten parts."""
-    return "cv10" if data.train is None else "official"
 
 
 def _folds_and_repeats(kind: Any) -> tuple[int, int]:
