@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,37 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, row_numbers
 from nearlabel.persistence import write_tree
-from nearlabel.validation import check_integer
+from nearlabel.validation import check_integer, check_real
 
 _ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How much of the true neighbors a search has found, as measured on some rows.
+
+    Counted by distance: a neighbor counts as found where it is as near as the k-th nearest row is.
+    So rows at equal distance may stand in for each other.
+
+    Attributes
+    ----------
+    value : float
+        Share of the k neighbors, the mean over the rows.
+    standard_error : float
+        Of this mean.
+    rows : int
+        How many rows, drawn at random, were compared with an exact search.
+    k : int
+        Neighbors of each row that were compared.
+    """
+
+    value: float
+    standard_error: float
+    rows: int
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} ± {self.standard_error:.4f} at k={self.k} on {self.rows} rows"
 
 
 class NeighborGraph:
@@ -30,6 +59,8 @@ class NeighborGraph:
         Their distances.
     n_base : int
         Number of rows that were searched.
+    recall : Recall, optional
+        For an approximate search, how much it finds. An exact graph has none: nothing was measured.
 
     Examples
     --------
@@ -44,8 +75,11 @@ class NeighborGraph:
     indices: Array
     distances: Array
     n_base: int
+    recall: Recall | None
 
-    def __init__(self, indices: Any, distances: Any, n_base: int) -> None:
+    def __init__(
+        self, indices: Any, distances: Any, n_base: int, recall: Recall | None = None
+    ) -> None:
         n_base = check_integer(n_base, "n_base", low=1)
         indices, distances = np.asarray(indices), np.asarray(distances)
         if indices.ndim != 2 or indices.shape != distances.shape or 0 in indices.shape:
@@ -63,12 +97,16 @@ class NeighborGraph:
         self.indices = indices.astype(index_type(n_base), copy=False)
         self.distances = distances
         self.n_base = n_base
+        self.recall = recall
 
     @classmethod
-    def unchecked(cls, indices: Array, distances: Array, n_base: int) -> NeighborGraph:
+    def unchecked(
+        cls, indices: Array, distances: Array, n_base: int, recall: Recall | None = None
+    ) -> NeighborGraph:
         """Make a graph of arrays that are known to hold its contract, without looking at them."""
         graph = cls.__new__(cls)
         graph.indices, graph.distances, graph.n_base = indices, distances, n_base
+        graph.recall = recall
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -81,11 +119,13 @@ class NeighborGraph:
             "indices": self.indices,
             "distances": self.distances,
             "n_base": self.n_base,
+            **({} if self.recall is None else {"recall": asdict(self.recall)}),
         }
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> NeighborGraph:  # noqa: ARG003
-        return cls(tree["indices"], tree["distances"], tree["n_base"])
+        recall = _stored_recall(tree["recall"]) if "recall" in tree else None
+        return cls(tree["indices"], tree["distances"], tree["n_base"], recall)
 
     @property
     def k(self) -> int:
@@ -96,20 +136,21 @@ class NeighborGraph:
         return int(self.indices.shape[0])
 
     def __repr__(self) -> str:
-        return f"NeighborGraph(n={len(self)}, k={self.k}, n_base={self.n_base})"
+        recall = "" if self.recall is None else f", recall={self.recall}"
+        return f"NeighborGraph(n={len(self)}, k={self.k}, n_base={self.n_base}{recall})"
 
     def head(self, k: int) -> NeighborGraph:
         """The graph of the k nearest neighbors only; shares memory with this one."""
         k = check_integer(k, "k", low=1, high=self.k)
-        return self.unchecked(self.indices[:, :k], self.distances[:, :k], self.n_base)
+        return self._with(self.indices[:, :k], self.distances[:, :k])
 
     def rows(self, start: int, stop: int) -> NeighborGraph:
         """The graph of the query rows from `start` to before `stop`; shares memory with this."""
-        return self.unchecked(self.indices[start:stop], self.distances[start:stop], self.n_base)
+        return self._with(self.indices[start:stop], self.distances[start:stop])
 
     def take(self, rows: Array) -> NeighborGraph:
         """The graph of some query rows, in the order given."""
-        return self.unchecked(self.indices[rows], self.distances[rows], self.n_base)
+        return self._with(self.indices[rows], self.distances[rows])
 
     def without(self, left_out: Array) -> NeighborGraph:
         """The graph of one neighbor less, where row i does not hold the base row left_out[i].
@@ -119,9 +160,11 @@ class NeighborGraph:
         kept = self.indices != left_out[:, None]
         kept[kept.all(axis=1), -1] = False
         shape = (len(self), self.k - 1)
-        return self.unchecked(
-            self.indices[kept].reshape(shape), self.distances[kept].reshape(shape), self.n_base
-        )
+        return self._with(self.indices[kept].reshape(shape), self.distances[kept].reshape(shape))
+
+    def _with(self, indices: Array, distances: Array) -> NeighborGraph:
+        """Make a graph of a part of this one; what was measured of its search still holds."""
+        return self.unchecked(indices, distances, self.n_base, self.recall)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NeighborGraph]]:
         """Yield the graph in runs of at most `size` query rows, each with its place."""
@@ -232,6 +275,16 @@ def _as_graph(graph: Any, *, drop_diagonal: bool) -> NeighborGraph:
     raise TypeError(
         "graph must be a NeighborGraph or a sparse matrix in scikit-learn's precomputed form; "
         f"got {type(graph).__name__}"
+    )
+
+
+def _stored_recall(tree: Mapping[str, Any]) -> Recall:
+    """What a file says of a recall; an error where it makes no sense."""
+    return Recall(
+        check_real(tree["value"], "recall", low=0, high=1),
+        check_real(tree["standard_error"], "standard_error", low=0),
+        check_integer(tree["rows"], "rows", low=1),
+        check_integer(tree["k"], "k", low=1),
     )
 
 

@@ -1,0 +1,36 @@
+"""How much of the true neighbors a search has found: measured on some rows, by distance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search.distances import Metric
+from nearlabel.search.exact import ExactSearch, matching
+
+ROWS_MEASURED = 512  # their exact neighbors cost little beside a search, and tell recall to 0.001
+
+
+def recall_of(found: Floats, exact: NeighborGraph) -> Recall:
+    """The recall of neighbors at canonical distances `found`, (n, k), against the exact ones."""
+    shares = np.mean(found <= exact.distances[:, -1:], axis=1)
+    error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
+    return Recall(float(shares.mean()), float(error), len(shares), exact.k)
+
+
+def sample_rows(n: int, seed: int, rows: int = ROWS_MEASURED) -> Array:
+    """Some of n rows, drawn at random, in their order."""
+    return np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False))
+
+
+def exact_neighbors(
+    vectors: Any, metric: Metric, k: int, queries: Any, rows: Array, n_jobs: int
+) -> NeighborGraph:
+    """The k nearest base rows of some queries; of base rows, without themselves, for None."""
+    index = ExactSearch().build(vectors, metric)
+    if queries is None:
+        return index.graph(k + 1, vectors[rows], n_jobs=n_jobs).without(rows)
+    return index.graph(k, matching(queries, vectors)[rows], n_jobs=n_jobs)
