@@ -9,11 +9,14 @@ from measuring import report
 from scipy import sparse
 
 import nearlabel as nl
+from nearlabel.search import lists
 
 QUESTION = (
     "ML-kNN on approximate neighbors, k = 10: each row scored from its own neighbors, itself left "
-    "out; by how much metrics differ from those on exact neighbors, the largest of five seeds"
+    "out; by how much metrics differ from those on exact neighbors, with the usual seed, and at "
+    "most with five. These sets are so small that `search='approximate'` would search them exactly"
 )
+lists._FEWEST = 1  # so few rows would be searched exactly
 METRICS = ("one_error", "ranking_loss", "average_precision", "coverage_share")
 K = 10
 
@@ -28,26 +31,34 @@ def metrics_of(data: Any, X: Any, search: Any) -> tuple[dict[str, float], nl.Nei
     return found, graph
 
 
+def differences(exact: dict[str, float], runs: list[dict[str, float]]) -> dict[str, list[float]]:
+    """By how much each metric is off: with the first seed, and at most."""
+    off = {metric: [abs(run[metric] - exact[metric]) for run in runs] for metric in METRICS}
+    return {metric: [round(some[0], 5), round(max(some), 5)] for metric, some in off.items()}
+
+
+def measured(graph: nl.NeighborGraph) -> float:
+    """The recall of a graph that is known to be approximate."""
+    if graph.recall is None:
+        raise ValueError("the search was exact")
+    return graph.recall.value
+
+
 def main() -> None:
     rows = []
     for name in ("image", "scene", "tmc2007_500"):
         data = nl.datasets.load(name)
         X = data.X.toarray() if sparse.issparse(data.X) else data.X
         exact, _ = metrics_of(data, X, "exact")
-        for target in (0.99, 0.95, 0.9, 0.8):
+        for target in (0.999, 0.99, 0.95, 0.9, 0.8):
             runs = [metrics_of(data, X, nl.InvertedLists(target, seed)) for seed in range(5)]
             rows.append(
                 {
                     "data": name,
                     "n": len(X),
                     "recall_asked_for": target,
-                    "recall_measured": [round(graph.recall.value, 4) for _, graph in runs],
-                    **{
-                        f"{metric}_off_by": round(
-                            max(abs(found[metric] - exact[metric]) for found, _ in runs), 5
-                        )
-                        for metric in METRICS
-                    },
+                    "recall_measured": [round(measured(graph), 4) for _, graph in runs],
+                    **differences(exact, [found for found, _ in runs]),
                 }
             )
     report(QUESTION, rows)

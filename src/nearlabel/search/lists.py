@@ -61,7 +61,7 @@ class InvertedLists:
     Examples
     --------
     >>> import nearlabel as nl
-    >>> data = nl.datasets.make_local_labels(40_000, 16, 10)
+    >>> data = nl.datasets.make_local_labels(33_000, 10, 10)
     >>> graph = nl.neighbor_graph(data.X, k=10, search=nl.InvertedLists(recall=0.9))
     >>> graph.recall.value >= 0.9, graph.recall.rows
     (True, 512)
