@@ -21,6 +21,7 @@ from nearlabel.search.distances import Space, space
 from nearlabel.search.exact import ExactSearch
 from nearlabel.search.ordered import ordered_rows
 from nearlabel.search.products import Packed, Products, products_for
+from nearlabel.search.rows import float_kind
 from nearlabel.search.threads import run_blocks
 
 _ROWS_A_PRODUCT = 768  # as those of the exact search
@@ -56,8 +57,7 @@ class ListedRows:
     def __init__(self, vectors: Any, metric: str, seed: int, n_jobs: int) -> None:
         self._metric = metric
         self.lists = divide(vectors, metric, seed, n_jobs)
-        kind = np.float32 if np.can_cast(vectors.dtype, np.float32) else np.float64
-        self.rows = ordered_rows(vectors, self.lists.order, kind)
+        self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
         self._centers = ExactSearch().build(self.lists.centers, metric)
         self._products: Products | None = None
         if engine.core() is not None:
