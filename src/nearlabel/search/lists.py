@@ -53,7 +53,8 @@ class InvertedLists:
     Parameters
     ----------
     recall : float, default=0.99
-        The share of the k nearest rows that is to be found, at least, on average.
+        The share of the k nearest rows that is to be found, at least, on average. At 1 all lists
+        are searched.
     random_state : int, default=0
         Seed of the lists and of the rows that recall is measured on. The same seed gives the same
         graph, whatever the number of threads.
@@ -257,6 +258,8 @@ class ListIndex:
 
 class _Steps:
     """Progress over the parts of a search, told in rows to whoever asks for it."""
+        if self._recall == 1:  # no sample can tell that nothing was missed
+            low = high
 
     def __init__(self, progress: Progress | None, n: int) -> None:
         self._progress, self._n = progress, n
