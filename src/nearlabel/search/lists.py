@@ -262,15 +262,17 @@ class _Steps:
             low = high
 
     def __init__(self, progress: Progress | None, n: int) -> None:
-        self._progress, self._n = progress, n
+        self._progress, self._n, self._told = progress, n, 0
 
     def part(self, begin: float, end: float) -> Progress:
         """Progress of the part that takes about this share of the time."""
 
         def tell(done: int, total: int) -> None:
             if self._progress is not None:
-                all_done = begin + (end - begin) * done / total
-                self._progress(min(int(self._n * all_done), self._n - 1), self._n)
+                all_done = int(self._n * (begin + (end - begin) * done / total))
+                # Never back, where parts are done again with more probes.
+                self._told = max(self._told, min(all_done, self._n - 1))
+                self._progress(self._told, self._n)
 
         tell(0, 1)
         return tell
