@@ -28,10 +28,12 @@ from nearlabel.search.distances import Metric
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
 from nearlabel.search.probing import Found, ListedRows
 from nearlabel.search.recall import ROWS_MEASURED, recall_of, recall_of_shares
+from nearlabel.search.rows import as_float
 from nearlabel.search.threads import Progress, one_blas_thread, run_blocks
 from nearlabel.validation import check_integer, check_real
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
+_SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave float32 room for smaller ones
 _FEWEST = 2**15  # rows from which on lists are worth while: fewer are faster searched exactly
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _THROUGH = 20  # first neighbors whose neighbors are looked at
@@ -48,7 +50,8 @@ class InvertedLists:
 
     How large a part is measured, so that the graph has the recall that is asked for; a graph says
     how much it has. For dense rows, 32,768 or more, and the metrics euclidean, sqeuclidean, cosine
-    and manhattan; others are searched exactly.
+    and manhattan; others are searched exactly, and so are rows whose distances are out of the range
+    of float32, in which a graph tells them.
 
     Parameters
     ----------
@@ -83,7 +86,18 @@ class InvertedLists:
 def reads(vectors: Any, metric: Metric) -> bool:
     """Whether lists of these rows can be made, and are worth while."""
     known = isinstance(metric, str) and metric in METRICS
-    return known and not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
+    fits = not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
+    return known and fits and (metric == "cosine" or _is_ordinary(vectors, metric))
+
+
+def _is_ordinary(vectors: Array, metric: Metric) -> bool:
+    """Whether float32 holds the distances of these rows, the largest and most of the small ones."""
+    d = vectors.shape[1]
+    low, high = (as_float(ends) for ends in (vectors.min(axis=0), vectors.max(axis=0)))
+    with np.errstate(over="ignore"):
+        reach = np.max(high - low)
+        reach = reach * reach if metric == "sqeuclidean" else reach
+        return bool(reach == 0 or (reach >= _SMALL and d * reach <= _LARGE))
 
 
 @dataclass(frozen=True)
@@ -198,7 +212,8 @@ class ListIndex:
         probes = max(plan.alone, listed.least_probes(k))
         _find(listed, queries, probes, found, n_jobs, progress)
         numbers = listed.lists.order[found.places]
-        distances = found.distances.astype(np.float32)
+        fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
+        distances = found.distances.astype(np.float32 if fits else np.float64)
         order = np.lexsort((numbers, distances), axis=1)
         return NeighborGraph.unchecked(
             np.take_along_axis(numbers, order, axis=1),
