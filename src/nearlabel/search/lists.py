@@ -249,18 +249,17 @@ class ListIndex:
         for_rows, through = self._fewest(up_to, among, 2), _THROUGH
         if (for_queries - for_rows) * n / count < _PASS_COST * min(_THROUGH, k) * k:
             for_rows, through = for_queries, 0
-        return _Plan(
-            for_rows,
-            through,
-            for_queries,
-            recall_of_shares(np.mean(measuring < for_queries, axis=1), k, "base"),
-            measured,
-            exact.take(np.arange(len(tuned), len(chosen))),
-        )
+        known = exact.take(np.arange(len(tuned), len(chosen)))
+        # By distance, as recall is told: ranks count a row at the same distance as missed.
+        found = _left_out(listed, measured, k, for_queries, n_jobs)
+        recall = recall_of(found.distances, known, "base")
+        return _Plan(for_rows, through, for_queries, recall, measured, known)
 
     def _fewest(self, tried: list[int], shares: Callable[[int], Floats], errors: int) -> int:
         """The fewest probes whose recall is high enough, by some standard errors to be safe."""
         low, high = 0, len(tried) - 1
+        if self._recall == 1:  # no sample can tell that nothing was missed
+            low = high
         while low < high:
             middle = (low + high) // 2
             recall = recall_of_shares(shares(tried[middle]), 1)
@@ -273,8 +272,6 @@ class ListIndex:
 
 class _Steps:
     """Progress over the parts of a search, told in rows to whoever asks for it."""
-        if self._recall == 1:  # no sample can tell that nothing was missed
-            low = high
 
     def __init__(self, progress: Progress | None, n: int) -> None:
         self._progress, self._n, self._told = progress, n, 0
