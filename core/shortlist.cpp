@@ -395,8 +395,11 @@ private:
         work.distances.resize(size);
         base_.distances(work.query, rows, sizes_[query], work.distances.data());
         work.found.resize(size);
-        for (std::size_t i = 0; i < size; ++i)
-            work.found[i] = {work.distances[i], name(rows[i]), rows[i]};
+        for (std::size_t i = 0; i < size; ++i) {
+            double& distance = work.distances[i];
+            if (std::isnan(distance)) distance = infinite;  // it would have no place in an order
+            work.found[i] = {distance, name(rows[i]), rows[i]};
+        }
     }
 
     std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
