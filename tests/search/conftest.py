@@ -9,6 +9,6 @@ from nearlabel.search import lists
 
 @pytest.fixture(scope="module")
 def small_lists():
-    """Lists for few rows already, whose recall is measured on few: quick, and nothing else."""
-    with mock.patch.multiple(lists, _FEWEST=64, _ROWS_TUNED=16, ROWS_MEASURED=32):
+    """Lists for few rows already, whose recall is measured on few, and a pass where it helps."""
+    with mock.patch.multiple(lists, _FEWEST=64, _ROWS_TUNED=16, ROWS_MEASURED=32, _PASS_COST=0.01):
         yield

@@ -94,15 +94,18 @@ def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype,
 def test_distances_below_the_normal_floats_are_not_dropped():
     """Where float32 has few digits left, rough sums may be larger than what they stand for."""
     rng = np.random.default_rng(0)
-    for scale in (3e-23, 1e-22, 3e-22, 1e-21):
-        X = (scale * rng.normal(size=(40, 9))).astype(np.float32)
-        rows, distances = found_among(X, 5, "sqeuclidean", rng)
-        names = np.arange(40, dtype=np.int32)
-        new = np.empty((40, 5), np.int32), np.empty((40, 5), np.float32)
-        CORE.look_at_neighbors(core_rows(X, "sqeuclidean"), rows, distances, names, 0, 40, 5, *new)
-        expected = looked_at(X, rows, distances, names, 5, "sqeuclidean")
-        np.testing.assert_array_equal(new[0], expected[0])
-        np.testing.assert_array_equal(new[1], expected[1])
+    n, k = 30, 2
+    names = np.arange(n, dtype=np.int32)
+    for width in (3, 9, 35):
+        for _ in range(20):  # it takes a tie at the limit, and nothing nearer
+            X = (3e-23 * rng.normal(size=(n, width))).astype(np.float32)
+            rows, distances = found_among(X, k, "sqeuclidean", rng)
+            new = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+            base = core_rows(X, "sqeuclidean")
+            CORE.look_at_neighbors(base, rows, distances, names, 0, n, 1, *new)
+            expected = looked_at(X, rows, distances, names, 1, "sqeuclidean")
+            np.testing.assert_array_equal(new[0], expected[0])
+            np.testing.assert_array_equal(new[1], expected[1])
 
 
 def look(**changes):
@@ -370,3 +373,25 @@ def test_blocks_that_lie_do_no_harm(value):
                 except ValueError:
                     pass
                 lists.given_up(np.empty(n, bool))
+
+
+def test_rows_that_are_no_numbers_come_last():
+    """Sorting what has no order would read outside of the list."""
+    rng = np.random.default_rng(0)
+    for share in (0.05, 0.3, 0.6):
+        for n in (30, 200):
+            X = rng.normal(size=(n, 1))
+            X[rng.random(n) < share] = np.nan
+            good = np.flatnonzero(~np.isnan(X[:, 0]))
+            queries = dense(np.zeros((1, 1)))
+            for k in (len(good), n - 1):
+                few = shortlist(dense(X), queries, k=k, room=n, query_errors=floats(1) + 9)
+                few.offer_to(floats(1, n), ints(1), 0)
+                rows, distances = ints(1, k), np.zeros((1, k))
+                if k > len(good):
+                    with pytest.raises(ValueError, match="too large"):
+                        few.finish(0, rows, distances)
+                    continue
+                few.finish(0, rows, distances)
+                order = good[np.argsort(np.abs(X[good, 0]), kind="stable")]
+                np.testing.assert_array_equal(rows[0], order[:k])
