@@ -9,6 +9,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
+from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.storage import VectorStore
@@ -61,7 +62,7 @@ def neighbor_graph(
     queries: Any = None,
     *,
     metric: Metric = "euclidean",
-    search: str | Search = "auto",
+    search: Any = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> NeighborGraph:
@@ -116,22 +117,34 @@ def neighbor_graph(
     return index.graph(k, queries, n_jobs=check_n_jobs(n_jobs), progress=progress)
 
 
-def build_index(vectors: Any, metric: Metric, search: str | Search) -> Index:
+def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
     """Base rows ready to be searched, by the search that `search` names or is."""
     how = check_search(search)
-    return PrecomputedIndex(vectors) if is_precomputed(metric) else how.build(vectors, metric)
+    if not is_precomputed(metric):
+        return how.build(vectors, metric)
+    if isinstance(how, PluggedSearch):
+        raise ValueError(
+            "metric='precomputed' says that X holds distances, which no search from outside reads: "
+            f"search must be 'auto' or 'exact'; got {search!r}"
+        )
+    return PrecomputedIndex(vectors)
 
 
 def check_search(search: Any) -> Search:
     """The search that `search` names or is, or an error that says what is accepted."""
     if isinstance(search, str) and search in ("auto", "exact"):
         return ExactSearch()
-    if isinstance(search, type) or not isinstance(search, Search):
+    # Some kinds of faiss index have a method of this name, which does something else.
+    if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
+        return search
+    from_outside = plugged(search)
+    if from_outside is None:
         raise ValueError(
-            "search must be 'auto', 'exact' or an object with a method build(vectors, metric); "
-            f"got {search!r}"
+            "search must be 'auto', 'exact', a faiss index, a transformer like scikit-learn's "
+            "KNeighborsTransformer, a function of (X, queries, k) that gives (indices, distances), "
+            f"or an object with a method build(vectors, metric); got {search!r}"
         )
-    return search
+    return from_outside
 
 
 def pair_distances(
