@@ -9,7 +9,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
-from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged
+from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.storage import VectorStore
@@ -137,7 +137,7 @@ def check_search(search: Any) -> Search:
     # Some kinds of faiss index have a method of this name, which does something else.
     if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
         return search
-    from_outside = plugged(search)
+    from_outside = plugged_search(search)
     if from_outside is None:
         raise ValueError(
             "search must be 'auto', 'exact', a faiss index, a transformer like scikit-learn's "

@@ -18,13 +18,13 @@ __all__ = [
     "PluggedSearch",
     "TransformerSearch",
     "is_faiss_index",
-    "plugged",
+    "plugged_search",
 ]
 
 PluggedSearch = FaissSearch | TransformerSearch | FunctionSearch
 
 
-def plugged(search: Any) -> PluggedSearch | None:
+def plugged_search(search: Any) -> PluggedSearch | None:
     """The search that somebody else's object makes, or None where it makes none."""
     if isinstance(search, type):  # a class, not an object of it
         return None

@@ -106,6 +106,16 @@ class PluggedIndex(ABC):
         found.recall = self._recall(found, rows, alone, n_jobs)
         return found
 
+    def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
+        """Refuse an answer that does not hold as many neighbors as needed for each of m rows."""
+        indices, distances = answer
+        right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= needed
+        if not right or indices.shape != distances.shape:
+            raise ValueError(
+                f"search={self._name} must give indices and distances of shape ({m}, {k}); "
+                f"got {indices.shape} and {distances.shape}"
+            )
+
     def _checked(self, answer: Answer, first: int) -> Answer:
         """An answer of integers and real numbers, none of them out of range."""
         indices, distances = answer

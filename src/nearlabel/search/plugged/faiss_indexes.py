@@ -134,7 +134,8 @@ class FaissIndex(PluggedIndex):
             index = self._filled_index
             for start in range(0, n, ROWS_AT_ONCE):
                 some = rows[start : start + ROWS_AT_ONCE]
-                _, indices = index.search(self._float32(some), wanted)
+                roughly, indices = index.search(self._float32(some), wanted)
+                self._check_shape((indices, roughly), len(some), wanted, wanted)
                 yield indices, self._distances(some, indices, n_jobs)
 
     @cached_property

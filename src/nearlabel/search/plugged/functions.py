@@ -67,10 +67,5 @@ class FunctionIndex(PluggedIndex):
                 f"search={self._name} must return two arrays, (indices, distances); "
                 f"got {type(answer).__name__}"
             ) from None
-        right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= needed
-        if not right or indices.shape != distances.shape:
-            raise ValueError(
-                f"search={self._name} must return indices and distances of shape ({m}, {k}); "
-                f"got {indices.shape} and {distances.shape}"
-            )
+        self._check_shape((indices, distances), m, k, needed)
         return indices, distances
