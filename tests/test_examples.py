@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,21 @@ def test_the_code_of_the_page_on_experiments_runs():
     assert len(blocks) == 2
     assert len(names["found"]) == 5
     assert names["search"].best_score_ > 0.5
+
+
+def test_the_code_of_the_page_on_searches_runs():
+    text = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 5
+    assert "import faiss" in blocks[0]
+    if not find_spec("faiss"):  # a dependency of the tests on Linux only
+        del blocks[0]
+    for block in blocks:
+        names = {}
+        exec(compile(block, "search.md", "exec"), names)
+        assert (names["model"].kneighbors()[0] >= 0).all()
+        if "graph" in names:
+            assert names["graph"].recall is None or names["graph"].recall.value > 0.9
 
 
 def test_figure(tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 _NAMES = {0: "METRIC_INNER_PRODUCT", 1: "METRIC_L2", 2: "METRIC_L1"}
 _MORE = 8  # neighbors asked for above k: float32 may have put some on the wrong side of the k-th
 _TRAINING_BYTES = 2**28  # of the rows that an index is trained on
+_CACHED_ELEMENTS = 2**17  # of pairs of rows in float64: what a core keeps near
 _COMPARED = 64  # rows of an index that is filled already
 # Squared errors of these rows, beside the squared distances of rows that have nothing in common.
 _EQUAL, _NEARER = 1e-6, 0.5
@@ -184,7 +185,9 @@ class FaissIndex(PluggedIndex):
             found = self._space.distances(rows[block], row, part[row, column])
             distances[block][row, column] = found
 
-        run_blocks(measure, len(indices), -(-len(indices) // n_jobs), n_jobs, None)
+        m, width = indices.shape
+        step = max(1, _CACHED_ELEMENTS // (width * rows.shape[1]))
+        run_blocks(measure, m, min(step, -(-m // n_jobs)), n_jobs, None)
         return distances
 
     def _search_again(
