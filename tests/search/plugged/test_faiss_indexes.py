@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from copy import deepcopy
 
 import numpy as np
@@ -18,9 +17,7 @@ METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 
 @pytest.fixture(scope="module")
 def faiss():
-    with warnings.catch_warnings():  # of SWIG, on newer Pythons
-        warnings.simplefilter("ignore", DeprecationWarning)
-        faiss = pytest.importorskip("faiss", reason="faiss-cpu is a dependency on Linux only")
+    faiss = pytest.importorskip("faiss", reason="faiss-cpu is a dependency on Linux only")
     faiss.omp_set_num_threads(1)  # where a test trains an index by itself
     return faiss
 

@@ -112,7 +112,7 @@ class FaissIndex(PluggedIndex):
         """Refuse an index that holds other rows, as far as it can say what it holds."""
         some = sample_rows(self._vectors.shape[0], seed=0, rows=_COMPARED)
         try:
-            held = np.array([self._index.reconstruct(int(row)) for row in some])
+            held = np.array([self._index.reconstruct(int(row)) for row in some], np.float64)
         except (RuntimeError, AttributeError):  # many kinds cannot, or not without a map
             return
         rows = self._float32(self._vectors[some])
@@ -126,18 +126,28 @@ class FaissIndex(PluggedIndex):
             )
 
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
-        from threadpoolctl import threadpool_limits
-
         n = rows.shape[0]
         wanted = min(k + alone + _MORE, self._vectors.shape[0])
-        # Only OpenMP's threads: their number belongs to the thread that calls, BLAS's to all.
-        with threadpool_limits(n_jobs, user_api="openmp"):
+        with self._openmp.limit(limits=n_jobs):
             index = self._filled_index
             for start in range(0, n, ROWS_AT_ONCE):
                 some = rows[start : start + ROWS_AT_ONCE]
                 roughly, indices = index.search(self._float32(some), wanted)
                 self._check_shape((indices, roughly), len(some), wanted, wanted)
                 yield indices, self._distances(some, indices, n_jobs)
+
+    @cached_property
+    def _openmp(self) -> Any:
+        """What sets the number of threads: of OpenMP alone, since that of BLAS is for all threads.
+
+        Looking for it takes longer than the search of a query.
+        """
+        from threadpoolctl import ThreadpoolController
+
+        return ThreadpoolController().select(user_api="openmp")
+
+    def __getstate__(self) -> dict[str, Any]:  # it belongs to the process
+        return {name: value for name, value in vars(self).items() if name != "_openmp"}
 
     @cached_property
     def _filled_index(self) -> Any:
