@@ -79,32 +79,37 @@ class PluggedIndex(ABC):
         rows = self._vectors if alone else matching(queries, self._vectors)
         n, n_base = rows.shape[0], self._vectors.shape[0]
         indices = np.empty((n, k), index_type(n_base))
-        distances: Array | None = None
+        distances = np.empty((0, k))
         done, warned = 0, False
         with closing(self._answers(rows, k, alone, n_jobs)) as answers:
             for answer in answers:
-                near, far = self._checked(answer, done)
-                place = slice(done, done + len(near))
-                if distances is None:
+                near, far, missing = self._whole(answer, rows, done, k, alone, n_jobs)
+                if not done:  # the first answer says whether distances are float32
                     distances = np.empty((n, k), far.dtype)
-                far = far.astype(distances.dtype, copy=False)
-                itself = np.arange(place.start, place.stop) if alone else None
-                near, far, missing = _nearest(near, far, k, itself)
-                if len(missing):
-                    again = self._search_again(rows, done + missing, k, alone, n_jobs)
-                    near[missing], far[missing] = again.indices, again.distances
-                    if not warned and len(missing) > _MANY * len(near):
-                        self._warn_of_missing(len(missing), len(near), k)
-                        warned = True
-                self._check_once(near, done)
+                place = slice(done, done + len(near))
                 indices[place], distances[place] = near, far
                 done = place.stop
+                if not warned and missing > _MANY * len(near):
+                    self._warn_of_missing(missing, len(near), k)
+                    warned = True
                 if progress is not None:
                     progress(done, n)
-        assert distances is not None  # there is at least one row
         found = NeighborGraph.unchecked(indices, distances, n_base)
         found.recall = self._recall(found, rows, alone, n_jobs)
         return found
+
+    def _whole(
+        self, answer: Answer, rows: Any, first: int, k: int, alone: bool, n_jobs: int
+    ) -> tuple[Array, Array, int]:
+        """An answer for the rows from `first` on, as a graph holds it; how many rows were short."""
+        near, far = self._checked(answer, first)
+        itself = np.arange(first, first + len(near)) if alone else None
+        near, far, missing = _nearest(near, far, k, itself)
+        if len(missing):
+            again = self._search_again(rows, first + missing, k, alone, n_jobs)
+            near[missing], far[missing] = again.indices, again.distances
+        self._check_once(near, first)
+        return near, far, len(missing)
 
     def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
         """Refuse an answer that does not hold as many neighbors as needed for each of m rows."""
