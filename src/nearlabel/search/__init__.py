@@ -6,9 +6,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
+from nearlabel.search.choice import AutoSearch
 from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
+from nearlabel.search.lists import InvertedLists
 from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
@@ -20,6 +22,7 @@ __all__ = [
     "ExactIndex",
     "ExactSearch",
     "Index",
+    "InvertedLists",
     "Metric",
     "Progress",
     "Search",
@@ -34,6 +37,13 @@ __all__ = [
     "pair_distances",
     "restrict",
 ]
+
+
+_SEARCHES: dict[str, Any] = {
+    "auto": AutoSearch,
+    "exact": ExactSearch,
+    "approximate": InvertedLists,
+}
 
 
 class Index(Protocol):
@@ -108,7 +118,8 @@ def neighbor_graph(
     """Find the k nearest rows of X for each query.
 
     Exact means exact: the neighbors are those of one canonical float64 distance, ordered by
-    (distance, row), whatever the block size, the number of threads or the BLAS.
+    (distance, row), whatever the block size, the number of threads or the BLAS. A graph that is
+    approximate says so, by its `recall`.
 
     Parameters
     ----------
@@ -123,11 +134,12 @@ def neighbor_graph(
         "euclidean", "sqeuclidean", "cosine", "manhattan"; "chebyshev", "hamming", "jaccard" and a
         function of two rows are slower. "precomputed": X (with queries: `queries`) holds distances,
         dense or as scikit-learn's sparse graph.
-    search : {"auto", "exact"} or object, default="auto"
-        How to search. Beside these names: a faiss index, empty or filled with X; a transformer like
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        "approximate" is `InvertedLists`, which finds 99 % of the neighbors and measures that.
+        "auto" is exact up to 10**13 rows x rows x features (280,000 rows of 128 features), and
+        approximate beyond. From outside: a faiss index, empty or filled with X; a transformer like
         scikit-learn's `KNeighborsTransformer`; a function of (X, queries, k) that gives (indices,
-        distances); or a `Search`, an object with a method ``build(vectors, metric)``. Graphs that
-        come from outside say how much of the true neighbors they hold, if they are large.
+        distances); or a `Search`, an object with a method ``build(vectors, metric)``.
     n_jobs : int, optional
         Threads; -1 for all cores. The result is the same.
     progress : callable, optional
@@ -174,17 +186,19 @@ def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
 
 def check_search(search: Any) -> Search:
     """The search that `search` names or is, or an error that says what is accepted."""
-    if isinstance(search, str) and search in ("auto", "exact"):
-        return ExactSearch()
+    if isinstance(search, str) and search in _SEARCHES:
+        named: Search = _SEARCHES[search]()
+        return named
     # Some kinds of faiss index have a method of this name, which does something else.
     if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
         return search
     from_outside = plugged_search(search)
     if from_outside is None:
         raise ValueError(
-            "search must be 'auto', 'exact', a faiss index, a transformer like scikit-learn's "
-            "KNeighborsTransformer, a function of (X, queries, k) that gives (indices, distances), "
-            f"or an object with a method build(vectors, metric); got {search!r}"
+            "search must be 'auto', 'exact', 'approximate', a faiss index, a transformer like "
+            "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that gives "
+            "(indices, distances), or an object with a method build(vectors, metric); "
+            f"got {search!r}"
         )
     return from_outside
 

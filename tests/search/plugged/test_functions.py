@@ -135,7 +135,7 @@ def test_answers_that_are_wrong(change, error, message):
 def test_what_is_no_search():
     for wrong in (3, None, "faiss", KeyError, object(), ["exact"]):
         with pytest.raises(
-            ValueError, match="search must be 'auto', 'exact', a faiss index, a tra"
+            ValueError, match="search must be 'auto', 'exact', 'approximate', a faiss "
         ):
             nl.MLkNN(n_neighbors=2, search=wrong).fit(np.eye(4), np.eye(4, dtype=int))
     with pytest.raises(ValueError, match="metric='precomputed' says that X holds distances"):
