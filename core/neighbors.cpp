@@ -113,9 +113,9 @@ void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
     require(rows.shape(0) <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
             "rows must be less than 2^31");
     Pass pass(base, rows, distances, std::move(names));
-    require(0 <= first && first <= last && last <= pass.size() && 0 <= through &&
-                through <= pass.k(),
-            "first, last and through must be within the rows and their neighbors");
+    require(
+        0 <= first && first <= last && last <= pass.size() && 0 <= through && through <= pass.k(),
+        "first, last and through must be within the rows and their neighbors");
     require(new_rows.shape(0) == rows.shape(0) && new_rows.shape(1) == rows.shape(1) &&
                 new_distances.shape(0) == rows.shape(0) && new_distances.shape(1) == rows.shape(1),
             "new_rows and new_distances must have the shape of rows");

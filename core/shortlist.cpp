@@ -81,6 +81,16 @@ float limit_of(const float* values, std::int64_t size, std::int64_t k) {
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
 }
 
+// A row that was measured: by distance, ties by name.
+struct Measured {
+    double distance;
+    std::int32_t name, row;
+
+    bool operator<(const Measured& other) const {
+        return distance < other.distance || (distance == other.distance && name < other.name);
+    }
+};
+
 // Which queries the rows of a block speak of: some in a row, or any.
 struct Queries {
     std::int64_t first = 0;
@@ -92,9 +102,10 @@ struct Queries {
 class Shortlist {
 public:
     // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
+    // `names` decide between rows at one distance; if there are none, the rows' numbers.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
-              std::int64_t itself, std::int64_t stripe)
+              std::int64_t itself, std::int64_t stripe, Vector<const std::int32_t> names)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -104,7 +115,10 @@ public:
           base_errors_(std::move(base_errors)),
           scale_(scale),
           itself_(itself),
-          stripe_(stripe) {
+          stripe_(stripe),
+          names_(std::move(names)) {
+        require(names_.shape(0) == 0 || names_.shape(0) == static_cast<std::size_t>(base.size()),
+                "names must have one entry a base row, or none");
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
                     queries.metric() == base.metric(),
                 "queries and base must be rows of one kind");
@@ -189,10 +203,10 @@ public:
                 std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
             std::sort(found.begin(), found.begin() + k_);
             for (std::int64_t place = 0; place < k_; ++place) {
-                distances.data()[i * k_ + place] = found[place].first;
-                rows.data()[i * k_ + place] = found[place].second;
+                distances.data()[i * k_ + place] = found[place].distance;
+                rows.data()[i * k_ + place] = found[place].row;
             }
-            require(std::isfinite(found[k_ - 1].first),
+            require(std::isfinite(found[k_ - 1].distance),
                     "a distance to a neighbor is too large for float64; rescale X");
         }
     }
@@ -210,7 +224,7 @@ private:
     struct Work {
         std::vector<float> upper;
         std::vector<double> distances;
-        std::vector<std::pair<double, std::int32_t>> found;
+        std::vector<Measured> found;
         Query query;
     };
 
@@ -354,15 +368,15 @@ private:
         std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
         float* bounds = &bounds_[query * room_];
         std::int32_t* rows = &rows_[query * room_];
-        const auto farthest = found[k_ - 1];
-        const double limit = scaled(farthest.first);
+        const Measured farthest = found[k_ - 1];
+        const double limit = scaled(farthest.distance);
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < sizes_[query]; ++i) {
             const double error = query_errors_.data()[query] + base_errors_.data()[rows[i]];
             in_vain_[query] += scaled(work.distances[i]) > limit + error * BETTER;
             bounds[kept] = bounds[i];
             rows[kept] = rows[i];
-            kept += std::make_pair(work.distances[i], rows[i]) <= farthest;
+            kept += !(farthest < Measured{work.distances[i], name(rows[i]), rows[i]});
         }
         sizes_[query] = kept;
         // Rounded up: what is at the same distance stays within.
@@ -381,8 +395,11 @@ private:
         work.distances.resize(size);
         base_.distances(work.query, rows, sizes_[query], work.distances.data());
         work.found.resize(size);
-        for (std::size_t i = 0; i < size; ++i) work.found[i] = {work.distances[i], rows[i]};
+        for (std::size_t i = 0; i < size; ++i)
+            work.found[i] = {work.distances[i], name(rows[i]), rows[i]};
     }
+
+    std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
     // A distance in the scale of the bounds.
     double scaled(double distance) const {
@@ -395,6 +412,7 @@ private:
     Vector<const float> query_errors_, base_errors_;
     double scale_;
     std::int64_t itself_, stripe_;
+    Vector<const std::int32_t> names_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
@@ -408,10 +426,11 @@ private:
 void bind_shortlist(nb::module_& module) {
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
-                      Vector<const float>, double, std::int64_t, std::int64_t>(),
+                      Vector<const float>, double, std::int64_t, std::int64_t,
+                      Vector<const std::int32_t>>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "stripe"_a)
+             "stripe"_a, "names"_a.noconvert())
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

@@ -254,6 +254,7 @@ def shortlist(rows, **changes):
         "base_errors": offsets(n),
         "scale": 1.0,
         "itself": 0,
+        "names": np.empty(0, np.int32),
         "stripe": 3,
     }
     return CORE.Shortlist(**{**options, **changes})

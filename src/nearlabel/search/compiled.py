@@ -115,6 +115,7 @@ class CompiledIndex:
             scale=self._products.scale,
             itself=itself,
             stripe=side,
+            names=np.empty(0, np.int32),
         )
 
     def _side(self, n_jobs: int) -> int:

@@ -1,7 +1,7 @@
 """Rows in lists, and searches among the lists that are nearest to a query.
 
 Rows are called here by their places in the order of the lists. Among the rows of a query's lists
-its neighbors are exact, ties by place; so neither threads nor blocks nor the engine change them.
+its neighbors are exact, ties by number; so neither threads nor blocks nor the engine change them.
 """
 
 from __future__ import annotations
@@ -133,6 +133,7 @@ class ListedRows:
             scale=products.scale,
             itself=itself,
             stripe=m,
+            names=self.lists.order,
         )
         packed = products.pack_queries(packed)
         memory = np.empty(0, np.float32)
@@ -158,10 +159,10 @@ class ListedRows:
         return space(self.rows, self._metric)
 
     def _by_numpy(self, query: Any, near: Array, k: int, own: int) -> tuple[Array, Floats]:
-        places = np.sort(np.concatenate([np.r_[self._inside(number)] for number in near]))
+        places = np.concatenate([np.r_[self._inside(number)] for number in near])
         places = places[places != own]
         distances = self._distances(query, places)
-        order = np.argsort(distances, kind="stable")[:k]
+        order = np.lexsort((self.lists.order[places], distances))[:k]
         if not np.isfinite(distances[order]).all():
             raise ValueError("a distance to a neighbor is too large for float64; rescale X")
         return places[order], distances[order]
