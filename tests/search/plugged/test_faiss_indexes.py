@@ -124,6 +124,12 @@ def test_the_recall_is_that_of_a_sample_of_a_large_graph(faiss):
     assert nl.neighbor_graph(X[:4096], 10, search=index).recall is None
 
 
+def test_rounding_in_float32_does_not_decide_who_is_the_last():
+    X = 1e4 + np.array([[0], [1.0004], [1.0001], [5]])
+    assert np.float32(X[1, 0]) == np.float32(X[2, 0])
+    assert nl.neighbor_graph(X, 1, search=Fake(1)).indices.ravel().tolist() == [2, 2, 1, 1]
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_rows_that_are_short_are_searched_exactly(alone):
     X = np.random.default_rng(0).standard_normal((300, 5))
@@ -289,6 +295,14 @@ def test_threads_are_those_of_n_jobs(faiss, monkeypatch):
         nl.neighbor_graph(X, 2, n_jobs=n_jobs, search=index)
     assert seen == [1, 1, 3]
     assert faiss.omp_get_max_threads() == before
+
+    def interrupt(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        nl.neighbor_graph(X, 2, n_jobs=3, search=index, progress=interrupt)
+    assert faiss.omp_get_max_threads() == before  # although the frames of the search are kept
+    assert caught.tb is not None
 
 
 def test_rows_are_read_in_blocks(tmp_path, monkeypatch):

@@ -111,6 +111,16 @@ def test_scikit_learn_reaches_its_parameters(data):
     np.testing.assert_array_equal(thawed.predict(data.X[:9] + 0.1), expected.toarray())
 
 
+def test_parameters_that_are_changed_later_are_for_the_next_fit(data):
+    search = KNeighborsTransformer(n_neighbors=6)
+    model = nl.MLkNN(n_neighbors=6, search=search).fit(data.X, data.Y)
+    expected = model.kneighbors()[1]
+    search.set_params(n_neighbors=2)
+    np.testing.assert_array_equal(model.kneighbors()[1], expected)
+    with pytest.raises(ValueError, match="n_neighbors=2; 6 neighbors are needed"):
+        model.fit(data.X, data.Y)
+
+
 def test_graphs_with_itself_or_without_in_float32_and_any_order():
     among = np.array([[0, 3, 1, 9], [2, 0, 2, 5], [1, 2, 0, 4], [9, 5, 4, 0]], np.float32)
     with_itself = sparse.csr_array(among + 1)
