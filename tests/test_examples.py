@@ -35,6 +35,23 @@ def test_the_code_of_the_page_on_experiments_runs():
     assert names["search"].best_score_ > 0.5
 
 
+def test_the_code_of_the_page_on_searches_runs():
+    text = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 5
+    assert "import faiss" in blocks[0]
+    try:
+        import faiss  # noqa: F401 - a dependency of the tests on Linux, and for NumPy 2
+    except ImportError:
+        del blocks[0]
+    for block in blocks:
+        names = {}
+        exec(compile(block, "search.md", "exec"), names)
+        assert (names["model"].kneighbors()[0] >= 0).all()
+        if "graph" in names:
+            assert names["graph"].recall is None or names["graph"].recall.value > 0.9
+
+
 def test_figure(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "figure.png"

@@ -47,7 +47,8 @@ class IBLR(NeighborClassifier):
         alone keeps its weights finite. A greater one, such as 1, guards rare labels.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
         Threads of the search and of the regressions; -1 for all cores.
 

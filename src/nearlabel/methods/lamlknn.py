@@ -45,7 +45,8 @@ class LAMLkNN(MLkNN):
         Of k-means, whose best of ten starts is taken.
     metric : str or callable, default="euclidean"
         Of the neighbors; see `neighbor_graph`. Clusters are always Euclidean.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
         Threads of the search; -1 for all cores.
 

@@ -57,7 +57,8 @@ class MallowskNN(NeighborClassifier):
         (maximum likelihood).
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
         Threads of the search; -1 for all cores.
 

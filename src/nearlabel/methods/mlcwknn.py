@@ -38,7 +38,8 @@ class MLCWkNN(NeighborClassifier):
     metric : str or callable, default="euclidean"
         What makes a neighbor; see `neighbor_graph`. Vectors are needed, so that "precomputed" is
         refused. The reconstruction is Euclidean in the space of X whatever the metric.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
         Threads of the search; -1 for all cores.
 
