@@ -12,14 +12,16 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.arrays import Array, Csr, Floats, runs
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.mlknn import MLkNN
+from nearlabel.progress import Progress
 from nearlabel.search import pair_distances
 from nearlabel.statistics import label_histograms
 from nearlabel.storing import stored_array, stored_counts
-from nearlabel.validation import canonical_vectors, check_integer, check_vectors
+from nearlabel.validation import canonical_vectors, check_integer, check_n_jobs, check_vectors
 
+_PAIRS_AT_ONCE = 2**20  # of rows and centers
 _RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
 
@@ -113,13 +115,22 @@ class LAMLkNN(MLkNN):
         model: Self = clone(self).set_params(cluster_centers=known[key])
         return model
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         centers = self._first_centers(X)
         distances = _center_distances(centers, X)
         # Departs from the paper, which leaves small clusters open.
         kept = _large_enough(distances, self.n_neighbors_ + 1)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
-        counted = label_histograms(graph, Y, group=self._cluster, n_groups=len(kept))
+        counted = label_histograms(
+            graph,
+            Y,
+            group=self._cluster,
+            n_groups=len(kept),
+            n_jobs=check_n_jobs(self.n_jobs),
+            progress=progress,
+        )
         self.cluster_sizes_ = counted.n
         self._weigh(counted, float(self.smoothing))
 
@@ -189,8 +200,11 @@ def _center_distances(centers: Floats, X: Any) -> Floats:
     """Squared distances of the rows of X to the centers, shape (n, m)."""
     n, m = X.shape[0], len(centers)
     base = sparse.csr_array(centers) if sparse.issparse(X) else centers
-    row, center = np.divmod(np.arange(n * m), m)
-    return pair_distances(base, "sqeuclidean", X, row, center).reshape(n, m)
+    distances = np.empty((n, m))
+    for some in runs(np.full(n, m), _PAIRS_AT_ONCE):
+        row, center = np.divmod(np.arange(some.start * m, some.stop * m), m)
+        distances[some] = pair_distances(base, "sqeuclidean", X, row, center).reshape(-1, m)
+    return distances
 
 
 def _large_enough(distances: Floats, least: int) -> Array:

@@ -14,6 +14,7 @@ from nearlabel.explaining import NeighborClassifier
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.search import is_precomputed
 from nearlabel.statistics import label_totals, neighbor_shares
@@ -83,7 +84,9 @@ class MLCWkNN(NeighborClassifier):
     def _training_rows(self, n: int) -> Array:
         return NO_ROWS
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self._defaults = DefaultScores(np.zeros((1, Y.shape[1])))
 
     def _learned(self) -> dict[str, Any]:

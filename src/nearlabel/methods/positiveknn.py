@@ -19,6 +19,7 @@ from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_
 from nearlabel.graph import NeighborGraph
 from nearlabel.metrics import ranking_loss
 from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_totals
 from nearlabel.storing import stored_totals
@@ -132,7 +133,9 @@ class PositivekNN(NeighborClassifier):
         chosen = check_random_state(self.random_state).choice(n, most, replace=False)
         return np.asarray(np.sort(chosen))
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self.median_distance_ = median_distance(graph)
         self.rate_ = self._fitted_rate(graph, Y, Y[rows])
         self._set_up()
