@@ -12,6 +12,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -37,12 +38,12 @@ from nearlabel.statistics import blocks_of_votes
 from nearlabel.storing import StoredModel
 from nearlabel.validation import (
     Labels,
-    canonical_vectors,
     check_dense_size,
     check_integer,
     check_labels,
     check_n_jobs,
     check_same_length,
+    checked_vectors,
 )
 
 _FEATURES = ("n_features_in_", "feature_names_in_")  # set by scikit-learn's validation
@@ -271,7 +272,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         It is noted on a copy: a fit that is refused later leaves this model as it was.
         """
         noted = copy(self)
-        X = canonical_vectors(validate_data(noted, X, accept_sparse="csr"))
+        X = checked_vectors(partial(validate_data, noted), X, "X")
         return X, {name: vars(noted)[name] for name in _FEATURES if name in vars(noted)}
 
     def _usable_neighbors(self, n: int) -> int:
@@ -599,7 +600,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def _check_queries(self, X: Any) -> Any:
         """Vectors of queries, checked."""
         check_is_fitted(self)
-        return canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
+        return checked_vectors(partial(validate_data, self, reset=False), X, "X")
 
     def _neighbors_of(
         self, X: Any, k: int | None = None, progress: Progress | None = None

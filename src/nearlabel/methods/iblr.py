@@ -48,7 +48,7 @@ class IBLR(NeighborClassifier):
         alone keeps its weights finite. A greater one, such as 1, guards rare labels.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or Search, default="auto"
     n_jobs : int, optional
         Threads of the search and of the regressions; -1 for all cores.
 
@@ -57,7 +57,7 @@ class IBLR(NeighborClassifier):
     label_weights_ : ndarray of float, shape (q, q)
         alpha of the paper: row l has what the shares of all labels among the neighbors add to the
         log odds of label l.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes

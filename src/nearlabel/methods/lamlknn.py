@@ -47,9 +47,9 @@ class LAMLkNN(MLkNN):
         Of k-means, whose best of ten starts is taken.
     metric : str or callable, default="euclidean"
         Of the neighbors; see `neighbor_graph`. Clusters are always Euclidean.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or Search, default="auto"
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class LAMLkNN(MLkNN):
         than k + 1 rows is dropped, the smallest first, and its rows go to the nearest center left.
     cluster_sizes_ : ndarray of shape (m',)
         Training rows of each cluster.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References

@@ -39,13 +39,13 @@ class MLCWkNN(NeighborClassifier):
     metric : str or callable, default="euclidean"
         What makes a neighbor; see `neighbor_graph`. Vectors are needed, so that "precomputed" is
         refused. The reconstruction is Euclidean in the space of X whatever the metric.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or Search, default="auto"
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References

@@ -47,9 +47,9 @@ class MLkNN(NeighborClassifier):
         in training leaves the prior.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or Search, default="auto"
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -60,6 +60,9 @@ class MLkNN(NeighborClassifier):
         Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
         where y was 1-d.
     n_features_in_ : int
+    search_recall_ : Recall or None
+        How much of the true neighbors of the training rows an approximate search has found; None
+        for an exact one, and where nothing had to be searched to learn.
 
     References
     ----------

@@ -55,9 +55,9 @@ class PositivekNN(NeighborClassifier):
         batches of the gradient.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or Search, default="auto"
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class PositivekNN(NeighborClassifier):
         Labels are predicted where S is at least that: the cut with the least Hamming loss on these
         rows. Infinite where that is least without any label. Not used where there is but one label,
         as of a 1-d y: it is predicted where S of its carriers exceeds S of the other rows.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References
