@@ -624,6 +624,15 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             how["progress"] = progress
         return self._index.graph(k, X, **how)
 
+    def _search_by(self, search: Any) -> None:
+        """Search in another way from now on."""
+        check_search(search)
+        self._search, self._index = search, None
+
+    def _use_threads(self, n_jobs: int) -> None:
+        """Answer with so many threads from now on."""
+        self.n_jobs = n_jobs
+
     def _graph_of(self, X: Any, progress: Progress | None = None) -> NeighborGraph:
         """The graph of checked queries that `_scores` reads; empty where it reads none."""
         if self._needs_graph:

@@ -50,7 +50,7 @@ class LabelThresholds(NeighborClassifier):
         The fitted method.
     cuts_ : ndarray of shape (q,)
         The cut of each label, in scores of the method; not a number where its own decision stays.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in the method.
 
     Notes
@@ -136,6 +136,14 @@ class LabelThresholds(NeighborClassifier):
         few = label_totals(Y) < self.min_rows
         self.estimator_ = inner
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
+
+    def _search_by(self, search: Any) -> None:
+        super()._search_by(search)
+        self.estimator_._search_by(search)
+
+    def _use_threads(self, n_jobs: int) -> None:
+        for method in (self.estimator, self.estimator_):
+            method._use_threads(n_jobs)
 
     def _inner(self) -> Any:
         """A copy of the method that keeps the same items, and has learned nothing yet."""

@@ -180,6 +180,9 @@ class BalancedkNN(NeighborClassifier):
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)
 
+    def _search_by(self, search: Any) -> None:
+        """Nothing: it always searches exactly."""
+
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         """N*(t) as a graph of one row, nearest first."""
         members = self._members(X)
