@@ -35,7 +35,7 @@ _ROWS_AT_ONCE = 2**14
 _VOTES_A_CALL = 2**23  # labels of neighbors in a call of the core: a tenth of a second
 _DIGITS = 2.0**40
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
-_ENTRIES_AT_ONCE = 2**20  # of a label matrix or a table, beside which temporaries stay small
+_ENTRIES_AT_ONCE = 2**18  # of a label matrix or a table, beside which temporaries stay small
 
 
 def label_totals(Y: Csr) -> Array:

@@ -23,6 +23,7 @@ from nearlabel.persistence import csr_from, csr_tree, write_tree
 from nearlabel.search import (
     ExactSearch,
     Index,
+    InvertedLists,
     VectorStore,
     check_metric,
     check_search,
@@ -33,7 +34,7 @@ from nearlabel.texts import text_array
 from nearlabel.validation import LabelClasses, check_flag, check_integer
 from nearlabel.versions import package_versions
 
-_SEARCHES = {kind.__name__: kind for kind in (ExactSearch,)}
+_SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 _CLASS_TYPES += ["float16", "float32", "float64"]
 
