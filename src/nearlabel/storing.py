@@ -31,7 +31,7 @@ from nearlabel.search import (
 )
 from nearlabel.statistics import label_totals
 from nearlabel.texts import text_array
-from nearlabel.validation import LabelClasses, check_flag, check_integer
+from nearlabel.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.versions import package_versions
 
 _SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
@@ -215,7 +215,7 @@ def _vectors(tree: Mapping[str, Any], n: int) -> Any:
         raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
     values = vectors if is_dense else vectors.data
     # A mapped file is left on the disk: its checksum has said that it is as it was written.
-    if not isinstance(values, np.memmap) and not np.isfinite(values).all():
+    if not isinstance(values, np.memmap) and not all_finite(values):
         raise ValueError("its vectors hold a number that is not finite")
     return vectors
 

@@ -142,6 +142,15 @@ def canonical_vectors(X: Any) -> Any:
     return canonical_csr(X) if sparse.issparse(X) else X
 
 
+def all_finite(values: Array) -> bool:
+    """Whether an array holds nothing but finite numbers, by runs of rows."""
+    step = max(1, _NUMBERS_AT_ONCE // max(1, math.prod(values.shape[1:])))
+    return all(
+        bool(np.isfinite(values[start : start + step]).all())
+        for start in range(0, len(values), step)
+    )
+
+
 def check_labels(y: Any, names: Any = None) -> Labels:
     """Read y in any of its accepted forms.
 

@@ -22,6 +22,7 @@ from nearlabel.storing import stored_array, stored_counts
 from nearlabel.validation import canonical_vectors, check_integer, check_n_jobs, check_vectors
 
 _PAIRS_AT_ONCE = 2**20  # of rows and centers
+_ROWS = 2**17  # that k-means sees at most: more tell little more of a few centers
 _RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
 
@@ -44,7 +45,8 @@ class LAMLkNN(MLkNN):
     smoothing : float, default=1.0
         s of the paper: rows added to every cell of the counts.
     random_state : int, RandomState or None, default=None
-        Of k-means, whose best of ten starts is taken.
+        Of k-means, whose best of ten starts is taken. Of more than 131,072 training rows it sees
+        so many, drawn at random.
     metric : str or callable, default="euclidean"
         Of the neighbors; see `neighbor_graph`. Clusters are always Euclidean.
     search : {"auto", "exact", "approximate"} or Search, default="auto"
@@ -144,6 +146,9 @@ class LAMLkNN(MLkNN):
                     f"got {centers.shape[1]}"
                 )
             return centers
+        if X.shape[0] > _ROWS:
+            random = check_random_state(self.random_state)
+            X = X[np.sort(random.choice(X.shape[0], _ROWS, replace=False))]
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
 
