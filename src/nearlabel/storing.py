@@ -213,7 +213,7 @@ def _vectors(tree: Mapping[str, Any], n: int) -> Any:
     vectors = stored_array(tree, "dense", "biuf", 2) if is_dense else csr_from(tree, "vectors")
     if vectors.shape[0] != n or not vectors.shape[1]:
         raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
-    values = vectors if is_dense else vectors.data
+    values: Any = vectors if is_dense else vectors.data
     # A mapped file is left on the disk: its checksum has said that it is as it was written.
     if not isinstance(values, np.memmap) and not all_finite(values):
         raise ValueError("its vectors hold a number that is not finite")
