@@ -73,8 +73,16 @@ def longer(axes: Any, row: Any, n: int) -> None:
     """The time of larger data, as the square of their size."""
     seconds = row["core_seconds"] * (n / row["n"]) ** 2
     axes.plot([row["n"], n], [row["core_seconds"], seconds], color=GRAY, linestyle=":")
-    axes.annotate("as n², not measured", (n, seconds), (-4, -2), color=GRAY, ha="right", va="top",
-                  textcoords="offset points", size=9)
+    axes.annotate(
+        "as n², not measured",
+        (n, seconds),
+        (-4, -2),
+        color=GRAY,
+        ha="right",
+        va="top",
+        textcoords="offset points",
+        size=9,
+    )
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from nearlabel.formulas.regressions import (
     logistic_regressions,
 )
 from nearlabel.graph import NeighborGraph
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import neighbor_counts
 from nearlabel.storing import stored_array
@@ -57,7 +58,7 @@ class IBLR(NeighborClassifier):
     label_weights_ : ndarray of float, shape (q, q)
         alpha of the paper: row l has what the shares of all labels among the neighbors add to the
         log odds of label l.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes
@@ -121,12 +122,14 @@ class IBLR(NeighborClassifier):
                 f"the {what} of IBLR's regressions", (rows, inputs), 8, "fewer labels, or MLkNN"
             )
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         omega = _shares(graph, Y)
         inputs = _side_by_side(omega, X) if self.keep_features else omega
         standard = Standardization.of(inputs)
         weights, intercepts = logistic_regressions(
-            standard(inputs), Y, float(self.ridge), check_n_jobs(self.n_jobs)
+            standard(inputs), Y, float(self.ridge), check_n_jobs(self.n_jobs), progress
         )
         q = Y.shape[1]
         # Shares are taken as they are, so that only those that are not zero cost anything.
