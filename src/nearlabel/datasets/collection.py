@@ -35,6 +35,7 @@ _NOISE = 0.15  # in all directions
 _SHARED, _OWN = 64, 16  # dimensions that all places share, and those of them that a region uses
 
 _ROWS_AT_ONCE = 2**14
+_MOST_ITEMS = 10**9  # or labels: their numbers are int32
 _DTYPES = ("float32", "float16")
 
 
@@ -119,12 +120,14 @@ def make_collection(
     >>> make_collection(2000, 16, 400)
     Collection(Dataset(2000 items, 16 features, 400 labels, 7.98 labels an item), 20 queries)
     """
-    n = check_integer(n_samples, "n_samples", low=2)
+    n = check_integer(n_samples, "n_samples", low=2, high=_MOST_ITEMS)
     d = check_integer(n_features, "n_features", low=1)
-    q = check_integer(n_labels, "n_labels", low=1, high=np.iinfo(np.int32).max)
+    q = check_integer(n_labels, "n_labels", low=1, high=_MOST_ITEMS)
     mean = check_real(labels_per_sample, "labels_per_sample", low=0, high=q)
     completeness = check_real(completeness, "completeness", low=0.01, high=1)
-    new = n // 100 if n_queries is None else check_integer(n_queries, "n_queries", low=0)
+    if n_queries is None:
+        n_queries = n // 100
+    new = check_integer(n_queries, "n_queries", low=0, high=_MOST_ITEMS)
     overlap = check_real(overlap, "overlap", low=0.01, high=100)
     kind = np.dtype(check_choice(dtype, "dtype", _DTYPES))
     if out is not None and Path(out).suffix != ".npy":
