@@ -29,12 +29,13 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 
 // Raised with every change of what Python calls, here and in src/nearlabel/engine.py, so that a
 // module of an older build is not used.
-constexpr int CORE_VERSION = 4;
+constexpr int CORE_VERSION = 5;
 
 void bind_admissible(nb::module_& module);
 void bind_cpu(nb::module_& module);
 void bind_gram(nb::module_& module);
 void bind_labels(nb::module_& module);
+void bind_neighbors(nb::module_& module);
 void bind_places(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_ranking(nb::module_& module);

@@ -8,6 +8,7 @@ NB_MODULE(_core, module) {
     bind_cpu(module);
     bind_gram(module);
     bind_labels(module);
+    bind_neighbors(module);
     bind_places(module);
     bind_ranking(module);
     bind_regressions(module);

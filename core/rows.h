@@ -36,6 +36,10 @@ public:
     virtual void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                            double* result) const = 0;
 
+    // Drop what is surely farther from a row than `limit`, where that is cheaper to see than the
+    // distances are to compute.
+    virtual void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const;
+
 protected:
     Rows(Metric metric, std::int64_t size, std::int64_t width);
 

@@ -81,11 +81,31 @@ float limit_of(const float* values, std::int64_t size, std::int64_t k) {
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
 }
 
+// A row that was measured: by distance, ties by name.
+struct Measured {
+    double distance;
+    std::int32_t name, row;
+
+    bool operator<(const Measured& other) const {
+        return distance < other.distance || (distance == other.distance && name < other.name);
+    }
+};
+
+// Which queries the rows of a block speak of: some in a row, or any.
+struct Queries {
+    std::int64_t first = 0;
+    const std::int32_t* chosen = nullptr;
+
+    std::int64_t operator[](std::int64_t i) const { return chosen ? chosen[i] : first + i; }
+};
+
 class Shortlist {
 public:
+    // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
+    // `names` decide between rows at one distance; if there are none, the rows' numbers.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
-              bool itself, std::int64_t stripe)
+              std::int64_t itself, std::int64_t stripe, Vector<const std::int32_t> names)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -95,14 +115,17 @@ public:
           base_errors_(std::move(base_errors)),
           scale_(scale),
           itself_(itself),
-          stripe_(stripe) {
+          stripe_(stripe),
+          names_(std::move(names)) {
+        require(names_.shape(0) == 0 || names_.shape(0) == static_cast<std::size_t>(base.size()),
+                "names must have one entry a base row, or none");
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
                     queries.metric() == base.metric(),
                 "queries and base must be rows of one kind");
         require(n_ > 0, "queries must have a row");
-        require(stripe > 0 && (!itself || &queries == &base),
-                "stripe must be positive, itself only for the base rows");
-        const std::int64_t others = base.size() - (itself ? 1 : 0);
+        require(stripe > 0 && -1 <= itself && (itself < 0 || itself <= base.size() - n_),
+                "stripe must be positive, itself a base row with all queries behind it, or -1");
+        const std::int64_t others = base.size() - (itself < 0 ? 0 : 1);
         require(0 < k && k <= others && (k < room || room == others),
                 "k must be from 1 to the rows searched, room above k");
         require(room <= others && base.size() <= std::numeric_limits<std::int32_t>::max(),
@@ -124,7 +147,8 @@ public:
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
         require(0 <= query && height <= n_ && query <= n_ - height && 0 <= row &&
-                    width <= base_.size() && row <= base_.size() - width && (itself_ || !both),
+                    width <= base_.size() && row <= base_.size() - width &&
+                    (!both || (itself_ == 0 && n_ == base_.size())),
                 "block must be within the queries and the base rows");
         if (height == 0 || width == 0) return;
         const std::int64_t a = query / stripe_, b = row / stripe_;
@@ -134,12 +158,30 @@ public:
         Work work;
         if (both) {
             std::scoped_lock guard(locks_[a], locks_[b]);
-            filter<true>(block.data(), height, width, query, row, work);
+            filter<true>(block.data(), height, width, {query}, row, work);
         } else {
             std::scoped_lock guard(locks_[a]);
-            start(block.data(), height, width, query, row);
-            filter<false>(block.data(), height, width, query, row, work);
+            start(block.data(), height, width, {query}, row);
+            filter<false>(block.data(), height, width, {query}, row, work);
         }
+    }
+
+    // Take what is near from a block of bounds of some queries and base rows from `row` on. For
+    // lists that are one stripe.
+    void offer_to(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
+        const auto height = static_cast<std::int64_t>(block.shape(0));
+        const auto width = static_cast<std::int64_t>(block.shape(1));
+        require(0 <= row && width <= base_.size() && row <= base_.size() - width && stripe_ >= n_,
+                "block must be within the base rows, and the queries one stripe");
+        require(chosen.shape(0) == block.shape(0), "chosen must have one entry a row of the block");
+        for (std::int64_t i = 0; i < height; ++i)
+            require(0 <= chosen.data()[i] && chosen.data()[i] < n_, "a chosen query is not there");
+        if (height == 0 || width == 0) return;
+        Work work;
+        std::scoped_lock guard(locks_[0]);
+        const Queries queries{0, chosen.data()};
+        start(block.data(), height, width, queries, row);
+        filter<false>(block.data(), height, width, queries, row, work);
     }
 
     // Write the k nearest of some queries: rows and canonical distances, ties by row.
@@ -161,10 +203,10 @@ public:
                 std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
             std::sort(found.begin(), found.begin() + k_);
             for (std::int64_t place = 0; place < k_; ++place) {
-                distances.data()[i * k_ + place] = found[place].first;
-                rows.data()[i * k_ + place] = found[place].second;
+                distances.data()[i * k_ + place] = found[place].distance;
+                rows.data()[i * k_ + place] = found[place].row;
             }
-            require(std::isfinite(found[k_ - 1].first),
+            require(std::isfinite(found[k_ - 1].distance),
                     "a distance to a neighbor is too large for float64; rescale X");
         }
     }
@@ -182,32 +224,34 @@ private:
     struct Work {
         std::vector<float> upper;
         std::vector<double> distances;
-        std::vector<std::pair<double, std::int32_t>> found;
+        std::vector<Measured> found;
         Query query;
     };
 
     // Queries that have seen nothing yet take their first limit from the whole block: most of what
     // would be listed on the way there never is.
-    void start(const float* block, std::int64_t height, std::int64_t width, std::int64_t query,
+    void start(const float* block, std::int64_t height, std::int64_t width, Queries queries,
                std::int64_t row) {
-        const std::int64_t needed = k_ + (itself_ ? 1 : 0);
+        const std::int64_t needed = k_ + (itself_ < 0 ? 0 : 1);
         if (width < 2 * needed) return;
         const float* errors = base_errors_.data() + row;
         const float largest = *std::max_element(errors, errors + width);
-        for (std::int64_t i = 0; i < height; ++i)
-            if (limits_[query + i] == infinite)
-                limits_[query + i] = limit_of(block + i * width, width, needed) +
-                                     (query_errors_.data()[query + i] + largest);
+        for (std::int64_t i = 0; i < height; ++i) {
+            const std::int64_t query = queries[i];
+            if (limits_[query] == infinite)
+                limits_[query] = limit_of(block + i * width, width, needed) +
+                                 (query_errors_.data()[query] + largest);
+        }
     }
 
     template <bool both>
-    void filter(const float* block, std::int64_t height, std::int64_t width, std::int64_t query,
+    void filter(const float* block, std::int64_t height, std::int64_t width, Queries queries,
                 std::int64_t row, Work& work) {
 #ifdef NL_X86
-        if (has_avx2()) return filter_avx2<both>(block, height, width, query, row, work);
+        if (has_avx2()) return filter_avx2<both>(block, height, width, queries, row, work);
 #endif
         for (std::int64_t i = 0; i < height; ++i)
-            scan<both>(block + i * width, 0, width, query + i, row, work);
+            scan<both>(block + i * width, 0, width, queries[i], row, work);
     }
 
     template <bool both>
@@ -225,12 +269,13 @@ private:
     // 32 bounds are compared at once; single ones are looked at only where one is within a limit.
     template <bool both>
     NL_TARGET_AVX2 void filter_avx2(const float* block, std::int64_t height, std::int64_t width,
-                                    std::int64_t query, std::int64_t row, Work& work) {
+                                    Queries queries, std::int64_t row, Work& work) {
         const float* column_limits = both ? limits_.data() + row : nullptr;
         const std::int64_t whole = width - width % 32;
         for (std::int64_t i = 0; i < height; ++i) {
             const float* bounds = block + i * width;
-            const float& limit = limits_[query + i];
+            const std::int64_t query = queries[i];
+            const float& limit = limits_[query];
             std::int64_t j = skip_far<both>(bounds, column_limits, 0, whole, limit);
             for (; j < whole; j = skip_far<both>(bounds, column_limits, j + 32, whole, limit)) {
                 const __m256 limits = _mm256_set1_ps(limit);
@@ -246,14 +291,14 @@ private:
                 }
                 for (; of_row; of_row &= of_row - 1) {
                     const std::int64_t at = j + lowest_bit(of_row);
-                    push(query + i, row + at, bounds[at], work);
+                    push(query, row + at, bounds[at], work);
                 }
                 for (; of_columns; of_columns &= of_columns - 1) {
                     const std::int64_t at = j + lowest_bit(of_columns);
-                    push(row + at, query + i, bounds[at], work);
+                    push(row + at, query, bounds[at], work);
                 }
             }
-            scan<both>(bounds, whole, width, query + i, row, work);
+            scan<both>(bounds, whole, width, query, row, work);
         }
     }
 
@@ -282,7 +327,7 @@ private:
 #endif
 
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
-        if (itself_ && row == query) return;
+        if (itself_ >= 0 && row == itself_ + query) return;
         if (sizes_[query] == room_) make_room(query, work);
         if (!(bound <= limits_[query])) return;  // it may have been lowered just now
         require(sizes_[query] < room_, "block holds rows that were offered before");
@@ -323,15 +368,15 @@ private:
         std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
         float* bounds = &bounds_[query * room_];
         std::int32_t* rows = &rows_[query * room_];
-        const auto farthest = found[k_ - 1];
-        const double limit = scaled(farthest.first);
+        const Measured farthest = found[k_ - 1];
+        const double limit = scaled(farthest.distance);
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < sizes_[query]; ++i) {
             const double error = query_errors_.data()[query] + base_errors_.data()[rows[i]];
             in_vain_[query] += scaled(work.distances[i]) > limit + error * BETTER;
             bounds[kept] = bounds[i];
             rows[kept] = rows[i];
-            kept += std::make_pair(work.distances[i], rows[i]) <= farthest;
+            kept += !(farthest < Measured{work.distances[i], name(rows[i]), rows[i]});
         }
         sizes_[query] = kept;
         // Rounded up: what is at the same distance stays within.
@@ -350,8 +395,11 @@ private:
         work.distances.resize(size);
         base_.distances(work.query, rows, sizes_[query], work.distances.data());
         work.found.resize(size);
-        for (std::size_t i = 0; i < size; ++i) work.found[i] = {work.distances[i], rows[i]};
+        for (std::size_t i = 0; i < size; ++i)
+            work.found[i] = {work.distances[i], name(rows[i]), rows[i]};
     }
+
+    std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
     // A distance in the scale of the bounds.
     double scaled(double distance) const {
@@ -363,8 +411,8 @@ private:
     std::int64_t n_, k_, room_;
     Vector<const float> query_errors_, base_errors_;
     double scale_;
-    bool itself_;
-    std::int64_t stripe_;
+    std::int64_t itself_, stripe_;
+    Vector<const std::int32_t> names_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
@@ -378,12 +426,15 @@ private:
 void bind_shortlist(nb::module_& module) {
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
-                      Vector<const float>, double, bool, std::int64_t>(),
+                      Vector<const float>, double, std::int64_t, std::int64_t,
+                      Vector<const std::int32_t>>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "stripe"_a)
+             "stripe"_a, "names"_a.noconvert())
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
+        .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),
+             "chosen"_a.noconvert(), "row"_a)
         .def("given_up", &Shortlist::given_up, "result"_a.noconvert())
         .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
              "distances"_a.noconvert());

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nearlabel.models import load, save
     from nearlabel.persistence import FileError
     from nearlabel.scores import LabelScores, RankedLabels
-    from nearlabel.search import ExactSearch, neighbor_graph
+    from nearlabel.search import ExactSearch, InvertedLists, neighbor_graph
     from nearlabel.thresholds import LabelThresholds
     from nearlabel.versions import show_versions
 
@@ -40,6 +40,7 @@ _HOMES = {
     "DMLkNN": "nearlabel.methods",
     "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
+    "InvertedLists": "nearlabel.search",
     "GraphSearchCV": "nearlabel.experiments.tuning",
     "FileError": "nearlabel.persistence",
     "LAMLkNN": "nearlabel.methods",
@@ -67,6 +68,7 @@ __all__ = [
     "ExactSearch",
     "FileError",
     "GraphSearchCV",
+    "InvertedLists",
     "LAMLkNN",
     "LabelScores",
     "LabelThresholds",

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, row_numbers
 from nearlabel.persistence import write_tree
-from nearlabel.validation import check_integer, check_real
+from nearlabel.validation import check_choice, check_integer, check_real
 
 _ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
 
@@ -34,15 +34,21 @@ class Recall:
         How many rows, drawn at random, were compared with an exact search.
     k : int
         Neighbors of each row that were compared.
+    sample : {"graph", "base"}
+        Where these rows are from: the graph itself, or base rows, each searched as if it were a
+        query, which stand in for queries that may be few.
     """
 
     value: float
     standard_error: float
     rows: int
     k: int
+    sample: str = "graph"
 
     def __str__(self) -> str:
-        return f"{self.value:.4f} ± {self.standard_error:.4f} at k={self.k} on {self.rows} rows"
+        rows = "rows" if self.sample == "graph" else f"{self.sample} rows"
+        error = f"{self.value:.4f} ± {self.standard_error:.4f}"
+        return f"{error} at k={self.k} on {self.rows} {rows}"
 
 
 class NeighborGraph:
@@ -285,6 +291,7 @@ def _stored_recall(tree: Mapping[str, Any]) -> Recall:
         check_real(tree["standard_error"], "standard_error", low=0),
         check_integer(tree["rows"], "rows", low=1),
         check_integer(tree["k"], "k", low=1),
+        check_choice(tree["sample"], "sample", ("graph", "base")),
     )
 
 

@@ -253,7 +253,8 @@ def shortlist(rows, **changes):
         "query_errors": offsets(n),
         "base_errors": offsets(n),
         "scale": 1.0,
-        "itself": True,
+        "itself": 0,
+        "names": np.empty(0, np.int32),
         "stripe": 3,
     }
     return CORE.Shortlist(**{**options, **changes})
@@ -269,9 +270,10 @@ def shortlist(rows, **changes):
         {"stripe": 0},
         {"query_errors": offsets(5)},
         {"base_errors": offsets(7)},
-        {"queries": dense(np.zeros((6, 2)))},
-        {"queries": dense(np.zeros((6, 3))), "itself": False},
-        {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": False},
+        {"itself": 1},
+        {"itself": -2},
+        {"queries": dense(np.zeros((6, 3))), "itself": -1},
+        {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": -1},
     ],
 )
 def test_a_shortlist_of_parts_that_do_not_fit_is_refused(changes):

@@ -6,9 +6,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
+from nearlabel.search.choice import AutoSearch
 from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
+from nearlabel.search.lists import InvertedLists
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.storage import VectorStore
@@ -19,6 +21,7 @@ __all__ = [
     "ExactIndex",
     "ExactSearch",
     "Index",
+    "InvertedLists",
     "Metric",
     "Progress",
     "Search",
@@ -33,6 +36,13 @@ __all__ = [
     "pair_distances",
     "restrict",
 ]
+
+
+_SEARCHES: dict[str, Any] = {
+    "auto": AutoSearch,
+    "exact": ExactSearch,
+    "approximate": InvertedLists,
+}
 
 
 class Index(Protocol):
@@ -68,7 +78,8 @@ def neighbor_graph(
     """Find the k nearest rows of X for each query.
 
     Exact means exact: the neighbors are those of one canonical float64 distance, ordered by
-    (distance, row), whatever the block size, the number of threads or the BLAS.
+    (distance, row), whatever the block size, the number of threads or the BLAS. A graph that is
+    approximate says so, by its `recall`.
 
     Parameters
     ----------
@@ -83,8 +94,10 @@ def neighbor_graph(
         "euclidean", "sqeuclidean", "cosine", "manhattan"; "chebyshev", "hamming", "jaccard" and a
         function of two rows are slower. "precomputed": X (with queries: `queries`) holds distances,
         dense or as scikit-learn's sparse graph.
-    search : {"auto", "exact"} or Search, default="auto"
-        How to search.
+    search : {"auto", "exact", "approximate"} or Search, default="auto"
+        "approximate" is `InvertedLists`, which finds 99 % of the neighbors and measures that.
+        "auto" is exact up to 10**13 rows x rows x features (280,000 rows of 128 features), and
+        approximate beyond.
     n_jobs : int, optional
         Threads; -1 for all cores. The result is the same.
     progress : callable, optional
@@ -124,11 +137,13 @@ def build_index(vectors: Any, metric: Metric, search: str | Search) -> Index:
 
 def check_search(search: Any) -> Search:
     """The search that `search` names or is, or an error that says what is accepted."""
-    if isinstance(search, str) and search in ("auto", "exact"):
-        return ExactSearch()
+    if isinstance(search, str) and search in _SEARCHES:
+        named: Search = _SEARCHES[search]()
+        return named
     if isinstance(search, type) or not isinstance(search, Search):
         raise ValueError(
-            "search must be 'auto', 'exact' or an object with a method build(vectors, metric); "
+            "search must be 'auto', 'exact', 'approximate' or an object with a method "
+            "build(vectors, metric); "
             f"got {search!r}"
         )
     return search

@@ -32,7 +32,7 @@ class CompiledIndex:
     def __init__(self, vectors: Any, metric: str, products: Products, block_bytes: int) -> None:
         self._vectors, self._metric, self._products = vectors, metric, products
         self._block_bytes = block_bytes
-        self._rows = _core_rows(vectors, metric)
+        self._rows = core_rows(vectors, metric)
         self._is_kept = products.bytes_of(vectors) <= _KEPT_BYTES
         self._kept_side = self._even(min(products.side, isqrt(block_bytes // 4)))
         packed = (products.pack(vectors[rows]) for rows in self._stripes(self._kept_side))
@@ -50,7 +50,7 @@ class CompiledIndex:
         """Fill the graph of the base rows, each left out of its own row; see `nearest`."""
         n, side = len(found), self._side(n_jobs)
         count = -(-n // side)
-        lists = self._shortlist(self._rows, found.k, self._errors, side, itself=True)
+        lists = self._shortlist(self._rows, found.k, self._errors, side, itself=0)
 
         def compare(rows: slice, *, with_others: bool) -> Iterator[None]:
             mine = rows.start // side
@@ -89,8 +89,8 @@ class CompiledIndex:
         def search(rows: slice) -> Iterator[None]:
             part = queries[rows]
             packed = self._products.pack(part)
-            core_rows = _core_rows(part, self._metric)
-            lists = self._shortlist(core_rows, found.k, packed.errors, side, itself=False)
+            its_rows = core_rows(part, self._metric)
+            lists = self._shortlist(its_rows, found.k, packed.errors, side, itself=-1)
             packed = self._products.pack_queries(packed)
             for first, block in self._blocks(packed, range(count), side):
                 lists.offer(block, 0, first, False)
@@ -102,9 +102,9 @@ class CompiledIndex:
         run_blocks(search, m, min(side, -(-m // n_jobs)), n_jobs, progress)
         return np.flatnonzero(given_up)
 
-    def _shortlist(self, queries: Any, k: int, errors: Array, side: int, *, itself: bool) -> Any:
+    def _shortlist(self, queries: Any, k: int, errors: Array, side: int, *, itself: int) -> Any:
         """Empty lists of the k nearest base rows of some rows, with some room above k."""
-        others = len(self._rows) - itself
+        others = len(self._rows) - (itself >= 0)
         return engine.core().Shortlist(
             queries=queries,
             base=self._rows,
@@ -115,6 +115,7 @@ class CompiledIndex:
             scale=self._products.scale,
             itself=itself,
             stripe=side,
+            names=np.empty(0, np.int32),
         )
 
     def _side(self, n_jobs: int) -> int:
@@ -168,7 +169,7 @@ def _partners(mine: int, count: int) -> Iterator[int]:
             yield (mine + step) % count
 
 
-def _core_rows(vectors: Any, metric: str) -> Any:
+def core_rows(vectors: Any, metric: str) -> Any:
     """Rows as the core measures canonical distances of them."""
     exponents, lengths = np.empty(0, np.int32), np.empty(0)
     if metric == "cosine":

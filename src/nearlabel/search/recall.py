@@ -16,9 +16,14 @@ ROWS_MEASURED = 512  # their exact neighbors cost little beside a search, and te
 
 def recall_of(found: Floats, exact: NeighborGraph) -> Recall:
     """The recall of neighbors at canonical distances `found`, (n, k), against the exact ones."""
-    shares = np.mean(found <= exact.distances[:, -1:], axis=1)
+    farthest = exact.distances[:, -1:].astype(found.dtype)
+    return recall_of_shares(np.mean(found <= farthest, axis=1), exact.k)
+
+
+def recall_of_shares(shares: Floats, k: int, sample: str = "graph") -> Recall:
+    """The recall of rows of which each has found a share of its k neighbors."""
     error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
-    return Recall(float(shares.mean()), float(error), len(shares), exact.k)
+    return Recall(float(shares.mean()), float(error), len(shares), k, sample)
 
 
 def sample_rows(n: int, seed: int, rows: int = ROWS_MEASURED) -> Array:

@@ -1,0 +1,166 @@
+"""Rows divided into lists of near rows, by k-means.
+
+The centers are found on a sample; which center is nearest is decided by the exact search, so that
+the lists are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import index_type
+from nearlabel.search.distances import Metric
+from nearlabel.search.exact import ExactSearch
+from nearlabel.search.rows import as_float, chunks, unit_rows
+
+_LISTS = 3  # times sqrt(n)
+_ROWS_A_CENTER = 30  # of the sample that centers are found on
+_ROUNDS = 5  # more move the centers, but hardly change what a search finds
+_LARGEST = 4  # times the mean size: longer lists are divided
+_SMALLEST = 1 / 8  # of the mean size: the rows of shorter lists go to others
+_NEARLY_ALL = 0.9  # of the rows of a list in one part: dividing it again would not end
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Rows by list.
+
+    Attributes
+    ----------
+    centers : ndarray of float32, shape (n_lists, d)
+    order : ndarray of int, shape (n,)
+        Rows, those of one list side by side, and near lists as a rule, too.
+    starts : ndarray of int, shape (n_lists + 1,)
+        Where the rows of each list begin in `order`.
+    """
+
+    centers: Array
+    order: Array
+    starts: Array
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    @property
+    def sizes(self) -> Array:
+        """Number of rows of each list."""
+        return np.diff(self.starts)
+
+
+def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
+    """Divide dense rows into about 3 sqrt(n) lists of similar sizes."""
+    n = vectors.shape[0]
+    random = np.random.default_rng(seed)
+    count = max(1, round(_LISTS * np.sqrt(n)))
+    sample = np.sort(random.choice(n, min(n, _ROWS_A_CENTER * count), replace=False))
+    centers = _means(vectors[sample], count, metric, random, n_jobs)
+    home = nearest_centers(vectors, centers, metric, n_jobs)
+    centers, home = _without_short(vectors, centers, home, n / count, metric, n_jobs)
+    lists = _without_long(vectors, centers, home, n / count, metric, random, n_jobs)
+    centers = np.array([center for center, _ in lists])
+    chain = _side_by_side(centers, metric, random, n_jobs)
+    order = np.concatenate([lists[place][1] for place in chain]).astype(index_type(n))
+    ends = np.cumsum([len(lists[place][1]) for place in chain])
+    return Lists(centers[chain], order, np.concatenate([[0], ends]))
+
+
+def nearest_centers(vectors: Any, centers: Array, metric: Metric, n_jobs: int) -> Array:
+    """The nearest center of each row, ties by center."""
+    index = ExactSearch().build(centers, metric)
+    homes = [
+        index.graph(1, np.asarray(rows), n_jobs=n_jobs).indices[:, 0]
+        for _, rows in chunks(vectors, max(1, vectors.shape[1] // 8))
+    ]
+    return np.concatenate(homes)
+
+
+def _means(
+    rows: Any, count: int, metric: Metric, random: np.random.Generator, n_jobs: int
+) -> Array:
+    """Centers of some rows by k-means; unit rows where only their directions count."""
+    rows = np.asarray(rows)
+    rows = (unit_rows(rows) if metric == "cosine" else rows).astype(np.float32)
+    centers = rows[np.sort(random.choice(len(rows), count, replace=False))]
+    for _ in range(_ROUNDS):
+        home = nearest_centers(rows, centers, metric, n_jobs)
+        members = sparse.csr_array(
+            (np.ones(len(rows)), (home, np.arange(len(rows)))), shape=(count, len(rows))
+        )
+        sizes = np.bincount(home, minlength=count)[:, None]
+        means: Floats = members @ as_float(rows) / np.maximum(sizes, 1)
+        centers = np.where(sizes > 0, means, centers).astype(np.float32)
+    return np.asarray(centers)
+
+
+def _without_short(
+    vectors: Any, centers: Array, home: Array, mean: float, metric: Metric, n_jobs: int
+) -> tuple[Array, Array]:
+    """Drop the centers of short lists; their rows go to the nearest of the others."""
+    sizes = np.bincount(home, minlength=len(centers))
+    kept = sizes >= _SMALLEST * mean
+    number = np.cumsum(kept) - 1
+    lost = np.flatnonzero(~kept[home])
+    home = number[home]
+    centers = centers[kept]
+    if len(lost):
+        home[lost] = nearest_centers(vectors[lost], centers, metric, n_jobs)
+    return centers, home
+
+
+def _without_long(
+    vectors: Any,
+    centers: Array,
+    home: Array,
+    mean: float,
+    metric: Metric,
+    random: np.random.Generator,
+    n_jobs: int,
+) -> list[tuple[Array, Array]]:
+    """Centers and rows of the lists, long ones divided again."""
+    by_list = np.split(np.argsort(home, kind="stable"), np.cumsum(np.bincount(home))[:-1])
+    waiting = list(zip(centers, by_list, strict=True))[::-1]
+    lists = []
+    while waiting:
+        center, rows = waiting.pop()
+        if len(rows) <= _LARGEST * mean:
+            lists.append((center, rows))
+            continue
+        count = int(np.ceil(len(rows) / mean))
+        some = np.sort(random.choice(len(rows), min(len(rows), _ROWS_A_CENTER * count), False))
+        parts = _means(vectors[rows[some]], count, metric, random, n_jobs)
+        inside = nearest_centers(vectors[rows], parts, metric, n_jobs)
+        for part in np.unique(inside):
+            members = rows[inside == part]
+            if len(members) <= _NEARLY_ALL * len(rows):
+                waiting.append((parts[part], members))
+            else:  # equal rows, which have no order: any parts do
+                pieces = np.array_split(members, int(np.ceil(len(members) / mean)))
+                lists += [(parts[part], piece) for piece in pieces]
+    return lists
+
+
+def _side_by_side(
+    centers: Array, metric: Metric, random: np.random.Generator, n_jobs: int
+) -> Array:
+    """An order of the centers in which neighbors in space are near each other, as a rule.
+
+    Groups of centers, each behind the one that is nearest to it of those that are left.
+    """
+    count = max(1, round(np.sqrt(len(centers))))
+    groups = _means(centers, count, metric, random, n_jobs)
+    home = nearest_centers(centers, groups, metric, n_jobs)
+    apart = as_float(groups)
+    left = np.ones(count, bool)
+    chain = []
+    group = 0
+    for _ in range(count):
+        chain.append(np.flatnonzero(home == group))
+        left[group] = False
+        far = np.sum((apart - apart[group]) ** 2, axis=1)
+        group = int(np.argmin(np.where(left, far, np.inf)))
+    return np.concatenate(chain)
