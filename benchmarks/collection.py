@@ -25,14 +25,16 @@ import nearlabel as nl
 from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
 from nearlabel.places import Ties
 from nearlabel.scores import LabelScores
+from nearlabel.search import build_index
 from nearlabel.statistics import label_histograms, label_totals, neighbor_counts
+from nearlabel.validation import check_n_jobs
 
 PUBLISHED = ("BRkNN", "BRkNN-w", "ML-kNN", "positive-sample")
 QUESTION = "The 2017 paper's comparison on a made collection"
 N, NEW, K, FEATURES = 1_000_000, 10_000, 100, 128
 LABELS_FOR_AN_ITEM = 0.19  # the vocabulary grows with the collection
 OVERLAPS = (0.5, 4.0)
-FREQUENT = 0.001  # share of the items above which a label is not of the rare vocabulary
+MOST_ITEMS = 100  # that show a label of the rare vocabulary: as many as there are neighbors
 SUCCESS_AT = (5, 10, 100)
 SMALL = 1 / (K + 1)  # smoothing of ML-kNN that adds one row to all cells of a label together
 Z = 10.0  # of the paper's Table 2
@@ -64,11 +66,11 @@ def problems(n: int, overlap: float, new: int = NEW) -> Iterator[Problem]:
     """A collection with all its labels, then without the frequent ones, on the same graphs."""
     q = round(n * LABELS_FOR_AN_ITEM)
     made = nl.datasets.make_collection(n, FEATURES, q, overlap=overlap, n_queries=new)
-    graph = nl.neighbor_graph(made.data.X, K, n_jobs=-1)
-    near = nl.neighbor_graph(made.data.X, K, made.queries.X, n_jobs=-1)
+    index, threads = build_index(made.data.X, "euclidean", "auto"), check_n_jobs(-1)
+    graph, near = index.graph(K, n_jobs=threads), index.graph(K, made.queries.X, n_jobs=threads)
     labels = made.data.Y, made.queries.Y, made.queries_complete
     yield Problem({"overlap": overlap, "vocabulary": "all"}, graph, near, *labels)
-    rare = np.flatnonzero(label_totals(made.data.Y) <= FREQUENT * n)
+    rare = np.flatnonzero(label_totals(made.data.Y) <= MOST_ITEMS)
     labels = tuple(Y[:, rare] for Y in labels)
     yield Problem({"overlap": overlap, "vocabulary": "rare"}, graph, near, *labels)
 
