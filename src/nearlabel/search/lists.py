@@ -32,7 +32,7 @@ from nearlabel.search.threads import Progress, one_blas_thread, run_blocks
 from nearlabel.validation import check_integer, check_real
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
-_FEWEST = 1024  # rows from which on lists are worth while
+_FEWEST = 2**15  # rows from which on lists are worth while: fewer are faster searched exactly
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _THROUGH = 20  # first neighbors whose neighbors are looked at
 _PASS_COST = 2  # of looking at a neighbor's neighbor, in rows of lists
@@ -47,8 +47,8 @@ class InvertedLists:
     """Search that compares a query with a part of the base rows, those of the nearest lists.
 
     How large a part is measured, so that the graph has the recall that is asked for; a graph says
-    how much it has. For dense rows and the metrics euclidean, sqeuclidean, cosine and manhattan;
-    others are searched exactly.
+    how much it has. For dense rows, 32,768 or more, and the metrics euclidean, sqeuclidean, cosine
+    and manhattan; others are searched exactly.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class InvertedLists:
     Examples
     --------
     >>> import nearlabel as nl
-    >>> data = nl.datasets.make_local_labels(2000, 20, 10)
+    >>> data = nl.datasets.make_local_labels(40_000, 16, 10)
     >>> graph = nl.neighbor_graph(data.X, k=10, search=nl.InvertedLists(recall=0.9))
     >>> graph.recall.value >= 0.9, graph.recall.rows
     (True, 512)
@@ -225,8 +225,12 @@ class ListIndex:
         def among(probes: int) -> Floats:
             return _shares_with_pass(listed, tuned, exact.indices[: len(tuned)], probes, n_jobs)
 
-        for_queries = self._fewest(tried, alone)
-        for_rows, through = self._fewest(tried[: tried.index(for_queries) + 1], among), _THROUGH
+        for_queries = self._fewest(tried, alone, 1)
+        while np.mean(measuring < for_queries) < self._recall:
+            for_queries = _more(for_queries, count)
+        # A graph that falls short is searched again, which costs more than to be on the safe side.
+        up_to = tried[: tried.index(for_queries) + 1]
+        for_rows, through = self._fewest(up_to, among, 2), _THROUGH
         if (for_queries - for_rows) * n / count < _PASS_COST * min(_THROUGH, k) * k:
             for_rows, through = for_queries, 0
         return _Plan(
@@ -238,13 +242,13 @@ class ListIndex:
             exact.take(np.arange(len(tuned), len(chosen))),
         )
 
-    def _fewest(self, tried: list[int], shares: Callable[[int], Floats]) -> int:
-        """The fewest probes whose recall is high enough, by a standard error to be safe."""
+    def _fewest(self, tried: list[int], shares: Callable[[int], Floats], errors: int) -> int:
+        """The fewest probes whose recall is high enough, by some standard errors to be safe."""
         low, high = 0, len(tried) - 1
         while low < high:
             middle = (low + high) // 2
             recall = recall_of_shares(shares(tried[middle]), 1)
-            if recall.value - recall.standard_error >= self._recall:
+            if recall.value - errors * recall.standard_error >= self._recall:
                 high = middle
             else:
                 low = middle + 1
