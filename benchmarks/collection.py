@@ -22,7 +22,7 @@ from measuring import printed, report
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
+from nearlabel.arrays import Array, Csr, Floats, entries_at, row_numbers, with_data
 from nearlabel.places import Ties
 from nearlabel.scores import LabelScores
 from nearlabel.search import build_index
@@ -198,8 +198,9 @@ def by_reach(
     scored: dict[str, LabelScores], truth: Csr, votes: Csr, totals: Array
 ) -> Iterator[dict[str, Any]]:
     """True labels whose carriers are all among the neighbors, which no training row can see."""
-    row, label = row_numbers(truth), truth.indices
-    all_near = np.asarray(votes[row, label]).ravel() == totals[label]
+    label = truth.indices
+    found, count = entries_at(votes, row_numbers(truth), label)
+    all_near = np.where(found, count, 0) == totals[label]
     for band, span in BANDS.items():
         here = within(totals[label], *span)
         yield {
@@ -240,7 +241,7 @@ def calibration(
 ) -> Iterator[dict[str, Any]]:
     """How often new items list a label for which so many neighbors vote, and its posteriors."""
     row, label = row_numbers(votes), votes.indices
-    listed = np.asarray(truth[row, label]).ravel() == 1
+    listed = entries_at(truth, row, label)[0]
     told = {name: scores.at(row, label) for name, scores in posteriors.items()}
     for n_l in CARRIERS:
         for count in range(1, n_l + 1):

@@ -202,6 +202,15 @@ def test_positive_samples_are_ahead_where_labels_are_rare(rank, band):
     assert band[SHARP, "over 100"] < min(band[m, "over 100"] for m in (*PAPER, FITTED))
 
 
+def test_positive_samples_are_ahead_on_public_sets(kept):
+    found = {
+        (row["data"], row["method"]): row["mean_inverse_rank"] for row in kept if "data" in row
+    }
+    for data in {data for data, _ in found}:
+        assert found[data, FITTED] > max(found[data, method] for method in PAPER)
+        assert found[data, "ML-kNN, even counts"] > found[data, "ML-kNN"]
+
+
 def test_mlknn_is_behind_for_rare_labels_only(rank, band):
     others = ("BRkNN", "BRkNN-w", FITTED, SHARP)
     for name in ("1-2", "3-10", "11-100"):
