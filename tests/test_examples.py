@@ -79,6 +79,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 3 + len(list((ROOT / "docs" / "methods").iterdir()))
+    assert len(documents) == 4 + len(list((ROOT / "docs" / "methods").iterdir()))
     for path, text in documents.items():
         assert path.read_text() == text
