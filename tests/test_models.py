@@ -296,7 +296,8 @@ def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory
     assert np.all((probabilities > 0) & (probabilities < 1))
 
 
-def test_the_recall_of_the_search_is_kept(tmp_path):
+def test_the_recall_of_the_search_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("nearlabel.search.lists._FEWEST", 1024)
     made = nl.datasets.make_local_labels(1500, 5, 6)
     model = nl.MLkNN(search=nl.InvertedLists(recall=0.9)).fit(made.X, made.Y)
     recall = model.search_recall_

@@ -181,14 +181,14 @@ def labels():
 
 
 @pytest.fixture
-def a_tenth_of_the_usual_blocks(monkeypatch):
-    """As the graph is a small part of those that the blocks are made for."""
-    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 2**17)
+def small_parts(monkeypatch):
+    """Smaller blocks than usual, as the graph is smaller than those that they are made for."""
+    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 2**14)
     monkeypatch.setattr(statistics, "_ROWS_AT_ONCE", 2**11)
     monkeypatch.setattr(statistics, "_ENTRIES_AT_ONCE", 2**14)
 
 
-@pytest.mark.usefixtures("a_tenth_of_the_usual_blocks")
+@pytest.mark.usefixtures("small_parts")
 class TestMemory:
     """Beside the graph nothing may grow with the number of all neighbors."""
 
@@ -198,7 +198,7 @@ class TestMemory:
         made(name, n_jobs, K).fit_graph(graph, labels)  # imports what is needed
         most, model = peak(lambda: made(name, n_jobs, K).fit_graph(graph, labels))
         table = 8 * Q * (K + 1) if name == "MLkNN" else 0  # three, and two more a thread
-        assert most < (3 + 2 * (n_jobs - 1)) * table + A_NUMBER_A_NEIGHBOR // 2
+        assert most < (3 + 2 * (n_jobs - 1)) * table + n_jobs * A_NUMBER_A_NEIGHBOR // 2
         most, ranked = peak(lambda: model.rank_from_graph(graph))
         of_runs = n_jobs * A_NUMBER_A_NEIGHBOR // 2
         assert most < ranked.labels.nbytes + ranked.scores.nbytes + of_runs

@@ -330,7 +330,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         model.classes_ = labels.classes
         model.label_names_ = labels.names
         model._sparse_output = labels.sparse
-        model._labels = labels.matrix
+        model._labels, model._by_label = labels.matrix, None
         model._store = store
         model._index, model._metric, model._search = index, self.metric, self.search
         model.search_recall_ = graph.recall
@@ -345,7 +345,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def _items(self) -> dict[str, Any]:
         """What is kept of the training items, whatever a method learned from them."""
         kept = ["n_neighbors_", "classes_", "label_names_", "search_recall_", *_FEATURES]
-        kept += ["_labels", "_sparse_output", "_store", "_index", "_metric", "_search"]
+        kept += ["_labels", "_by_label", "_sparse_output", "_store", "_index", "_metric", "_search"]
         return {name: vars(self)[name] for name in kept if name in vars(self)}
 
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats, runs
+from nearlabel.arrays import Array, Csr, Floats, runs
 from nearlabel.base import NeighborModel
 from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
 from nearlabel.graph import NeighborGraph
@@ -129,7 +129,7 @@ class NeighborClassifier(NeighborModel):
         per_label = check_integer(per_label, "per_label", low=1)
         X = self._check_queries(X)
         found: list[list[LabelGroup]] = [[] for _ in range(X.shape[0])]
-        by_label = self._labels.tocsc()
+        by_label = self._labels_by_column()
         vectors = None if self._store is None else self._store.vectors
 
         def look(place: slice, scores: LabelScores, graph: NeighborGraph, queries: Any) -> None:
@@ -145,6 +145,12 @@ class NeighborClassifier(NeighborModel):
 
         self._each_run(look, X)
         return found
+
+    def _labels_by_column(self) -> Csr:
+        """Which rows carry each label, kept for the next question: it takes long with many rows."""
+        if self._by_label is None:
+            self._by_label = self._labels.tocsc()
+        return self._by_label
 
     def _nearest_of(
         self, carriers: Array, vectors: Any, near: NeighborGraph, x: Any, m: int

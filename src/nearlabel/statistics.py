@@ -159,10 +159,13 @@ def _check_base(graph: NeighborGraph, Y: Csr) -> None:
 
 def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, NeighborGraph]]:
     """Yield the graph in runs of rows whose neighbors carry a bounded number of labels in all."""
-    begin, end = Y.indptr[:-1], Y.indptr[1:]  # no look at all base rows for a single query
+    begin, end = Y.indptr[:-1], Y.indptr[1:]
+    # For a few queries it would take long to look at all base rows.
+    sizes = end - begin if graph.indices.size > len(begin) else None
     for chunk, part in graph.blocks(_ROWS_AT_ONCE):
-        votes = (end[part.indices] - begin[part.indices]).sum(axis=1, dtype=np.int64)
-        for run in runs(votes, _VOTES_AT_ONCE):
+        near = part.indices
+        votes = end[near] - begin[near] if sizes is None else sizes[near]
+        for run in runs(votes.sum(axis=1, dtype=np.int64), _VOTES_AT_ONCE):
             yield (
                 slice(chunk.start + run.start, chunk.start + run.stop),
                 part.rows(run.start, run.stop),

@@ -50,6 +50,7 @@ class StoredModel:
     search_recall_: Recall | None
     _sparse_output: bool
     _labels: Csr
+    _by_label: Csr | None  # the same by columns, where something has asked for it
     _store: VectorStore | None
     _index: Index | None
     _metric: Any
@@ -140,7 +141,7 @@ class StoredModel:
         model.classes_ = _classes(tree["classes"], q)
         model._sparse_output = check_flag(tree["sparse_output"], "sparse_output")
         model.label_names_ = stored_names(tree["label_names"], q)
-        model._store, model._index = None, None
+        model._store, model._index, model._by_label = None, None, None
         if tree["vectors"] is not None:
             vectors = _vectors(tree["vectors"], n)
             model._store = VectorStore(vectors, _ids(tree))

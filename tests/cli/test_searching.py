@@ -11,13 +11,14 @@ import pytest
 import nearlabel as nl
 from nearlabel.cli import INTERRUPTED, models, run
 from nearlabel.datasets.npz import write_npz
+from nearlabel.search import lists
 
 LEARNING = (("fit", "-o", "m"), ("evaluate",), ("compare",), ("tune",))
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """The folder of a data set that is large enough for lists, and of models of it."""
+    """The folder of a data set, and of an exact model of it."""
     folder = tmp_path_factory.mktemp("many")
     write_npz(nl.datasets.make_local_labels(1500, 6, 12), folder / "many.npz")
     assert run(["fit", str(folder / "many.npz"), "-o", str(folder / "exact")]) == 0
@@ -27,6 +28,7 @@ def many(tmp_path_factory):
 @pytest.fixture
 def there(many, monkeypatch):
     monkeypatch.chdir(many)
+    monkeypatch.setattr(lists, "_FEWEST", 1024)
     return many
 
 
