@@ -32,7 +32,8 @@ def even_scores(graph: nl.NeighborGraph, Y: Csr, votes: Csr, s: float) -> LabelS
         Rows added to every cell, as in ML-kNN.
     """
     counted = label_histograms(graph, Y)
-    label, start = counted.label, counted.start
+    start = counted.start
+    label = np.repeat(np.arange(counted.totals.size), np.diff(start))
     n_l = counted.totals.ravel()[label]
     count = np.arange(len(label)) - start[label]
     drawn = count / np.maximum(n_l, 1)  # chance that the carrier left out is one of those counted

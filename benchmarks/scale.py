@@ -37,7 +37,7 @@ def make(folder: Path, n: int, d: int, q: int, overlap: float) -> None:
         n, d, q, overlap=overlap, n_queries=BATCH, out=folder / "vectors.npy"
     )
     sparse.save_npz(folder / "labels.npz", sparse.csr_matrix(made.data.Y), compressed=False)
-    np.save(folder / "queries.npy", made.queries)
+    np.save(folder / "queries.npy", made.queries.X)
 
 
 def collection(folder: Path, n: int) -> tuple[Any, Any, Any]:
