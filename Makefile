@@ -50,6 +50,8 @@ lint: $(VENV)/.dev  ## ruff, mypy, import-linter, clang-format, the compiler's w
 docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
 	$(BIN)/python examples/why_these_labels.py docs/images/why_these_labels.png
 	$(BIN)/python examples/method_figures.py docs/images/methods
+	$(BIN)/python examples/collection_figure.py docs/images/collection.png
+	$(BIN)/python examples/scale_figure.py docs/images/scale.png
 	$(BIN)/python examples/readme.py
 
 clean:  ## Remove the environments and caches

@@ -10,17 +10,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import collection_tables
+import scale_tables
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 METHODS = HERE.parent / "docs" / "methods"
 EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
+COLLECTION = HERE.parent / "docs" / "collection.md"
+SCALE = HERE.parent / "docs" / "scale.md"
 README = HERE.parent / "README.md"
-WITH_PEERS = ("against_peers", "exact_search", "published")
+WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
-    *("tuning", "text_distances", "reproduction"),
+    *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
 )
 
 
@@ -76,6 +81,14 @@ def documents() -> dict[Path, str]:
     experiments = with_part(EXPERIMENTS.read_text(), "tuning", about_tuning())
     experiments = with_part(experiments, "text", about_text())
     made[EXPERIMENTS] = with_part(experiments, "reproduction", about_reproduction())
+    made[COLLECTION] = COLLECTION.read_text()
+    for name, part in collection_tables.parts(result_of("collection")["rows"]).items():
+        made[COLLECTION] = with_part(made[COLLECTION], name, part)
+    scale = with_part(SCALE.read_text(), "scale", scale_tables.needs(result_of("scale")["rows"]))
+    rows = result_of("approximate_search")["rows"]
+    scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))
+    rows = result_of("recall_effect")["rows"]
+    made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
     for path in METHODS.glob("*.md"):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)

@@ -45,3 +45,20 @@ def test_terms_make_the_score(model, score):
             assert score(label.terms, 10) == pytest.approx(label.score, rel=1e-9, abs=1e-9)
             carried = [voter.id for voter in label.neighbors]
             assert label.terms["count"] == len(carried)
+
+
+def test_labels_by_column_are_made_once_a_fit():
+    first, second = (nl.datasets.make_local_labels(n, 3, 6) for n in (60, 90))
+    model = nl.LabelThresholds(nl.MLkNN(n_neighbors=4)).fit(first.X, first.Y)
+    before = [group.ids.tolist() for group in model.retrieve(first.X[:1])[0]]
+    columns = model._by_label
+    assert [group.ids.tolist() for group in model.retrieve(first.X[:1])[0]] == before
+    assert model._by_label is columns
+    inner = model.estimator_.retrieve(first.X[:1])[0]
+    assert [group.ids.tolist() for group in inner] == before
+    model.fit(second.X, second.Y)
+    again = nl.LabelThresholds(nl.MLkNN(n_neighbors=4)).fit(second.X, second.Y)
+    for ours, theirs in zip(
+        model.retrieve(second.X[:9]), again.retrieve(second.X[:9]), strict=True
+    ):
+        assert [group.ids.tolist() for group in ours] == [group.ids.tolist() for group in theirs]

@@ -91,6 +91,8 @@ def test_parameters_metrics_and_searches(tmp_path, made):
     for parameters in (
         {"metric": "cosine", "n_jobs": 2, "n_neighbors": np.int64(3)},
         {"search": nl.ExactSearch(block_bytes=1000)},
+        {"search": nl.InvertedLists(recall=0.9, random_state=3)},
+        {"search": "approximate"},
         {"metric": "precomputed"},
     ):
         X = made.X
@@ -181,6 +183,7 @@ def test_a_file_of_the_first_format(f6):
     model = nl.MLkNN(n_neighbors=3).fit(X, Y, label_names=["east", "west", "never", "always"])
     for is_mapped in (False, True):
         again = nl.load(FILES / "format-1.nearlabel", mmap=is_mapped)
+        assert again.search_recall_ is None
         assert_same(model, again, query)
         assert again.predict_proba(query).round(6).tolist() == [[0.8, 0.294118, 0.048544, 0.951456]]
 
@@ -291,3 +294,48 @@ def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory
         return
     probabilities = model.predict_proba(np.zeros((2, 2)))
     assert np.all((probabilities > 0) & (probabilities < 1))
+
+
+def test_the_recall_of_the_search_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("nearlabel.search.lists._FEWEST", 1024)
+    made = nl.datasets.make_local_labels(1500, 5, 6)
+    model = nl.MLkNN(search=nl.InvertedLists(recall=0.9)).fit(made.X, made.Y)
+    recall = model.search_recall_
+    assert recall.value >= 0.9
+    for one in (model, nl.LabelThresholds(nl.MLkNN(search="approximate")).fit(made.X, made.Y)):
+        one.save(tmp_path / "model")
+        again = nl.load(tmp_path / "model")
+        assert again.search_recall_ == one.search_recall_ is not None
+    graph = nl.neighbor_graph(made.X, 10, search=nl.InvertedLists(recall=0.9))
+    assert nl.MLkNN().fit_graph(graph, made.Y).search_recall_ == recall
+    assert nl.MLkNN().fit(made.X, made.Y).search_recall_ is None
+    assert nl.BRkNN(search="approximate").fit(made.X, made.Y).search_recall_ is None
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"InvertedLists": {"recall": 2.0}},
+        {"InvertedLists": {"recall": "0.9"}},
+        {"InvertedLists": {"random_state": 0.5}},
+        {"InvertedLists": {"other": 1}},
+        {"ExactSearch": {"block_bytes": 0}},
+        {"AutoSearch": {}},
+        {"ExactSearch": {}, "InvertedLists": {}},
+        {},
+    ],
+)
+def test_searches_that_no_file_may_hold(search, tmp_path, made):
+    tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
+    write_tree(tmp_path / "model", {**tree, "search": search})
+    with pytest.raises(nl.FileError, match="is damaged"):
+        nl.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("recall", [{"value": 2, "standard_error": 0, "rows": 1, "k": 1}, 3, {}])
+def test_a_recall_that_no_file_may_hold(recall, tmp_path, made):
+    tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
+    assert "search_recall" not in tree
+    write_tree(tmp_path / "model", {**tree, "search_recall": recall})
+    with pytest.raises(nl.FileError, match="is damaged"):
+        nl.load(tmp_path / "model")

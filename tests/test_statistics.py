@@ -17,6 +17,9 @@ def test_counts_and_histograms_equal_loops(problem):
     C = dense[graph.indices].sum(axis=1)
     np.testing.assert_array_equal(statistics.neighbor_counts(graph, Y).toarray(), C)
     seen = statistics.label_histograms(graph, Y)
+    table = seen.table(
+        lambda n, n_with, c, c_prime: 10**6 * n + 10**4 * n_with + 10**2 * c + c_prime
+    )
     for label in range(dense.shape[1]):
         carried = dense[:, label] == 1
         for count in range(k + 1):
@@ -25,9 +28,9 @@ def test_counts_and_histograms_equal_loops(problem):
                 assert not here.any()
                 continue
             cell = seen.cells(label, count)
-            assert seen.label[cell] == label
-            assert seen.with_label[cell] == np.sum(here & carried)
-            assert seen.without_label[cell] == np.sum(here & ~carried)
+            c, c_prime = np.sum(here & carried), np.sum(here & ~carried)
+            assert (seen.with_label[cell], seen.without_label[cell]) == (c, c_prime)
+            assert table[cell] == 10**6 * len(X) + 10**4 * carried.sum() + 10**2 * c + c_prime
 
 
 @given(problems())

@@ -12,6 +12,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,31 +23,39 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.arrays import Array, Csr, Floats
 from nearlabel.decisions import labels_from
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
+from nearlabel.progress import Progress, Stages
 from nearlabel.scores import LabelScores, RankedLabels
 from nearlabel.search import (
     Index,
-    Progress,
     VectorStore,
     build_index,
     check_metric,
     check_search,
     is_precomputed,
 )
+from nearlabel.search.threads import run_slices
 from nearlabel.statistics import blocks_of_votes
 from nearlabel.storing import StoredModel
 from nearlabel.validation import (
     Labels,
-    canonical_vectors,
     check_dense_size,
     check_integer,
     check_labels,
     check_n_jobs,
     check_same_length,
+    checked_vectors,
 )
 
 _FEATURES = ("n_features_in_", "feature_names_in_")  # set by scikit-learn's validation
-_NEIGHBORS_AT_ONCE = 2**26  # of queries that are searched together: 1 GiB
+# Of queries that are searched together: 48 MiB, and 40,000 queries of 100 neighbors, so that a
+# search by lists has many queries for each list.
+_NEIGHBORS_AT_ONCE = 2**22
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
+# To search a row takes about as long as to count or to rank the labels of so many. Progress tells
+# steps of equal length, so that the time left is about right.
+_ROWS_A_SEARCH = 8
+# Takes the place, the scores, the neighbors and the vectors of a run of queries.
+ScoredRun = Callable[[slice, LabelScores, NeighborGraph, Any], None]
 # The scores of `_left_out_scores` for a graph, labels, and rising numbers of neighbors. Each are
 # there until the next are asked for.
 Sweep = Callable[[NeighborGraph, Csr, Sequence[int]], Iterator[LabelScores]]
@@ -97,16 +106,22 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return
 
     @abstractmethod
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         """Learn from the k neighbors of the training rows `rows`, each row left out of its own.
 
         Y and X have the labels and the vectors of all training rows; X is None where the model was
-        fitted from a graph alone.
+        fitted from a graph alone. Where this takes long, `progress` is told (steps done, steps in
+        all).
         """
 
     @abstractmethod
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        """Score the labels of queries from their k neighbors among the training rows."""
+        """Score the labels of queries from their k neighbors among the training rows.
+
+        Called for runs of rows, by several threads: it must not change the model.
+        """
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         """Score the training rows `rows`, with vectors X, as if each were new.
@@ -171,7 +186,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             Names of the rows, each another, by which `explain` and `retrieve` speak of them; by
             default 0, 1, 2 …
         progress : callable, optional
-            Called with (rows searched, rows in all) after each block.
+            Called with (steps done, steps in all): a step is a row that was searched, or some that
+            were learned from.
 
         Returns
         -------
@@ -186,11 +202,23 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         k = self._usable_neighbors(X.shape[0])
         index = build_index(X, self.metric, self.search)
         rows = self._training_rows(X.shape[0])
-        graph = self._left_out_graph(index, X, min(k, X.shape[0] - 1), rows, progress)
-        return self._adopt(graph, k, rows, labels, store, index, features)
+        searching = X.shape[0] if rows is None else len(rows)
+        learning = 1 + searching // _ROWS_A_SEARCH
+        stages = Stages(progress, searching + learning)
+        told = stages.next(searching)
+        graph = self._left_out_graph(index, X, min(k, X.shape[0] - 1), rows, told)
+        told = stages.next(learning)
+        return self._adopt(graph, k, rows, labels, store, index, features, told)
 
     def fit_graph(
-        self, graph: Any, y: Any, X: Any = None, *, label_names: Any = None, ids: Any = None
+        self,
+        graph: Any,
+        y: Any,
+        X: Any = None,
+        *,
+        label_names: Any = None,
+        ids: Any = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from neighbors that were searched before.
 
@@ -205,6 +233,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             model answers by `scores_from_graph`. A few methods look at vectors and say so where
             they are missing.
         ids : names of the rows of X, as in `fit`
+        progress : callable, optional
+            Called with (steps done, steps in all).
 
         Returns
         -------
@@ -219,20 +249,22 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         graph, rows = _head(graph, min(k, n - 1)), self._training_rows(n)
         if rows is not None:
             graph = graph.take(rows)
+        told = Stages(progress, n).next(n)
         if X is None:
             if self._needs_vectors:
                 raise ValueError(
                     f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
                 )
             self._check_size(labels.matrix, None)
-            return self._adopt(graph, k, rows, labels, None, None, {})
+            return self._adopt(graph, k, rows, labels, None, None, {}, told)
         X, features = self._check_training(X)
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         self._check_size(labels.matrix, X)
         check_metric(self.metric)
         check_search(self.search)
         # The index is built when something is searched.
-        return self._adopt(graph, k, rows, labels, VectorStore(X, ids), None, features)
+        store = VectorStore(X, ids)
+        return self._adopt(graph, k, rows, labels, store, None, features, told)
 
     def _check_training(self, X: Any) -> tuple[Any, dict[str, Any]]:
         """Training vectors, checked, and what scikit-learn keeps of their features.
@@ -240,7 +272,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         It is noted on a copy: a fit that is refused later leaves this model as it was.
         """
         noted = copy(self)
-        X = canonical_vectors(validate_data(noted, X, accept_sparse="csr"))
+        X = checked_vectors(partial(validate_data, noted), X, "X")
         return X, {name: vars(noted)[name] for name in _FEATURES if name in vars(noted)}
 
     def _usable_neighbors(self, n: int) -> int:
@@ -283,6 +315,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         store: VectorStore | None,
         index: Index | None,
         features: dict[str, Any],
+        progress: Progress | None,
     ) -> Self:
         """Keep the training items and learn, after all has been checked and searched.
 
@@ -297,26 +330,32 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         model.classes_ = labels.classes
         model.label_names_ = labels.names
         model._sparse_output = labels.sparse
-        model._labels = labels.matrix
+        model._labels, model._by_label = labels.matrix, None
         model._store = store
         model._index, model._metric, model._search = index, self.metric, self.search
+        model.search_recall_ = graph.recall
         rows = np.arange(labels.matrix.shape[0]) if rows is None else rows
-        model._learn(graph, model._labels, None if store is None else store.vectors, rows)
+        vectors = None if store is None else store.vectors
+        model._learn(graph, model._labels, vectors, rows, progress)
+        if progress is not None:
+            progress(1, 1)
         self.__dict__ = model.__dict__
         return self
 
     def _items(self) -> dict[str, Any]:
         """What is kept of the training items, whatever a method learned from them."""
-        kept = ["n_neighbors_", "classes_", "label_names_", *_FEATURES]
-        kept += ["_labels", "_sparse_output", "_store", "_index", "_metric", "_search"]
+        kept = ["n_neighbors_", "classes_", "label_names_", "search_recall_", *_FEATURES]
+        kept += ["_labels", "_by_label", "_sparse_output", "_store", "_index", "_metric", "_search"]
         return {name: vars(self)[name] for name in kept if name in vars(self)}
 
-    def label_scores(self, X: Any) -> LabelScores:
+    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row: what the method ranks by.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
 
         Returns
         -------
@@ -325,7 +364,21 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         X = self._check_queries(X)
         self._check_score_size(X.shape[0])
-        return self._scores(self._graph_of(X), X)
+        return self._all_scores(X, progress=progress)
+
+    def _all_scores(
+        self, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
+    ) -> LabelScores:
+        """Scores of all queries at once; see `_each_run`."""
+        found: dict[int, LabelScores] = {}
+
+        def keep(place: slice, scores: LabelScores, *_: Any) -> None:
+            found[place.start] = scores
+
+        self._each_run(keep, X, graph, progress=progress)
+        if not found:  # no queries
+            return self._scores(self._graph_of(X) if graph is None else graph, X)
+        return LabelScores.joined([found[start] for start in sorted(found)])
 
     def _check_score_size(self, n: int) -> None:
         """Refuse dense scores of n rows that would not fit."""
@@ -349,7 +402,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         graph, X = self._given_neighbors(graph, X)
         self._check_score_size(len(graph))
-        return self._scores(graph, X)
+        return self._all_scores(X, graph)
 
     def _given_neighbors(self, graph: Any, X: Any) -> tuple[NeighborGraph, Any]:
         """A graph of queries and their vectors, checked; only the neighbors in use."""
@@ -385,12 +438,14 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         self._check_answer_size(len(graph))
         return self._answer(self._decided(X, graph))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, progress: Progress | None = None) -> Any:
         """Decide the labels of each row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
 
         Returns
         -------
@@ -399,7 +454,7 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """
         X = self._check_queries(X)
         self._check_answer_size(X.shape[0])
-        return self._answer(self._decided(X))
+        return self._answer(self._decided(X, progress=progress))
 
     def _check_answer_size(self, n: int) -> None:
         """Refuse dense label sets of n rows that would not fit."""
@@ -407,10 +462,17 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             shape = (n, self._labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
 
-    def _decided(self, X: Any, graph: NeighborGraph | None = None) -> Csr:
-        """Label sets of queries, by runs of rows; see `_score_blocks`."""
-        blocks = self._score_blocks(X, graph)
-        return sparse.vstack([self._decide(*block[:2]) for _, block in blocks], format="csr")
+    def _decided(
+        self, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
+    ) -> Csr:
+        """Label sets of queries, by runs of rows; see `_each_run`."""
+        found: dict[int, Csr] = {}
+
+        def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
+            found[place.start] = self._decide(scores, near)
+
+        self._each_run(decide, X, graph, progress=progress)
+        return sparse.vstack([found[start] for start in sorted(found)], format="csr")
 
     def _answer(self, decided: Csr) -> Any:
         """Label sets in the form of the y given to fit."""
@@ -418,12 +480,14 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             return self.classes_[decided.toarray().ravel()]
         return sparse.csr_array(decided) if self._sparse_output else decided.toarray()
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
         """Probability of each label for each row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
 
         Returns
         -------
@@ -435,21 +499,28 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         shape = (X.shape[0], self._labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
-        for place, (scores, graph, _) in self._score_blocks(X, dense=True):
+
+        def fill(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
             decided = self._decide(scores, graph).toarray() == 1
             result[place] = _beside_half(self._probabilities(scores.toarray()), decided)
+
+        self._each_run(fill, X, dense=True, progress=progress)
         if self._one_column:
             result = np.hstack([1 - result, result])
         return np.clip(result, _SMALLEST, _LARGEST, out=result)
 
-    def rank(self, X: Any, top: int = 10) -> RankedLabels:
+    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """Rank the labels of each row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
+            Searched and ranked in blocks: neither the neighbors nor the scores of all rows are
+            ever held at once, so a memory map of many rows works.
         top : int, default=10
             How many labels; all of them if there are fewer.
+        progress : callable, optional
+            Called with (rows done, rows in all).
 
         Returns
         -------
@@ -459,9 +530,11 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         top = check_integer(top, "top", low=1)
         X = self._check_queries(X)
         self._check_rank_size(X.shape[0], top)
-        return self._rank(X.shape[0], X, None, top)
+        return self._rank(X.shape[0], X, None, top, progress)
 
-    def rank_from_graph(self, graph: Any, X: Any = None, top: int = 10) -> RankedLabels:
+    def rank_from_graph(
+        self, graph: Any, X: Any = None, top: int = 10, *, progress: Progress | None = None
+    ) -> RankedLabels:
         """Rank the labels of queries whose neighbors were searched before.
 
         Parameters
@@ -470,6 +543,8 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
             As in `scores_from_graph`. The scores of all rows are never held at once.
         top : int, default=10
             How many labels; all of them if there are fewer.
+        progress : callable, optional
+            Called with (rows done, rows in all).
 
         Returns
         -------
@@ -479,19 +554,23 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         top = check_integer(top, "top", low=1)
         graph, X = self._given_neighbors(graph, X)
         self._check_rank_size(len(graph), top)
-        return self._rank(len(graph), X, graph, top)
+        return self._rank(len(graph), X, graph, top, progress)
 
     def _check_rank_size(self, n: int, top: int) -> None:
         r = min(top, self._labels.shape[1])
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
 
-    def _rank(self, n: int, X: Any, graph: NeighborGraph | None, top: int) -> RankedLabels:
+    def _rank(
+        self, n: int, X: Any, graph: NeighborGraph | None, top: int, progress: Progress | None
+    ) -> RankedLabels:
         r = min(top, self._labels.shape[1])
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
-        for place, (scores, _, _) in self._score_blocks(X, graph):
+
+        def rank(place: slice, scores: LabelScores, *_: Any) -> None:
             labels[place], best[place] = scores.top(r)
-        names = labels if self.label_names_ is None else self.label_names_[labels]
-        return RankedLabels(labels, best, names)
+
+        self._each_run(rank, X, graph, progress=progress)
+        return RankedLabels(labels, best, self.label_names_)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -521,9 +600,11 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def _check_queries(self, X: Any) -> Any:
         """Vectors of queries, checked."""
         check_is_fitted(self)
-        return canonical_vectors(validate_data(self, X, accept_sparse="csr", reset=False))
+        return checked_vectors(partial(validate_data, self, reset=False), X, "X")
 
-    def _neighbors_of(self, X: Any, k: int | None = None) -> NeighborGraph:
+    def _neighbors_of(
+        self, X: Any, k: int | None = None, progress: Progress | None = None
+    ) -> NeighborGraph:
         """Neighbors of checked queries among the training rows; of these rows where X is None."""
         if self._store is None:
             raise ValueError(
@@ -538,42 +619,79 @@ class NeighborModel(StoredModel, ClassifierMixin, BaseEstimator, metaclass=ABCMe
         k = check_integer(k, "n_neighbors", low=1, high=most)
         instead = "rank or predict, which search block by block"
         check_dense_size("the neighbors of all rows", (asked, k), 12, instead)
-        return self._index.graph(k, X, n_jobs=check_n_jobs(self.n_jobs))
+        how: dict[str, Any] = {"n_jobs": check_n_jobs(self.n_jobs)}
+        if progress is not None:
+            how["progress"] = progress
+        return self._index.graph(k, X, **how)
 
-    def _graph_of(self, X: Any) -> NeighborGraph:
+    def _search_by(self, search: Any) -> None:
+        """Search in another way from now on."""
+        check_search(search)
+        self._search, self._index = search, None
+
+    def _use_threads(self, n_jobs: int) -> None:
+        """Answer with so many threads from now on."""
+        self.n_jobs = n_jobs
+
+    def _graph_of(self, X: Any, progress: Progress | None = None) -> NeighborGraph:
         """The graph of checked queries that `_scores` reads; empty where it reads none."""
         if self._needs_graph:
-            return self._neighbors_of(X)
+            return self._neighbors_of(X, progress=progress)
         shape = (X.shape[0], 0)
         return NeighborGraph.unchecked(
             np.empty(shape, np.int32), np.empty(shape), self._labels.shape[0]
         )
 
-    def _score_blocks(
-        self, X: Any, graph: NeighborGraph | None = None, *, dense: bool = False
-    ) -> Iterator[tuple[slice, tuple[LabelScores, NeighborGraph, Any]]]:
-        """Scores, neighbors and vectors of runs of rows: never the scores of all at once.
+    def _each_run(
+        self,
+        work: ScoredRun,
+        X: Any,
+        graph: NeighborGraph | None = None,
+        *,
+        dense: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        """Call `work` with runs of queries, in threads: never the scores of all rows at once.
 
         The neighbors are searched unless they are given; then X may be None. `dense` says that the
         scores will be made dense, which those of some methods are anyway.
         """
         q = self._labels.shape[1]
-        for start, near in self._neighbor_blocks(X) if graph is None else [(0, graph)]:
+        # A method that reads no graph searches by itself, in threads of its own.
+        n_jobs = check_n_jobs(self.n_jobs) if self._needs_graph else 1
+        if graph is None:
+            blocks = self._neighbor_blocks(X, progress)
+        else:
+            blocks = iter([(0, graph, progress)])
+        for start, near, told in blocks:
             if dense or self._dense_scores:
                 parts = near.blocks(max(1, _SCORES_AT_ONCE // q))
             else:
                 parts = blocks_of_votes(near, self._labels)
-            for inside, part in parts:
-                place = slice(start + inside.start, start + inside.stop)
-                vectors = None if X is None else X[place]
-                yield place, (self._scores(part, vectors), part, vectors)
 
-    def _neighbor_blocks(self, X: Any) -> Iterator[tuple[int, NeighborGraph]]:
-        """Neighbors of runs of queries, with the first row of each: one run unless k is great."""
-        check_is_fitted(self)
+            def score(run: slice, start: int = start, near: NeighborGraph = near) -> None:
+                part = near.rows(run.start, run.stop)
+                place = slice(start + run.start, start + run.stop)
+                vectors = None if X is None else X[place]
+                work(place, self._scores(part, vectors), part, vectors)
+
+            run_slices(score, [run for run, _ in parts], n_jobs, told)
+
+    def _neighbor_blocks(
+        self, X: Any, progress: Progress | None = None
+    ) -> Iterator[tuple[int, NeighborGraph, Progress | None]]:
+        """Neighbors of runs of queries, the first row of each, and progress of answering it.
+
+        One run unless there are many queries or neighbors.
+        """
+        n = X.shape[0]
+        stages = Stages(progress, n)
         size = max(1, _NEIGHBORS_AT_ONCE // self.n_neighbors_)
-        for start in range(0, X.shape[0], size):
-            yield start, self._graph_of(X[start : start + size])
+        for start in range(0, n, size):
+            rows = min(size, n - start)
+            answering = rows // (1 + _ROWS_A_SEARCH) if self._needs_graph else rows
+            near = self._graph_of(X[start : start + rows], stages.next(rows - answering))
+            yield start, near, stages.next(answering)
 
     @property
     def _one_column(self) -> bool:

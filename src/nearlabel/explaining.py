@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats, runs
+from nearlabel.arrays import Array, Csr, Floats, runs
 from nearlabel.base import NeighborModel
 from nearlabel.explanations import Explanation, LabelExplanation, LabelGroup, Voter
 from nearlabel.graph import NeighborGraph
@@ -128,21 +128,29 @@ class NeighborClassifier(NeighborModel):
         top = check_integer(top, "top", low=1)
         per_label = check_integer(per_label, "per_label", low=1)
         X = self._check_queries(X)
-        found = []
-        by_label = self._labels.tocsc()
+        found: list[list[LabelGroup]] = [[] for _ in range(X.shape[0])]
+        by_label = self._labels_by_column()
         vectors = None if self._store is None else self._store.vectors
-        for _, (scores, graph, queries) in self._score_blocks(X):
+
+        def look(place: slice, scores: LabelScores, graph: NeighborGraph, queries: Any) -> None:
             labels, values = scores.top(top)
             for row in range(len(graph)):
                 near, x = graph.rows(row, row + 1), queries[row : row + 1]
-                groups = []
                 for label, score in zip(labels[row].tolist(), values[row].tolist(), strict=True):
                     carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
                     items, distances = self._nearest_of(carriers, vectors, near, x, per_label)
                     name, ids = self._name(label), self._ids(items)
-                    groups.append(LabelGroup(label, name, score, ids, distances))
-                found.append(groups)
+                    group = LabelGroup(label, name, score, ids, distances)
+                    found[place.start + row].append(group)
+
+        self._each_run(look, X)
         return found
+
+    def _labels_by_column(self) -> Csr:
+        """Which rows carry each label, kept for the next question: it takes long with many rows."""
+        if self._by_label is None:
+            self._by_label = self._labels.tocsc()
+        return self._by_label
 
     def _nearest_of(
         self, carriers: Array, vectors: Any, near: NeighborGraph, x: Any, m: int

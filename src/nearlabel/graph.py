@@ -130,7 +130,7 @@ class NeighborGraph:
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> NeighborGraph:  # noqa: ARG003
-        recall = _stored_recall(tree["recall"]) if "recall" in tree else None
+        recall = stored_recall(tree["recall"]) if "recall" in tree else None
         return cls(tree["indices"], tree["distances"], tree["n_base"], recall)
 
     @property
@@ -284,7 +284,7 @@ def _as_graph(graph: Any, *, drop_diagonal: bool) -> NeighborGraph:
     )
 
 
-def _stored_recall(tree: Mapping[str, Any]) -> Recall:
+def stored_recall(tree: Mapping[str, Any]) -> Recall:
     """What a file says of a recall; an error where it makes no sense."""
     return Recall(
         check_real(tree["value"], "recall", low=0, high=1),

@@ -8,8 +8,9 @@ all q labels from these. The compiled core does so where it is there, else NumPy
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,21 @@ class RankedLabels:
     labels : ndarray of int, shape (n, top)
         Columns of the labels.
     scores : ndarray of float, shape (n, top)
-    names : ndarray, shape (n, top)
-        Names of the labels, or their columns where they have none.
+    label_names : ndarray of str or None
+        Names of all columns, where they have some.
     """
 
     labels: Array
     scores: Floats
-    names: Array
+    label_names: Array | None
+
+    @cached_property
+    def names(self) -> Array:
+        """Names of the labels, shape (n, top); their columns where they have none.
+
+        Made when they are first asked for: those of many rows are much longer than the columns.
+        """
+        return self.labels if self.label_names is None else self.label_names[self.labels]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -140,6 +149,26 @@ class LabelScores:
         result.defaults, result.label_names = None, None
         result.group = np.zeros(len(dense), np.intp)
         return result
+
+    @classmethod
+    def joined(cls, parts: Sequence[LabelScores]) -> LabelScores:
+        """The scores of all rows of several parts, which have the same default scores."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        if first.defaults is None:
+            result = cls.unchecked(np.concatenate([part._dense for part in parts]))
+            result.label_names = first.label_names
+            return result
+        for part in parts:
+            if part.defaults is not first.defaults and (
+                part.defaults is None
+                or not np.array_equal(part.defaults.values, first.defaults.values)
+            ):
+                raise ValueError("parts must have the same default scores")
+        touched = sparse.vstack([part._touched for part in parts], format="csr")
+        group = np.concatenate([part.group for part in parts])
+        return cls(touched, first.defaults, group=group, label_names=first.label_names)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -234,9 +263,7 @@ class LabelScores:
     def rank(self, top: int | None = None) -> RankedLabels:
         """The `top` best labels of each row, or all of them, with their names."""
         top = self.shape[1] if top is None else top
-        labels, scores = self.top(top)
-        names = labels if self.label_names is None else self.label_names[labels]
-        return RankedLabels(labels, scores, names)
+        return RankedLabels(*self.top(top), self.label_names)
 
     def top(self, r: int) -> tuple[Array, Floats]:
         """The r best labels of each row, or all if there are fewer.

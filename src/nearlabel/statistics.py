@@ -27,17 +27,23 @@ from nearlabel.arrays import (
     with_data,
 )
 from nearlabel.graph import NeighborGraph
+from nearlabel.progress import Progress
+from nearlabel.search.threads import run_blocks
 from nearlabel.validation import check_same_length
 
-_ROWS_AT_ONCE = 2**16
-_VOTES_A_CALL = 2**25  # labels of neighbors in a call of the core: tenths of a second
+_ROWS_AT_ONCE = 2**14
+_VOTES_A_CALL = 2**23  # labels of neighbors in a call of the core: a tenth of a second
 _DIGITS = 2.0**40
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
+_ENTRIES_AT_ONCE = 2**18  # of a label matrix or a table, beside which temporaries stay small
 
 
 def label_totals(Y: Csr) -> Array:
     """Number of rows that carry each label, shape (q,)."""
-    return np.bincount(Y.indices, minlength=Y.shape[1])
+    totals = np.zeros(Y.shape[1], np.int64)
+    for start in range(0, Y.nnz, _ENTRIES_AT_ONCE):  # NumPy makes them 64 bits wide to count
+        totals += np.bincount(Y.indices[start : start + _ENTRIES_AT_ONCE], minlength=len(totals))
+    return totals
 
 
 def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
@@ -153,9 +159,13 @@ def _check_base(graph: NeighborGraph, Y: Csr) -> None:
 
 def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, NeighborGraph]]:
     """Yield the graph in runs of rows whose neighbors carry a bounded number of labels in all."""
-    sizes = np.diff(Y.indptr)
+    begin, end = Y.indptr[:-1], Y.indptr[1:]
+    # For a few queries it would take long to look at all base rows.
+    sizes = end - begin if graph.indices.size > len(begin) else None
     for chunk, part in graph.blocks(_ROWS_AT_ONCE):
-        for run in runs(sizes[part.indices].sum(axis=1), _VOTES_AT_ONCE):
+        near = part.indices
+        votes = end[near] - begin[near] if sizes is None else sizes[near]
+        for run in runs(votes.sum(axis=1, dtype=np.int64), _VOTES_AT_ONCE):
             yield (
                 slice(chunk.start + run.start, chunk.start + run.stop),
                 part.rows(run.start, run.stop),
@@ -228,10 +238,21 @@ class LabelHistograms:
             )
         return cls(n, totals, start, with_label, without_label)
 
-    @property
-    def label(self) -> Array:
-        """The label that each cell belongs to, as a place in the flat `totals`."""
-        return np.repeat(np.arange(self.totals.size), np.diff(self.start))
+    def table(self, formula: Callable[[Array, Array, Array, Array], Floats]) -> Floats:
+        """What a formula gives for each cell, by runs of labels so that temporaries stay small.
+
+        It is called with arrays of one entry a cell: the rows of the group, how many of them carry
+        the label, and c[j] and c'[j].
+        """
+        sizes, totals = np.diff(self.start), self.totals.ravel()
+        n = np.repeat(self.n, self.totals.shape[1])
+        result = np.empty(self.start[-1])
+        for labels in runs(sizes, _ENTRIES_AT_ONCE):
+            cells = slice(self.start[labels.start], self.start[labels.stop])
+            here = np.repeat(np.arange(labels.start, labels.stop), sizes[labels])
+            counts = self.with_label[cells], self.without_label[cells]
+            result[cells] = formula(n[here], totals[here], *counts)
+        return result
 
     def starts(self, group: int) -> Array:
         """Where the cells of the labels of one group stand, shape (q + 1,)."""
@@ -259,7 +280,13 @@ class LabelHistograms:
 
 
 def label_histograms(
-    graph: NeighborGraph, Y: Csr, *, group: Array | None = None, n_groups: int = 1
+    graph: NeighborGraph,
+    Y: Csr,
+    *,
+    group: Array | None = None,
+    n_groups: int = 1,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
 ) -> LabelHistograms:
     """Count the training rows by label and number of neighbors with it, in one streaming pass.
 
@@ -272,34 +299,56 @@ def label_histograms(
         The group of each row, from 0 to `n_groups` - 1; by default one for all. The neighbors of a
         row are of any group.
     n_groups : int, default=1
+    n_jobs : int, default=1
+        Threads, each with tables of its own. The result is the same.
+    progress : callable, optional
+        Called with (rows done, rows in all) after each block.
     """
     _check_base(graph, Y)
     check_same_length(graph=len(graph), Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, graph.k, group=group, n_groups=n_groups)
-    core = engine.core()
-    for g in range(n_groups):
-        if group is None:
-            rows, members = np.arange(len(graph), dtype=np.int64), graph
+    order = None if group is None else np.argsort(group, kind="stable")
+    add = _adding(Y)
+    with_label, without_label = result.with_label, result.without_label
+    spare = [(with_label, without_label)]  # tables that no thread adds to just now
+
+    def count(block: slice) -> None:
+        try:
+            tables = spare.pop()
+        except IndexError:
+            tables = np.zeros_like(with_label), np.zeros_like(without_label)
+        if group is None or order is None:
+            rows = np.arange(block.start, block.stop)
+            add(graph.rows(block.start, block.stop), rows, result.starts(0), *tables)
         else:
-            rows = np.flatnonzero(group == g)
-            members = graph.take(rows)
-        tables = result.starts(g), result.with_label, result.without_label
-        if core is None:
-            _add_by_numpy(members, rows, Y, *tables)
-        else:
-            _add_by_core(core, members, rows, Y, *tables)
+            of_block = order[block]
+            for g in np.unique(group[of_block]):
+                rows = of_block[group[of_block] == g]
+                add(graph.take(rows), rows, result.starts(g), *tables)
+        spare.append(tables)
+
+    run_blocks(count, len(graph), _rows_a_call(graph, Y), n_jobs, progress)
+    for more_with, more_without in spare:
+        if more_with is not with_label:
+            with_label += more_with
+            without_label += more_without
     # Rows without the label and without a neighbor that carries it were never visited.
-    start, without_label = result.start[:-1], result.without_label
+    start = result.start[:-1]
     without_label[start] = 0
     never = (result.n[:, None] - result.totals).ravel() - np.add.reduceat(without_label, start)
     without_label[start] = never
     return result
 
 
-def _add_by_core(core: Any, graph: NeighborGraph, rows: Array, Y: Csr, *tables: Array) -> None:
-    indptr, indices = kernel_rows(Y)
-    for place, block in graph.blocks(_rows_a_call(graph, Y)):
-        core.add_to_histograms(_kernel_graph(block), rows[place], indptr, indices, *tables)
+def _adding(Y: Csr) -> Callable[..., None]:
+    """What adds some rows of the graph, with their places in Y, to tables."""
+    core = engine.core()
+    if core is None:
+        return lambda block, rows, *tables: _add_by_numpy(block, rows, Y, *tables)
+    labels = kernel_rows(Y)
+    return lambda block, rows, *tables: core.add_to_histograms(
+        _kernel_graph(block), rows, *labels, *tables
+    )
 
 
 def _add_by_numpy(

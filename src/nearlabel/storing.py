@@ -18,10 +18,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.arrays import Array, Csr
+from nearlabel.graph import Recall, stored_recall
 from nearlabel.persistence import csr_from, csr_tree, write_tree
 from nearlabel.search import (
     ExactSearch,
     Index,
+    InvertedLists,
     VectorStore,
     check_metric,
     check_search,
@@ -29,9 +31,10 @@ from nearlabel.search import (
 )
 from nearlabel.statistics import label_totals
 from nearlabel.texts import text_array
-from nearlabel.validation import LabelClasses, check_flag, check_integer
+from nearlabel.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.versions import package_versions
 
+_SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 _CLASS_TYPES += ["float16", "float32", "float64"]
 
@@ -44,8 +47,10 @@ class StoredModel:
     label_names_: Array | None
     n_features_in_: int
     feature_names_in_: Array
+    search_recall_: Recall | None
     _sparse_output: bool
     _labels: Csr
+    _by_label: Csr | None  # the same by columns, where something has asked for it
     _store: VectorStore | None
     _index: Index | None
     _metric: Any
@@ -77,7 +82,7 @@ class StoredModel:
                 f"a {type(self).__name__}, a class of yours, cannot be written to a file: "
                 "nearlabel would not know it again (joblib or pickle keep any object)"
             )
-        store = self._store
+        store, recall = self._store, self.search_recall_
         return {
             "class": type(self).__name__,
             "versions": package_versions(),
@@ -92,6 +97,7 @@ class StoredModel:
             "labels": csr_tree(self._labels, only_ones=True),
             "vectors": None if store is None else _vector_tree(store.vectors),
             "ids": _ids_tree(store),
+            **({} if recall is None else {"search_recall": asdict(recall)}),
             "learned": self._learned(),
         }
 
@@ -130,10 +136,12 @@ class StoredModel:
         model._metric = check_metric(_object(tree["metric"]))
         model._search = _object(tree["search"])
         check_search(model._search)
+        recall = tree.get("search_recall")  # files of exact searches, and older ones, have none
+        model.search_recall_ = None if recall is None else stored_recall(recall)
         model.classes_ = _classes(tree["classes"], q)
         model._sparse_output = check_flag(tree["sparse_output"], "sparse_output")
         model.label_names_ = stored_names(tree["label_names"], q)
-        model._store, model._index = None, None
+        model._store, model._index, model._by_label = None, None, None
         if tree["vectors"] is not None:
             vectors = _vectors(tree["vectors"], n)
             model._store = VectorStore(vectors, _ids(tree))
@@ -173,8 +181,8 @@ def stored_totals(tree: Mapping[str, Any], labels: Csr) -> Array:
 
 def _plain(name: str, value: Any) -> Any:
     """A parameter as a value of JSON."""
-    if isinstance(value, ExactSearch):
-        return {"ExactSearch": asdict(value)}
+    if type(value) in _SEARCHES.values():
+        return {type(value).__name__: asdict(value)}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -186,9 +194,15 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
+    """A parameter of a value of JSON."""
     if not isinstance(value, dict):
         return value
-    return ExactSearch(check_integer(value["ExactSearch"]["block_bytes"], "block_bytes", low=1))
+    ((name, parameters),) = value.items()
+    if name not in _SEARCHES:
+        raise ValueError(f"its search {name!r} is unknown")
+    search = _SEARCHES[name](**parameters)
+    search.build(np.zeros((2, 1)))  # where searches check their parameters
+    return search
 
 
 def _vector_tree(vectors: Any) -> dict[str, Any]:
@@ -200,9 +214,9 @@ def _vectors(tree: Mapping[str, Any], n: int) -> Any:
     vectors = stored_array(tree, "dense", "biuf", 2) if is_dense else csr_from(tree, "vectors")
     if vectors.shape[0] != n or not vectors.shape[1]:
         raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
-    values = vectors if is_dense else vectors.data
+    values: Any = vectors if is_dense else vectors.data
     # A mapped file is left on the disk: its checksum has said that it is as it was written.
-    if not isinstance(values, np.memmap) and not np.isfinite(values).all():
+    if not isinstance(values, np.memmap) and not all_finite(values):
         raise ValueError("its vectors hold a number that is not finite")
     return vectors
 

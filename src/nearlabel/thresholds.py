@@ -14,6 +14,7 @@ from nearlabel.base import NO_ROWS, NeighborModel
 from nearlabel.decisions import f1_cuts, labels_from
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_totals
 from nearlabel.storing import stored_array
@@ -49,7 +50,7 @@ class LabelThresholds(NeighborClassifier):
         The fitted method.
     cuts_ : ndarray of shape (q,)
         The cut of each label, in scores of the method; not a number where its own decision stays.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in the method.
 
     Notes
@@ -121,18 +122,28 @@ class LabelThresholds(NeighborClassifier):
         check_real(self.min_f1, "min_f1", low=0, high=1)
         check_integer(self.min_rows, "min_rows", low=1)
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         inner, n = self._inner(), Y.shape[0]
         wanted = inner._training_rows(n)
         if wanted is None:
-            inner._learn(graph, Y, X, rows)
+            inner._learn(graph, Y, X, rows, progress)
         else:
-            inner._learn(graph.take(wanted), Y, X, wanted)
+            inner._learn(graph.take(wanted), Y, X, wanted, progress)
         left_out = inner._left_out_scores(graph, X, np.arange(n))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
         self.estimator_ = inner
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
+
+    def _search_by(self, search: Any) -> None:
+        super()._search_by(search)
+        self.estimator_._search_by(search)
+
+    def _use_threads(self, n_jobs: int) -> None:
+        for method in (self.estimator, self.estimator_):
+            method._use_threads(n_jobs)
 
     def _inner(self) -> Any:
         """A copy of the method that keeps the same items, and has learned nothing yet."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from scipy import sparse
 
 from nearlabel.arrays import Array, Csr, canonical_csr, with_data
 
+_NUMBERS_AT_ONCE = 2**22  # that are looked at together
 _NOT_A_MATRIX = (
     "y must be a 0/1 matrix with one column a label; got a list of labels for each row "
     "(scikit-learn's MultiLabelBinarizer makes a matrix of these)"
@@ -114,12 +117,38 @@ def check_vectors(X: Any, name: str) -> Any:
     """Feature vectors as a numeric 2-d array or a canonical ``csr_array``; finite, not empty."""
     from sklearn.utils import check_array
 
-    return canonical_vectors(check_array(X, accept_sparse="csr", input_name=name))
+    return checked_vectors(partial(check_array, input_name=name), X, name)
+
+
+def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
+    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order.
+
+    It looks for numbers that are not finite by masks as large as the array where that has half
+    precision; such arrays are looked at in runs of rows instead.
+    """
+    from sklearn.utils import assert_all_finite
+
+    if not (isinstance(X, np.ndarray) and X.dtype == np.float16):
+        return canonical_vectors(check(X, accept_sparse="csr"))
+    X = check(X, accept_sparse="csr", ensure_all_finite=False)
+    step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
+    for start in range(0, len(X), step):
+        assert_all_finite(X[start : start + step], input_name=name)
+    return X
 
 
 def canonical_vectors(X: Any) -> Any:
     """Checked vectors with CSR rows sorted and free of duplicates, without touching the user's."""
     return canonical_csr(X) if sparse.issparse(X) else X
+
+
+def all_finite(values: Array) -> bool:
+    """Whether an array holds nothing but finite numbers, by runs of rows."""
+    step = max(1, _NUMBERS_AT_ONCE // max(1, math.prod(values.shape[1:])))
+    return all(
+        bool(np.isfinite(values[start : start + step]).all())
+        for start in range(0, len(values), step)
+    )
 
 
 def check_labels(y: Any, names: Any = None) -> Labels:

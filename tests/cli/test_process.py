@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -188,6 +189,8 @@ def test_progress_is_for_terminals(monkeypatch):
             for done in range(5):
                 progress(done, 5)
         assert ("searching" in stream.getvalue()) is shows
+        printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+        assert bool(re.search(r"80% 0:00:0\d left", printed)) is shows
     monkeypatch.setattr(output, "_PATIENCE", 60.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     with output.Steps("searching") as progress:

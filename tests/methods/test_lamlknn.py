@@ -159,6 +159,17 @@ def test_more_clusters_than_distinct_rows_are_no_warning():
     assert model.predict(np.eye(3)).tolist() == np.eye(3).tolist()
 
 
+def test_of_many_rows_k_means_sees_some(monkeypatch):
+    data = nl.datasets.make_local_labels(400, 3, 5)
+    monkeypatch.setattr(lamlknn, "_ROWS", 100)
+    model = nl.LAMLkNN(n_clusters=3, random_state=7).fit(data.X, data.Y)
+    some = np.sort(np.random.RandomState(7).choice(400, 100, replace=False))
+    monkeypatch.undo()
+    fewer = nl.LAMLkNN(n_clusters=3, random_state=7).fit(data.X[some], data.Y[some])
+    np.testing.assert_array_equal(model.cluster_centers_, fewer.cluster_centers_)
+    assert model.cluster_sizes_.sum() == 400
+
+
 def test_a_seed_repeats_the_model():
     data = nl.datasets.make_local_labels(300, 4, 8)
     first, second = (

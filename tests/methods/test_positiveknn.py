@@ -324,8 +324,9 @@ class TestAllRows:
         assert str(model.explain(data.X[0])) == str(expected[1])
         monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 50_000)
         model.rank(data.X, top=5)
+        model.label_scores(data.X)
         with pytest.raises(MemoryError, match="neighbors of all rows .* use rank or predict"):
-            model.label_scores(data.X)
+            model.kneighbors(data.X)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from unittest import mock
 
 import pytest
 
-from nearlabel.search import lists
+from nearlabel.search import lists, plans
 
 
 @pytest.fixture(scope="module")
 def small_lists():
     """Lists for few rows already, whose recall is measured on few, and a pass where it helps."""
-    with mock.patch.multiple(lists, _FEWEST=64, _ROWS_TUNED=16, ROWS_MEASURED=32, _PASS_COST=0.01):
+    few = mock.patch.multiple(plans, _ROWS_TUNED=16, ROWS_MEASURED=32, _PASS_COST=0.01)
+    with mock.patch.object(lists, "_FEWEST", 64), few:
         yield

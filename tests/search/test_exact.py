@@ -190,8 +190,8 @@ def test_a_function_as_metric_and_slow_metrics_say_that_they_are_slow():
         ({"queries": [[1.0, 2, 3]]}, "queries must have as many features as X: 2; got 3"),
         ({"queries": [[1.0, np.nan]]}, "Input queries contains NaN"),
         ({"metric": "euclid"}, "metric .* must be one of 'euclidean', .*; got 'euclid'"),
-        ({"search": "approx"}, "search must be 'auto', 'exact', 'approximate' or an object"),
-        ({"search": nl.ExactSearch}, "search must be 'auto', 'exact', 'approximate' or an obj"),
+        ({"search": "approx"}, "search must be 'auto', 'exact', 'approximate', a faiss"),
+        ({"search": nl.ExactSearch}, "search must be 'auto', 'exact', 'approximate', a faiss"),
         ({"n_jobs": 0}, "n_jobs .* must be an integer from 1 up; got 0"),
     ],
 )

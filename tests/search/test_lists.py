@@ -14,7 +14,7 @@ from strategies import vectors
 
 import nearlabel as nl
 from nearlabel import engine
-from nearlabel.search import InvertedLists, lists, neighbor_graph, pair_distances, probing
+from nearlabel.search import InvertedLists, lists, neighbor_graph, pair_distances, plans, probing
 
 pytestmark = pytest.mark.usefixtures("small_lists")
 ALL = InvertedLists(recall=1.0)
@@ -145,7 +145,7 @@ def test_hard_data_in_both_engines(kind, metric, dtype, core):
         assert ours.recall is None or ours.recall.value >= recall
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     data=st.data(),
     X=vectors(rows=st.integers(64, 120)),
@@ -200,7 +200,7 @@ def test_every_layout_and_type_in_memory(metric, tmp_path):
 @pytest.fixture
 def of_usual_size():
     """The numbers of rows that recall is measured on for users."""
-    with mock.patch.multiple(lists, _FEWEST=64, _ROWS_TUNED=256, ROWS_MEASURED=512):
+    with mock.patch.multiple(plans, _ROWS_TUNED=256, ROWS_MEASURED=512):
         yield
 
 
@@ -337,12 +337,11 @@ def test_parameters_of_other_types_are_refused(search):
 
 def with_plan(**changes):
     """Searches whose plans are changed."""
-    original = lists.ListIndex._plan
 
     def plan(*arguments):
-        return replace(original(*arguments), **changes)
+        return replace(plans.make_plan(*arguments), **changes)
 
-    return mock.patch.object(lists.ListIndex, "_plan", plan)
+    return mock.patch.object(lists, "make_plan", plan)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -374,7 +373,7 @@ def test_the_pass_is_taken_where_it_spares_probes():
     assert plan.among < plan.alone
     assert plan.through == 20
     assert graph.recall.value >= 0.97
-    with mock.patch.object(lists, "_PASS_COST", 10**6):
+    with mock.patch.object(plans, "_PASS_COST", 10**6):
         index = InvertedLists(0.97).build(X)
         index.graph(16)
     assert index._plans[16].through == 0
@@ -396,7 +395,7 @@ def test_threads_and_blocks_change_nothing():
         assert_same(index.graph(11, queries, n_jobs=n_jobs), asked)
     for size in (1, 7, 100):
         with (
-            mock.patch.multiple(lists, _QUERIES_AT_ONCE=size, _ROWS_A_PASS=size),
+            mock.patch.multiple(probing, _QUERIES_AT_ONCE=size, _ROWS_A_PASS=size),
             mock.patch.multiple(probing, _ROWS_A_PRODUCT=size, _PACKED_BYTES=0),
         ):
             index = search.build(X)
@@ -518,7 +517,7 @@ def assert_rises(told, n):
 def test_progress_rises_to_all_rows(n_jobs):
     X = clustered(500, 5)
     index = InvertedLists(0.9).build(X)
-    with mock.patch.multiple(lists, _QUERIES_AT_ONCE=40, _ROWS_A_PASS=50):
+    with mock.patch.multiple(probing, _QUERIES_AT_ONCE=40, _ROWS_A_PASS=50):
         for _ in range(2):  # also when the lists are there already
             told = told_by(lambda tell: index.graph(5, n_jobs=n_jobs, progress=tell))
             assert_rises(told, 500)
@@ -532,16 +531,16 @@ def test_probes_are_raised_until_the_recall_holds():
     X = clustered(1500, 8)
     search = InvertedLists(0.95)
     tried = []
-    by_number = lists.ListIndex._by_number
+    among = probing.ListedRows.among
 
-    def spy(self, listed, k, probes, *rest):
+    def spy(self, k, probes, *rest):
         tried.append(probes)
-        return by_number(self, listed, k, probes, *rest)
+        return among(self, k, probes, *rest)
 
     with (
         with_plan(among=1, through=0),
-        mock.patch.object(lists.ListIndex, "_by_number", spy),
-        mock.patch.multiple(lists, _QUERIES_AT_ONCE=100),
+        mock.patch.object(probing.ListedRows, "among", spy),
+        mock.patch.multiple(probing, _QUERIES_AT_ONCE=100),
     ):
         told = []
         graph = search.build(X).graph(10, progress=lambda *now: told.append(now))

@@ -207,7 +207,6 @@ except KeyboardInterrupt:
 def test_a_real_interrupt_in_the_middle_of_a_fit(tmp_path):
     process = run(INTERRUPTED, tmp_path)
     try:
-        assert process.stdout.readline() == "0\n"
         process.stdout.readline()
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)

@@ -12,6 +12,7 @@ from nearlabel.base import NO_ROWS, check_two_rows
 from nearlabel.decisions import f1_cuts, labels_from
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.search import class_neighbors
 from nearlabel.statistics import label_totals
@@ -41,7 +42,7 @@ class BalancedkNN(NeighborClassifier):
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -124,7 +125,9 @@ class BalancedkNN(NeighborClassifier):
         what = "the neighbors of BalancedkNN, the nearest rows of each label for each row,"
         check_dense_size(what, (n, members), _BYTES_A_MEMBER, "fewer per_class, or MLkNN")
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         n, q = Y.shape
         self._per_class = min(int(self.per_class), n)
         distances = self._members(X, np.arange(n))
@@ -176,6 +179,9 @@ class BalancedkNN(NeighborClassifier):
         total = scores + self.cuts_
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)
+
+    def _search_by(self, search: Any) -> None:
+        """Nothing: it always searches exactly."""
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         """N*(t) as a graph of one row, nearest first."""

@@ -18,15 +18,15 @@ from nearlabel.cli.options import (
     Output,
     Several,
     Switch,
-    Whole,
 )
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
+from nearlabel.cli.searching import Searching
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
-_READING, _MEASURING = LabeledReading(), Measuring()
+_READING, _SEARCHING, _MEASURING = LabeledReading(), Searching(), Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
@@ -39,9 +39,9 @@ def compare(
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     tune: Switch = False,
-    jobs: Whole = 1,
     output: Output = None,
     json: Json = False,
+    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
     reading: LabeledReading = _READING,
 ) -> None:
@@ -64,8 +64,6 @@ def compare(
         Between items, by default euclidean; with --tune those to try, by default cosine, too.
     tune
         Choose the parameters of each by the first metric of --metric, by default ranking_loss.
-    jobs
-        Threads; -1 for all cores.
     output
         Write a .csv, .tsv or .jsonl file, an algorithm and a part a row.
     json
@@ -85,6 +83,7 @@ def compare(
         raise ValueError("--k and --distance take one value each without --tune")
     if tune and thresholds:
         raise ValueError("--thresholds: not together with --tune")
+    searching.check()
     measuring.check()
     usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
     wanted = list(measuring.metric or usual)
@@ -98,7 +97,7 @@ def compare(
     from nearlabel.experiments import evaluate_splits
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(TITLES)
-    shared = {"n_jobs": jobs, "random_state": measuring.seed}
+    shared = {"random_state": measuring.seed, **searching.shared()}
     kind, parts = measuring.parts(items, "holdout")
     with Steps("comparing") as progress:
         if tune:
@@ -113,7 +112,9 @@ def compare(
                 items, models, parts, refusals=True, progress=progress, **measuring.how()
             )
             found = [[(one, None) for one in of_model] for of_model in each]
-    told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
+    told = measuring.told(
+        data, items, kind, parts, {**how, "thresholds": thresholds, **searching.told()}
+    )
     results = [_result(name, of_model, wanted) for name, of_model in zip(names, found, strict=True)]
     if output is not None:
         write_results(output, _records(told, names, found, wanted))
@@ -126,7 +127,7 @@ def compare(
         cuts = ", a cut a label" if thresholds else ""
         title = f"{len(names)} algorithms, k = {how['k']}{cuts}, {how['distance']}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    say_setting(told, title, spread)
+    say_setting(told, title + searching.title(), spread)
     searched = "a distance" if tune else "for all"
     _say(results, wanted, f"processor seconds without the searches, one {searched}")
     if tune:

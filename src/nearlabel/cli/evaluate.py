@@ -10,9 +10,11 @@ from nearlabel.cli.learning import Learning
 from nearlabel.cli.measuring import Measuring, or_none, say_setting, summary
 from nearlabel.cli.options import Data, Json, LabeledReading, Output, Several, whole_numbers
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
+from nearlabel.cli.searching import Searching
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
-_READING, _LEARNING, _MEASURING = LabeledReading(), Learning(), Measuring()
+_READING, _LEARNING = LabeledReading(), Learning()
+_SEARCHING, _MEASURING = Searching(), Measuring()
 
 
 def evaluate(
@@ -22,6 +24,7 @@ def evaluate(
     output: Output = None,
     json: Json = False,
     learning: Learning = _LEARNING,
+    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
     reading: LabeledReading = _READING,
 ) -> None:
@@ -46,6 +49,7 @@ def evaluate(
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     """
     check_results(output, data)
+    searching.check()
     measuring.check()
     items = reading.load(data)
     if not items.Y.shape[1]:
@@ -54,13 +58,14 @@ def evaluate(
     import_scikit_learn(*SCALING if measuring.scale != "none" else ())
     from nearlabel.experiments import evaluate_splits
 
-    models = [learning.model(count, measuring.seed) for count in k]
+    models = [learning.model(count, measuring.seed, searching) for count in k]
     split, parts = measuring.parts(items, "cv10")
     with Steps("evaluating") as progress:
         results = evaluate_splits(items, models, parts, progress=progress, **measuring.how())
     found = [[one.metrics for one in of_model] for of_model in results]
     wanted = list(measuring.metric or found[0][0])
-    told = measuring.told(data, items, split, parts, learning.told(models[0]))
+    how = {**learning.told(models[0]), **searching.told()}
+    told = measuring.told(data, items, split, parts, how)
     if output is not None:
         write_results(output, _records(told, k, found, wanted))
     summaries = [
@@ -70,7 +75,7 @@ def evaluate(
         say_json({**told, "results": summaries})
         return
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""
-    say_setting(told, learning.title(models[0]), spread)
+    say_setting(told, learning.title(models[0]) + searching.title(), spread)
     _say(summaries, wanted)
     if output is not None:
         say(f"wrote {output}")

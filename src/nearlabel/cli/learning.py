@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Distance, Several, Switch, Whole
+from nearlabel.cli.options import Distance, Several, Switch
+from nearlabel.cli.searching import Searching
 
 # The names of nearlabel.algorithms, written out so that help comes without loading them; a test
 # holds the two equal.
@@ -55,8 +56,6 @@ class Learning:
         Learn one cut a label by leave-one-out F1.
     distance
         Between items.
-    jobs
-        Threads; -1 for all cores.
     """
 
     algorithm: Algorithm = "MLkNN"
@@ -64,14 +63,13 @@ class Learning:
     set: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
     thresholds: Switch = False
     distance: Distance = "euclidean"
-    jobs: Whole = 1
 
-    def model(self, k: int, seed: int) -> Any:
+    def model(self, k: int, seed: int, searching: Searching) -> Any:
         """An unfitted estimator."""
         settings = dict(_setting(text) for text in self.set)
         if self.smoothing is not None:
             settings["smoothing"] = self.smoothing
-        shared = {"metric": self.distance, "n_jobs": self.jobs, "random_state": seed}
+        shared = {"metric": self.distance, "random_state": seed, **searching.shared()}
         return estimator(self.algorithm, k, shared, settings, thresholds=self.thresholds)
 
     def told(self, model: Any) -> dict[str, Any]:

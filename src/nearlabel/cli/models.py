@@ -34,13 +34,18 @@ from nearlabel.cli.output import (
     say_table,
     write_results,
 )
+from nearlabel.cli.searching import Searching, measured_recall
 from nearlabel.cli.startup import SCALING, import_scikit_learn
+from nearlabel.progress import Stages
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
-_ROWS_AT_ONCE = 1000
-_READING, _LABELED, _LEARNING = Reading(), LabeledReading(), Learning()
+# Rows of which answers are told before the next are searched: many, since a search by lists is far
+# faster for many queries than for each alone.
+_ROWS_AT_ONCE = 2**15
+_READING, _LABELED = Reading(), LabeledReading()
+_LEARNING, _SEARCHING = Learning(), Searching()
 
 
 def fit(
@@ -53,6 +58,7 @@ def fit(
     seed: Whole = 0,
     json: Json = False,
     learning: Learning = _LEARNING,
+    searching: Searching = _SEARCHING,
     reading: LabeledReading = _LABELED,
 ) -> None:
     """Learn from labelled items and write a model file.
@@ -81,8 +87,10 @@ def fit(
     nearlabel fit emotions.arff -o emotions.model --k 8
     nearlabel fit songs.csv -o songs.model --algorithm LAMLkNN --set n_clusters=10
     nearlabel fit yeast -o yeast.model --part train
+    nearlabel fit many.npz -o many.model --search approximate --jobs -1
     """
     check_target("--output", output, data)
+    searching.check()
     items = part_of(reading.load(data), part)
     if not items.Y.shape[1]:
         raise ValueError(f"{data} has no labels to learn from")
@@ -91,7 +99,7 @@ def fit(
     import nearlabel as nl
     from nearlabel.experiments import scaler
 
-    model = learning.model(k, seed)
+    model = learning.model(k, seed, searching)
     X, transformer = items.X, scaler(scale, items.X)
     if transformer is not None:
         X = transformer.fit_transform(X)
@@ -100,7 +108,7 @@ def fit(
         ids = items.row_names
     elif items.row_names is not None:
         warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
-    with Steps("searching neighbors") as progress:
+    with Steps("learning") as progress:
         model.fit(X, items.Y, label_names=items.label_names, ids=ids, progress=progress)
     first: Any = model if transformer is None else transformer
     if items.feature_names is not None:  # by these a later file's columns are found
@@ -119,6 +127,8 @@ def fit(
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
         "scale": scale,
+        **searching.told(),
+        "recall": measured_recall(model),
         "bytes": Path(output).stat().st_size,
     }
     if json:
@@ -127,6 +137,8 @@ def fit(
     title = TITLES[learning.algorithm] + (", a cut a label" if learning.thresholds else "")
     say(f"{title}, {told['k']} neighbors, scale {scale}, learned from {data}:")
     say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
+    if model.search_recall_ is not None:
+        say(f"approximate search, measured recall {model.search_recall_}")
     say(f"wrote {output} ({told['bytes'] / 1e6:.1f} MB)")
 
 
@@ -137,6 +149,7 @@ def predict(
     part: Part = "all",
     output: Output = None,
     json: Json = False,
+    searching: Searching = _SEARCHING,
     reading: Reading = _READING,
 ) -> None:
     """Decide the labels of items.
@@ -161,7 +174,7 @@ def predict(
     nearlabel predict songs.model new.csv -o tagged.csv
     cat new.jsonl | nearlabel predict songs.model - --json
     """
-    answers = _Answers(model, data, part, reading, output)
+    answers = _Answers(model, data, part, reading, searching, output)
 
     def records() -> Iterator[dict[str, Any]]:
         for name, labels in answers.decided():
@@ -189,6 +202,7 @@ def rank(
     part: Part = "all",
     output: Output = None,
     json: Json = False,
+    searching: Searching = _SEARCHING,
     reading: Reading = _READING,
 ) -> None:
     """Rank the labels of items, best first.
@@ -216,7 +230,7 @@ def rank(
     nearlabel rank songs.model new.csv --id title --why
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     """
-    answers = _Answers(model, data, part, reading, output)
+    answers = _Answers(model, data, part, reading, searching, output)
 
     def records() -> Iterator[dict[str, Any]]:
         for name, labels in answers.explained(top) if why else answers.ranked(top):
@@ -278,9 +292,16 @@ class _Answers:
     """What a model says of items, by names, a run of rows at a time."""
 
     def __init__(
-        self, path: str, data: str, part: Part, reading: Reading, output: str | None
+        self,
+        path: str,
+        data: str,
+        part: Part,
+        reading: Reading,
+        searching: Searching,
+        output: str | None,
     ) -> None:
         check_results(output, path, data)
+        searching.check()
         import_scikit_learn(*SCALING)
         import nearlabel as nl
         from nearlabel.explaining import NeighborClassifier
@@ -290,18 +311,20 @@ class _Answers:
         if not isinstance(last, NeighborClassifier):
             raise ValueError(f"{path} holds a {type(last).__name__} and no model")
         self._model = last
+        searching.apply(last)
         names = getattr(self._loaded, "feature_names_in_", None)
         features = None if names is None else [str(name) for name in names.tolist()]
         self._items = part_of(reading.load(data, features=features, labels=()), part)
 
-    def _blocks(self) -> Iterator[tuple[Any, Any]]:
-        """Names and vectors of runs of rows."""
+    def _blocks(self, what: str) -> Iterator[tuple[Any, Any, Any]]:
+        """Names and vectors of runs of rows, and progress of answering for them."""
         from scipy import sparse
         from sklearn.utils import get_tags
 
         items: Dataset = self._items
         names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
-        with Steps("searching neighbors") as progress:
+        with Steps(what) as progress:
+            stages = Stages(progress, len(items))
             for start in range(0, len(items), _ROWS_AT_ONCE):
                 rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
                 X = items.X[rows]
@@ -309,8 +332,7 @@ class _Answers:
                     if sparse.issparse(X) and not get_tags(step).input_tags.sparse:
                         X = X.toarray()
                     X = step.transform(X)
-                yield names[rows], X
-                progress(rows.stop, len(items))
+                yield names[rows], X, stages.next(rows.stop - rows.start)
 
     def _label(self, label: int) -> str:
         names = self._model.label_names_
@@ -318,15 +340,10 @@ class _Answers:
 
     def decided(self) -> Iterator[tuple[Any, list[str]]]:
         """The name of each item and the labels that it gets."""
-        from scipy import sparse
-
         from nearlabel.arrays import row_entries
 
-        for names, X in self._blocks():
-            predicted = self._model.predict(X)
-            if predicted.ndim == 1:  # of two classes: the second is the label
-                predicted = (predicted == self._model.classes_[1])[:, None]
-            decided = sparse.csr_array(predicted)
+        for names, X, progress in self._blocks("predicting"):
+            decided = self._model._decided(self._model._check_queries(X), progress=progress)
             for place, name in enumerate(names):
                 yield name, [self._label(label) for label, _ in sorted(row_entries(decided, place))]
 
@@ -337,7 +354,7 @@ class _Answers:
 
     def explained(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
         """The name of each item and its best labels, with the neighbors that voted."""
-        for names, X in self._blocks():
+        for names, X, progress in self._blocks("explaining"):
             for place, name in enumerate(names):
                 yield (
                     name,
@@ -354,11 +371,12 @@ class _Answers:
                         for one in self._model.explain(X[place : place + 1], top)
                     ],
                 )
+                progress(place + 1, len(names))
 
     def ranked(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
         """The name of each item and its best labels with their scores."""
-        for names, X in self._blocks():
-            best = self._model.rank(X, top)
+        for names, X, progress in self._blocks("ranking"):
+            best = self._model.rank(X, top, progress=progress)
             for name, labels, scores in zip(
                 names, best.labels.tolist(), best.scores.tolist(), strict=True
             ):

@@ -14,7 +14,10 @@ WIDTH = 80  # of tables where there is no terminal that has another one
 
 
 class Steps:
-    """Progress on standard error, of what takes more than a second; silent without a terminal."""
+    """Progress on standard error, of what takes more than a second, with the time that is left.
+
+    Silent without a terminal.
+    """
 
     def __init__(self, what: str) -> None:
         self._what, self._start = what, time.monotonic()
@@ -33,9 +36,17 @@ class Steps:
             if time.monotonic() - self._start < _PATIENCE or not sys.stderr.isatty():
                 return
             from rich.console import Console
-            from rich.progress import Progress
+            from rich.progress import (
+                BarColumn,
+                Progress,
+                TaskProgressColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
 
-            self._bar = Progress(console=Console(stderr=True), transient=True)
+            columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+            left = TimeRemainingColumn(), TextColumn("left")
+            self._bar = Progress(*columns, *left, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._what, total=total)
             self._bar.start()
         self._bar.update(self._task, completed=done, total=total)

@@ -19,7 +19,6 @@ from nearlabel.cli.options import (
     Output,
     Part,
     Several,
-    Whole,
     part_of,
 )
 from nearlabel.cli.output import (
@@ -32,12 +31,13 @@ from nearlabel.cli.output import (
     write_results,
 )
 from nearlabel.cli.plotting import legend, text_plot
+from nearlabel.cli.searching import Searching
 from nearlabel.cli.startup import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
-_READING, _MEASURING = LabeledReading(), Measuring()
+_READING, _SEARCHING, _MEASURING = LabeledReading(), Searching(), Measuring()
 
 
 def tune(
@@ -48,10 +48,10 @@ def tune(
     grid: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
     part: Part | None = None,
-    jobs: Whole = 1,
     figure: str | None = None,
     output: Output = None,
     json: Json = False,
+    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
     reading: LabeledReading = _READING,
 ) -> None:
@@ -75,8 +75,6 @@ def tune(
     part
         Items to tune on; by default those of the data set's own part to learn from, where it has
         one, so that the others stay unseen.
-    jobs
-        Threads; -1 for all cores.
     figure
         Write the curve to a .png, .svg or .pdf file.
     output
@@ -92,6 +90,7 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     check_results(output, data)
+    searching.check()
     measuring.check()
     if figure is not None:
         from nearlabel.experiments.reporting.figures import check_figure_path
@@ -114,11 +113,11 @@ def tune(
     decisive, loss = wanted[0], METRICS[wanted[0]].loss
     names: list[str] = list(dict.fromkeys(algorithm))
     ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
-    shared = {"n_jobs": jobs, "random_state": measuring.seed}
+    shared = {"random_state": measuring.seed, **searching.shared()}
     candidates = list(_candidates(names, ks, grid, distance, shared))
     kind, parts = measuring.parts(items, "loo", own=False)
     found, chosen = _tried(items, parts, candidates, wanted, measuring)
-    told = measuring.told(data, items, kind, parts, {"part": part})
+    told = measuring.told(data, items, kind, parts, {"part": part, **searching.told()})
     curves = {TITLES[name]: _curve(found, name, decisive, loss) for name in names}
     if output is not None:
         write_results(output, ({**told, **one} for one in found))
@@ -128,7 +127,8 @@ def tune(
         say_json({**told, "metric": decisive, "best": chosen(None), "results": found})
         return
     best = {name: chosen(name) for name in names}
-    _say(told, len(candidates), len(set(distance)), curves, best, wanted)
+    tried = f"{len(candidates)} candidates{searching.title()}"
+    _say(told, tried, len(set(distance)), curves, best, wanted)
     for path in (output, figure):
         if path is not None:
             say(f"wrote {path}")
@@ -216,7 +216,7 @@ def _draw(curves: dict[str, list[tuple[int, float]]], metric: str, title: str, p
 
 def _say(
     told: dict[str, Any],
-    candidates: int,
+    tried: str,
     graphs: int,
     curves: dict[str, list[tuple[int, float]]],
     best: dict[str, Any],
@@ -226,7 +226,7 @@ def _say(
 
     rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
     one = "one graph" if graphs == 1 else f"{graphs} graphs, one a distance"
-    say_setting(told, f"items: {rows[told['part']]}; {candidates} candidates, {one}", "")
+    say_setting(told, f"items: {rows[told['part']]}; {tried}, {one}", "")
     if told["split"] == "official":
         say("the items to be tried on choose: do not report the best as a result\n")
     curves = {name: points for name, points in curves.items() if points}

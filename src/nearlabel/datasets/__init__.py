@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.datasets.collection import Collection, make_collection
 from nearlabel.datasets.dataset import Dataset, Description, describe
 from nearlabel.datasets.finding import available
 from nearlabel.datasets.folder import data_folders
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChecksumError",
+    "Collection",
     "DataError",
     "Dataset",
     "Description",
@@ -24,6 +26,7 @@ __all__ = [
     "describe",
     "fetch",
     "load",
+    "make_collection",
     "make_local_labels",
     "save",
 ]

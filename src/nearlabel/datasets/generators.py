@@ -39,7 +39,7 @@ def make_local_labels(
     Parameters
     ----------
     n_samples, n_features, n_labels : int
-        Size; 1,000,000 items with 190,000 labels take some seconds.
+        Size; 1,000,000 items with 190,000 labels take some seconds, but see `make_collection`.
     labels_per_sample : float, default=3.0
         About how many labels an item carries; fewer where that is a large part of all labels.
     n_clusters : int, default=8
@@ -88,8 +88,8 @@ def make_local_labels(
         shown.data = (rng.random(shown.nnz) < _KEPT).astype(np.int8)
         Y.append(_union(shown, _labels_at_random(rng, m, q, mean * noise)))
     train = rng.random(n) < train_share
-    names = np.char.add("label ", np.char.zfill(np.arange(q).astype(str), len(str(q - 1))))
-    return Dataset(X, sparse.csr_array(sparse.vstack(Y, format="csr")), names, train=train)
+    whole = sparse.csr_array(sparse.vstack(Y, format="csr"))
+    return Dataset(X, whole, numbered_names(q), train=train)
 
 
 def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float) -> Csr:
@@ -107,13 +107,13 @@ def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float)
     scene, label = scene[drawn], label[drawn]
     place = np.arange(len(scene)) - np.searchsorted(scene, scene)
     taken = place < sizes[scene]
-    return _label_sets(scene[taken], label[taken], (n_scenes, q))
+    return label_sets(scene[taken], label[taken], (n_scenes, q))
 
 
 def _labels_at_random(rng: np.random.Generator, n: int, q: int, mean: float) -> Csr:
     sizes = rng.poisson(mean, n)
     row = np.repeat(np.arange(n), sizes)
-    return _label_sets(row, rng.integers(q, size=len(row)), (n, q))
+    return label_sets(row, rng.integers(q, size=len(row)), (n, q))
 
 
 def _long_tailed(rng: np.random.Generator, width: Array) -> Array:
@@ -122,7 +122,13 @@ def _long_tailed(rng: np.random.Generator, width: Array) -> Array:
     return np.asarray(np.minimum(drawn, width - 1), np.int64)
 
 
-def _label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
+def numbered_names(q: int) -> Array:
+    """Names of q labels, which sort as their numbers do."""
+    names: Array = np.char.add("label ", np.char.zfill(np.arange(q).astype(str), len(str(q - 1))))
+    return names
+
+
+def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
     """A 0/1 matrix of pairs, some of which may be there twice."""
     return _ones(sparse.csr_array((np.ones(len(row), np.int8), (row, label)), shape=shape))
 

@@ -27,6 +27,7 @@ from nearlabel.arrays import (
     runs,
     with_data,
 )
+from nearlabel.progress import Progress
 from nearlabel.search.threads import one_blas_thread, run_blocks
 
 _DENSE_FROM = 1 / 5  # share of entries from which a dense product is quicker than a sparse one
@@ -92,7 +93,7 @@ class Standardization:
 
 
 def logistic_regressions(
-    inputs: Any, Y: Csr, ridge: float, n_jobs: int = 1
+    inputs: Any, Y: Csr, ridge: float, n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[Floats, Floats]:
     """One logistic regression a label, all on the same inputs.
 
@@ -108,6 +109,8 @@ def logistic_regressions(
         Above zero. Where inputs separate a label perfectly, it alone keeps the weights finite.
     n_jobs : int, default=1
         Threads, each with a label at a time.
+    progress : callable, optional
+        Called with (labels done, labels in all).
 
     Returns
     -------
@@ -134,7 +137,7 @@ def logistic_regressions(
                 intercepts[label] = np.inf if len(carriers) else -np.inf
 
     with one_blas_thread:  # threads that share small matrices cost more than they save
-        run_blocks(fit, q, 1, n_jobs, None)
+        run_blocks(fit, q, 1, n_jobs, progress)
     return weights, intercepts
 
 

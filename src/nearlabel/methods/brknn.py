@@ -12,6 +12,8 @@ from nearlabel.base import NO_ROWS
 from nearlabel.decisions import best_labels, labels_from
 from nearlabel.explaining import NeighborClassifier
 from nearlabel.graph import NeighborGraph
+from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_totals, neighbor_counts, neighbor_shares
 from nearlabel.storing import stored_totals
@@ -41,13 +43,14 @@ class BRkNN(NeighborClassifier):
         is better, then the lower column.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes
@@ -97,9 +100,15 @@ class BRkNN(NeighborClassifier):
     def _training_rows(self, n: int) -> Array:
         return NO_ROWS
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self._weights, self._fill = self.weights, self.fill
-        self._totals = label_totals(Y)
+        self._take_up(label_totals(Y))
+
+    def _take_up(self, totals: Array) -> None:
+        self._totals = totals
+        self._defaults = DefaultScores(np.zeros((1, len(totals))))
 
     def _learned(self) -> dict[str, Any]:
         return {"weights": self._weights, "fill": self._fill, "totals": self._totals}
@@ -109,7 +118,7 @@ class BRkNN(NeighborClassifier):
         self._fill = learned["fill"]
         if self._fill is not None:
             check_choice(self._fill, "fill", _FILLS)
-        self._totals = stored_totals(learned, self._labels)
+        self._take_up(stored_totals(learned, self._labels))
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         if self._weights == "uniform":
@@ -117,7 +126,7 @@ class BRkNN(NeighborClassifier):
             touched = with_data(counts, counts.data / graph.k)
         else:
             touched = neighbor_shares(graph, self._labels, vote_shares(graph.distances))
-        return LabelScores(touched, label_names=self.label_names_)
+        return LabelScores(touched, self._defaults, label_names=self.label_names_)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)

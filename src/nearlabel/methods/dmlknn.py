@@ -13,6 +13,7 @@ from nearlabel.formulas.admissible import AdmissibleRows
 from nearlabel.formulas.posterior import posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.persistence import csr_from, csr_tree
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_totals, neighbor_counts
 from nearlabel.storing import stored_totals
@@ -46,13 +47,14 @@ class DMLkNN(NeighborClassifier):
         in Mulan, or once a possible count, k + 1 times, as in ML-kNN.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References
@@ -102,7 +104,9 @@ class DMLkNN(NeighborClassifier):
         super()._check_parameters()
         _checked(self.tolerance, self.smoothing, self.denominator)
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self._keep(neighbor_counts(graph, Y), self.tolerance, self.smoothing, self.denominator)
 
     def _keep(self, C: Csr, tolerance: Any, smoothing: Any, denominator: Any) -> None:

@@ -18,6 +18,7 @@ from nearlabel.formulas.regressions import (
     logistic_regressions,
 )
 from nearlabel.graph import NeighborGraph
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import neighbor_counts
 from nearlabel.storing import stored_array
@@ -47,7 +48,8 @@ class IBLR(NeighborClassifier):
         alone keeps its weights finite. A greater one, such as 1, guards rare labels.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
         Threads of the search and of the regressions; -1 for all cores.
 
@@ -56,7 +58,7 @@ class IBLR(NeighborClassifier):
     label_weights_ : ndarray of float, shape (q, q)
         alpha of the paper: row l has what the shares of all labels among the neighbors add to the
         log odds of label l.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes
@@ -120,12 +122,14 @@ class IBLR(NeighborClassifier):
                 f"the {what} of IBLR's regressions", (rows, inputs), 8, "fewer labels, or MLkNN"
             )
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         omega = _shares(graph, Y)
         inputs = _side_by_side(omega, X) if self.keep_features else omega
         standard = Standardization.of(inputs)
         weights, intercepts = logistic_regressions(
-            standard(inputs), Y, float(self.ridge), check_n_jobs(self.n_jobs)
+            standard(inputs), Y, float(self.ridge), check_n_jobs(self.n_jobs), progress
         )
         q = Y.shape[1]
         # Shares are taken as they are, so that only those that are not zero cost anything.

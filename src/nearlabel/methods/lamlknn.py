@@ -12,14 +12,17 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.arrays import Array, Csr, Floats, runs
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.mlknn import MLkNN
+from nearlabel.progress import Progress
 from nearlabel.search import pair_distances
 from nearlabel.statistics import label_histograms
 from nearlabel.storing import stored_array, stored_counts
-from nearlabel.validation import canonical_vectors, check_integer, check_vectors
+from nearlabel.validation import canonical_vectors, check_integer, check_n_jobs, check_vectors
 
+_PAIRS_AT_ONCE = 2**20  # of rows and centers
+_ROWS = 2**17  # that k-means sees at most: more tell little more of a few centers
 _RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
 
@@ -42,12 +45,14 @@ class LAMLkNN(MLkNN):
     smoothing : float, default=1.0
         s of the paper: rows added to every cell of the counts.
     random_state : int, RandomState or None, default=None
-        Of k-means, whose best of ten starts is taken.
+        Of k-means, whose best of ten starts is taken. Of more than 131,072 training rows it sees
+        so many, drawn at random.
     metric : str or callable, default="euclidean"
         Of the neighbors; see `neighbor_graph`. Clusters are always Euclidean.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -56,7 +61,7 @@ class LAMLkNN(MLkNN):
         than k + 1 rows is dropped, the smallest first, and its rows go to the nearest center left.
     cluster_sizes_ : ndarray of shape (m',)
         Training rows of each cluster.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References
@@ -113,13 +118,22 @@ class LAMLkNN(MLkNN):
         model: Self = clone(self).set_params(cluster_centers=known[key])
         return model
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         centers = self._first_centers(X)
         distances = _center_distances(centers, X)
         # Departs from the paper, which leaves small clusters open.
         kept = _large_enough(distances, self.n_neighbors_ + 1)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
-        counted = label_histograms(graph, Y, group=self._cluster, n_groups=len(kept))
+        counted = label_histograms(
+            graph,
+            Y,
+            group=self._cluster,
+            n_groups=len(kept),
+            n_jobs=check_n_jobs(self.n_jobs),
+            progress=progress,
+        )
         self.cluster_sizes_ = counted.n
         self._weigh(counted, float(self.smoothing))
 
@@ -133,6 +147,9 @@ class LAMLkNN(MLkNN):
                     f"got {centers.shape[1]}"
                 )
             return centers
+        if X.shape[0] > _ROWS:
+            random = check_random_state(self.random_state)
+            X = X[np.sort(random.choice(X.shape[0], _ROWS, replace=False))]
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
 
@@ -189,8 +206,11 @@ def _center_distances(centers: Floats, X: Any) -> Floats:
     """Squared distances of the rows of X to the centers, shape (n, m)."""
     n, m = X.shape[0], len(centers)
     base = sparse.csr_array(centers) if sparse.issparse(X) else centers
-    row, center = np.divmod(np.arange(n * m), m)
-    return pair_distances(base, "sqeuclidean", X, row, center).reshape(n, m)
+    distances = np.empty((n, m))
+    for some in runs(np.full(n, m), _PAIRS_AT_ONCE):
+        row, center = np.divmod(np.arange(some.start * m, some.stop * m), m)
+        distances[some] = pair_distances(base, "sqeuclidean", X, row, center).reshape(-1, m)
+    return distances
 
 
 def _large_enough(distances: Floats, least: int) -> Array:

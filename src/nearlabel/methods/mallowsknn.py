@@ -15,6 +15,7 @@ from nearlabel.explaining import NeighborClassifier
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores, RankedLabels
 from nearlabel.statistics import blocks_of_votes, counts_and_own, label_totals, neighbor_counts
 from nearlabel.storing import stored_totals
@@ -57,13 +58,14 @@ class MallowskNN(NeighborClassifier):
         (maximum likelihood).
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes
@@ -126,11 +128,13 @@ class MallowskNN(NeighborClassifier):
         self._check_rank_size(n, r)
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
         neutral = np.empty(n, np.int64)
-        for place, (scores, graph, _) in self._score_blocks(X):
+
+        def rank(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
             labels[place], best[place] = scores.top(r)
             neutral[place] = np.diff(self._decide(scores, graph).indptr)
-        names = labels if self.label_names_ is None else self.label_names_[labels]
-        return CalibratedRanking(labels, best, names, neutral)
+
+        self._each_run(rank, X)
+        return CalibratedRanking(labels, best, self.label_names_, neutral)
 
     def theta(self, X: Any) -> Floats:
         """How closely the neighbors of each row agree: the spread that suits their ranking best.
@@ -148,7 +152,7 @@ class MallowskNN(NeighborClassifier):
         """
         X = self._check_queries(X)
         theta = np.empty(X.shape[0])
-        for start, near in self._neighbor_blocks(X):
+        for start, near, _ in self._neighbor_blocks(X):
             for place, graph in blocks_of_votes(near, self._labels):
                 theta[start + place.start : start + place.stop] = self._theta(graph)
         return theta
@@ -165,7 +169,9 @@ class MallowskNN(NeighborClassifier):
     def _training_rows(self, n: int) -> Array:
         return NO_ROWS
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self._take_up(self.estimate, label_totals(Y))
 
     def _take_up(self, estimate: str, totals: Array) -> None:

@@ -14,6 +14,7 @@ from nearlabel.explaining import NeighborClassifier
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.search import is_precomputed
 from nearlabel.statistics import label_totals, neighbor_shares
@@ -38,13 +39,14 @@ class MLCWkNN(NeighborClassifier):
     metric : str or callable, default="euclidean"
         What makes a neighbor; see `neighbor_graph`. Vectors are needed, so that "precomputed" is
         refused. The reconstruction is Euclidean in the space of X whatever the metric.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References
@@ -83,7 +85,9 @@ class MLCWkNN(NeighborClassifier):
     def _training_rows(self, n: int) -> Array:
         return NO_ROWS
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self._defaults = DefaultScores(np.zeros((1, Y.shape[1])))
 
     def _learned(self) -> dict[str, Any]:

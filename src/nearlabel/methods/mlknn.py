@@ -13,6 +13,7 @@ from nearlabel.explaining import NeighborClassifier
 from nearlabel.formulas.posterior import posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import (
     LabelHistograms,
@@ -23,7 +24,7 @@ from nearlabel.statistics import (
 )
 from nearlabel.storing import stored_counts
 from nearlabel.sweeps import CountSweep, bytes_of_sweep
-from nearlabel.validation import check_real
+from nearlabel.validation import check_n_jobs, check_real
 
 _SWEEP_BYTES = 2**28  # up to which a sweep over k takes dense counts
 
@@ -46,9 +47,10 @@ class MLkNN(NeighborClassifier):
         in training leaves the prior.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -59,6 +61,9 @@ class MLkNN(NeighborClassifier):
         Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
         where y was 1-d.
     n_features_in_ : int
+    search_recall_ : Recall or None
+        How much of the true neighbors of the training rows an approximate search has found; None
+        for an exact one, and where nothing had to be searched to learn.
 
     References
     ----------
@@ -99,17 +104,17 @@ class MLkNN(NeighborClassifier):
         super()._check_parameters()
         check_real(self.smoothing, "smoothing", low=0, high=1e100)
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
-        self._weigh(label_histograms(graph, Y), float(self.smoothing))
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
+        n_jobs = check_n_jobs(self.n_jobs)
+        counted = label_histograms(graph, Y, n_jobs=n_jobs, progress=progress)
+        self._weigh(counted, float(self.smoothing))
 
     def _weigh(self, counted: LabelHistograms, s: float) -> None:
         """Posteriors of c[j] and c'[j], one cell a label and count j."""
         self._counted, self._s = counted, s
-        n, n_with = np.broadcast_arrays(counted.n[:, None], counted.totals)
-        label = counted.label
-        self._posterior = self._posterior_of(
-            n.ravel()[label], n_with.ravel()[label], counted.with_label, counted.without_label
-        )
+        self._posterior = counted.table(self._posterior_of)
         at_zero = self._posterior[counted.start[:-1]]  # j = 0
         self._defaults = DefaultScores(at_zero.reshape(counted.totals.shape))
 

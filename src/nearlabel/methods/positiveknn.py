@@ -19,6 +19,7 @@ from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_
 from nearlabel.graph import NeighborGraph
 from nearlabel.metrics import ranking_loss
 from nearlabel.places import DefaultScores
+from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores
 from nearlabel.statistics import label_totals
 from nearlabel.storing import stored_totals
@@ -54,9 +55,10 @@ class PositivekNN(NeighborClassifier):
         batches of the gradient.
     metric : str or callable, default="euclidean"
         See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
+        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads of the search; -1 for all cores.
+        Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
@@ -73,7 +75,7 @@ class PositivekNN(NeighborClassifier):
         Labels are predicted where S is at least that: the cut with the least Hamming loss on these
         rows. Infinite where that is least without any label. Not used where there is but one label,
         as of a 1-d y: it is predicted where S of its carriers exceeds S of the other rows.
-    n_neighbors_, classes_, label_names_, n_features_in_
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     References
@@ -132,7 +134,9 @@ class PositivekNN(NeighborClassifier):
         chosen = check_random_state(self.random_state).choice(n, most, replace=False)
         return np.asarray(np.sort(chosen))
 
-    def _learn(self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array) -> None:
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
         self.median_distance_ = median_distance(graph)
         self.rate_ = self._fitted_rate(graph, Y, Y[rows])
         self._set_up()

@@ -11,6 +11,7 @@ from nearlabel.search.classes import class_neighbors
 from nearlabel.search.distances import Metric, check_metric, space
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
 from nearlabel.search.lists import InvertedLists
+from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.storage import VectorStore
@@ -46,23 +47,62 @@ _SEARCHES: dict[str, Any] = {
 
 
 class Index(Protocol):
-    """Base rows that are ready to be searched."""
+    """Base rows that are ready to be searched: what the `build` of a `Search` gives.
+
+    A model keeps its index and asks it again and again, from several threads at once, too; it is
+    pickled with the model. `neighbor_graph` asks it once.
+    """
 
     def graph(
         self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query.
 
-        Without queries: of each base row, itself left out.
+        Parameters
+        ----------
+        k : int
+            Neighbors of each row: from 1 to the number n of base rows, without queries to n - 1.
+        queries : ndarray or csr_array, shape (m, d), optional
+            Checked rows, not always in the form, dense or CSR, of the base rows. Without them each
+            base row is searched among the others: it is left out by its number, not by its
+            distance, so that an equal row stays its neighbor.
+        n_jobs : int, default=1
+            Threads. The result must not depend on it.
+        progress : callable, optional
+            To be called with (rows done, rows in all) now and then, and at the end.
+
+        Returns
+        -------
+        NeighborGraph
+            Exactly k neighbors of each row, sorted by (distance, index), over n base rows. Made by
+            ``NeighborGraph(indices, distances, n_base=n)`` it is checked; a search that is not
+            exact says how much it finds by ``recall=``, if it knows.
         """
 
 
 @runtime_checkable
 class Search(Protocol):
-    """A way to search, given as the ``search=`` of an estimator or of `neighbor_graph`."""
+    """A way to search, given as the ``search=`` of an estimator or of `neighbor_graph`.
+
+    For what answers in plain arrays a function is enough. An object with `build` can prepare the
+    rows once, and is trusted with the whole of what `Index.graph` asks for.
+    """
 
     def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
-        """Prepare base rows for searches."""
+        """Prepare base rows for searches.
+
+        Parameters
+        ----------
+        vectors : ndarray or csr_array, shape (n, d)
+            Checked rows, finite, of any numeric type; a memory map stays one. Not to be written to.
+        metric : str or callable, default="euclidean"
+            As in `neighbor_graph`, but not "precomputed", for which nothing is searched. A metric
+            that the search does not have must be refused.
+
+        Returns
+        -------
+        Index
+        """
 
 
 def neighbor_graph(
@@ -71,7 +111,7 @@ def neighbor_graph(
     queries: Any = None,
     *,
     metric: Metric = "euclidean",
-    search: str | Search = "auto",
+    search: Any = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> NeighborGraph:
@@ -94,10 +134,12 @@ def neighbor_graph(
         "euclidean", "sqeuclidean", "cosine", "manhattan"; "chebyshev", "hamming", "jaccard" and a
         function of two rows are slower. "precomputed": X (with queries: `queries`) holds distances,
         dense or as scikit-learn's sparse graph.
-    search : {"auto", "exact", "approximate"} or Search, default="auto"
+    search : {"auto", "exact", "approximate"} or object, default="auto"
         "approximate" is `InvertedLists`, which finds 99 % of the neighbors and measures that.
         "auto" is exact up to 10**13 rows x rows x features (280,000 rows of 128 features), and
-        approximate beyond.
+        approximate beyond. From outside: a faiss index, empty or filled with X; a transformer like
+        scikit-learn's `KNeighborsTransformer`; a function of (X, queries, k) that gives (indices,
+        distances); or a `Search`, an object with a method ``build(vectors, metric)``.
     n_jobs : int, optional
         Threads; -1 for all cores. The result is the same.
     progress : callable, optional
@@ -129,10 +171,17 @@ def neighbor_graph(
     return index.graph(k, queries, n_jobs=check_n_jobs(n_jobs), progress=progress)
 
 
-def build_index(vectors: Any, metric: Metric, search: str | Search) -> Index:
+def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
     """Base rows ready to be searched, by the search that `search` names or is."""
     how = check_search(search)
-    return PrecomputedIndex(vectors) if is_precomputed(metric) else how.build(vectors, metric)
+    if not is_precomputed(metric):
+        return how.build(vectors, metric)
+    if isinstance(how, PluggedSearch):
+        raise ValueError(
+            "metric='precomputed' says that X holds distances, which no search from outside reads: "
+            f"search must be 'auto' or 'exact'; got {search!r}"
+        )
+    return PrecomputedIndex(vectors)
 
 
 def check_search(search: Any) -> Search:
@@ -140,13 +189,18 @@ def check_search(search: Any) -> Search:
     if isinstance(search, str) and search in _SEARCHES:
         named: Search = _SEARCHES[search]()
         return named
-    if isinstance(search, type) or not isinstance(search, Search):
+    # Some kinds of faiss index have a method of this name, which does something else.
+    if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
+        return search
+    from_outside = plugged_search(search)
+    if from_outside is None:
         raise ValueError(
-            "search must be 'auto', 'exact', 'approximate' or an object with a method "
-            "build(vectors, metric); "
+            "search must be 'auto', 'exact', 'approximate', a faiss index, a transformer like "
+            "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that gives "
+            "(indices, distances), or an object with a method build(vectors, metric); "
             f"got {search!r}"
         )
-    return search
+    return from_outside
 
 
 def pair_distances(

@@ -6,7 +6,7 @@ its neighbors are exact, ties by number; so neither threads nor blocks nor the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from nearlabel import engine
-from nearlabel.arrays import Array, Floats
+from nearlabel.arrays import Array, Floats, runs
+from nearlabel.graph import NeighborGraph
+from nearlabel.progress import Progress
 from nearlabel.search.clusters import divide
 from nearlabel.search.compiled import core_rows
 from nearlabel.search.distances import Space, space
@@ -22,26 +24,25 @@ from nearlabel.search.exact import ExactSearch
 from nearlabel.search.ordered import ordered_rows
 from nearlabel.search.products import Packed, Products, products_for
 from nearlabel.search.rows import float_kind
-from nearlabel.search.threads import run_blocks
+from nearlabel.search.threads import run_blocks, run_slices
 
+_QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
+_ROWS_A_PASS = 2048
 _ROWS_A_PRODUCT = 768  # as those of the exact search
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
 
 
 @dataclass(frozen=True)
 class Found:
-    """Neighbors of some queries: places and canonical distances, (m, k)."""
+    """Neighbors of some queries: places or numbers of rows, and their distances, (m, k)."""
 
-    places: Array
+    rows: Array
     distances: Array
 
     @classmethod
     def room(cls, m: int, k: int, distance: Any = np.float64) -> Found:
         """Room for the k neighbors of m queries."""
         return cls(np.empty((m, k), np.int32), np.empty((m, k), distance))
-
-    def __getitem__(self, rows: Any) -> Found:
-        return Found(self.places[rows], self.distances[rows])
 
 
 class ListedRows:
@@ -107,8 +108,8 @@ class ListedRows:
             left = np.flatnonzero(given_up)
         for query in left:
             own = int(itself + query) if itself >= 0 else -1
-            found.places[query], found.distances[query] = self._by_numpy(
-                queries[query : query + 1], near[query], found.places.shape[1], own
+            found.rows[query], found.distances[query] = self._by_numpy(
+                queries[query : query + 1], near[query], found.rows.shape[1], own
             )
             yield
 
@@ -121,7 +122,7 @@ class ListedRows:
         itself: int,
         given_up: Array,
     ) -> Iterator[None]:
-        m, k = found.places.shape
+        m, k = found.rows.shape
         packed = products.pack(queries)
         shortlist = engine.core().Shortlist(
             queries=core_rows(queries, self._metric),
@@ -151,8 +152,70 @@ class ListedRows:
                     products.fill(block, part, base)
                     shortlist.offer_to(block, some, self._inside(number).start)
                 yield
-        shortlist.finish(0, found.places, found.distances)
+        shortlist.finish(0, found.rows, found.distances)
         shortlist.given_up(given_up)
+
+    def nearest(
+        self,
+        queries: Array,
+        k: int,
+        probes: int,
+        n_jobs: int,
+        progress: Progress | None = None,
+    ) -> Found:
+        """The neighbors of any queries, by place; those with the same nearest list together."""
+        m = len(queries)
+        step = min(_QUERIES_AT_ONCE, -(-m // n_jobs))
+        order = np.arange(m)
+        if step < m:
+            order = np.argsort(self.nearest_lists(queries, 1)[:, 0], kind="stable")
+        found = Found.room(m, k)
+
+        def search(block: slice) -> Iterator[None]:
+            some = order[block]
+            part = Found.room(len(some), k)
+            yield from self.search(queries[some], probes, part)
+            found.rows[some], found.distances[some] = part.rows, part.distances
+
+        run_blocks(search, m, step, n_jobs, progress)
+        return found
+
+    def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
+        """The neighbors of some rows, by place, each left out of its own."""
+        found = self.nearest(self.rows[places], k + 1, probes, n_jobs)
+        return NeighborGraph.unchecked(found.rows, found.distances, len(self)).without(places)
+
+    def among(
+        self,
+        k: int,
+        probes: int,
+        through: int,
+        n_jobs: int,
+        progress: Sequence[Progress | None] = (None, None),
+    ) -> Found:
+        """The neighbors of all rows, in their own order and by number, distances in float32.
+
+        The neighbors of a row's first `through` neighbors are looked at. That is the second part of
+        the work; progress is told for each part.
+        """
+        starts = self.lists.starts
+        found = Found.room(len(self), k, np.float32)
+
+        def search(lists: slice) -> Iterator[None]:
+            places = slice(int(starts[lists.start]), int(starts[lists.stop]))
+            part = Found.room(places.stop - places.start, k)
+            yield from self.search(self.rows[places], probes, part, places.start)
+            found.rows[places], found.distances[places] = part.rows, part.distances
+
+        blocks = list(runs(self.lists.sizes, _QUERIES_AT_ONCE))
+        run_slices(search, blocks, n_jobs, progress[0])
+        result = Found.room(len(self), k, np.float32)
+
+        def look(places: slice) -> None:
+            self.look_at_neighbors(found, min(through, k), result, places)
+
+        run_blocks(look, len(self), _ROWS_A_PASS, n_jobs, progress[1])
+        return result
 
     @cached_property
     def _space(self) -> Space:
@@ -188,24 +251,24 @@ class ListedRows:
         if self._products is not None:
             engine.core().look_at_neighbors(
                 self._core_rows,
-                found.places,
+                found.rows,
                 found.distances,
                 names,
                 rows.start,
                 rows.stop,
                 through,
-                result.places,
+                result.rows,
                 result.distances,
             )
             return
         for row in range(rows.start, rows.stop):
-            own = found.places[row]
-            others = np.setdiff1d(found.places[own[:through]], [row, *own])
+            own = found.rows[row]
+            others = np.setdiff1d(found.rows[own[:through]], [row, *own])
             distances = self._distances(self.rows[row : row + 1], others).astype(np.float32)
             distances = np.concatenate([found.distances[row], distances])
             numbers = names[np.concatenate([own, others])]
             order = np.lexsort((numbers, distances))[: len(own)]
-            result.places[names[row]] = numbers[order]
+            result.rows[names[row]] = numbers[order]
             result.distances[names[row]] = distances[order]
 
 

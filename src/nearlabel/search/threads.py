@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event, Lock, Thread
 
-Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
+from nearlabel.progress import Progress as Progress
+
+Work = Callable[[slice], Iterator[None] | None]
 
 
-def run_blocks(
-    work: Callable[[slice], Iterator[None] | None],
-    n: int,
-    step: int,
-    n_jobs: int,
-    progress: Progress | None,
-) -> None:
-    """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads.
+def run_blocks(work: Work, n: int, step: int, n_jobs: int, progress: Progress | None) -> None:
+    """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads; see `run_slices`."""
+    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    run_slices(work, blocks, n_jobs, progress)
+
+
+def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
+    """Call `work` with each of some runs of rows, in `n_jobs` threads.
 
     Work of many steps yields after each. An error or an interrupt ends all threads at their next
     step, or at the end of the block that they work on.
     """
-    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    done = 0
+    n, done = sum(block.stop - block.start for block in blocks), 0
 
     def tell(block: slice) -> None:
         nonlocal done

@@ -1,0 +1,89 @@
+"""The parts of docs/scale.md that hold numbers, from three result files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+METRICS = ("one_error", "ranking_loss", "average_precision", "coverage_share")
+
+
+def needs(rows: list[Row]) -> str:
+    """Time and memory of fits, and time of answers."""
+    fits = [row for row in rows if row["measured"] == "MLkNN.fit"]
+    lines = [
+        "`MLkNN.fit` with two threads, about 8 labels an item (`benchmarks/scale.py`); memory is "
+        "the peak of the whole process beside the mapped vectors:",
+        "",
+        "| data | items | features | labels | k | recall | core-seconds | seconds | GiB |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in fits:
+        sizes = " | ".join(f"{row[name]:,}" for name in ("n", "d", "q", "k"))
+        found = [row[name] for name in ("recall", "core_seconds", "wall_seconds", "peak_gib")]
+        lines.append(f"| {row['data']} | {sizes} | {' | '.join(map(str, found))} |")
+    growth = next(row for row in rows if row["measured"].startswith("growth"))
+    rank = next(row for row in rows if row["measured"].startswith("MLkNN.rank"))
+    exact = [row for row in rows if row["measured"] == "exact graph"]
+    at = ", ".join(f"{row['core_seconds']} for {row['n']:,} items" for row in exact)
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "![Core-seconds of a fit by the number of items](images/scale.png)",
+            "",
+            f"From {growth['from_n']:,} to {growth['to_n']:,} items the core-seconds of a fit grow "
+            f"as n to the power of {growth['exponent']}. The exact search alone takes {at}, and "
+            "grows as n².",
+            "",
+            f"The ten best of {rank['q']:,} labels for a new item among {rank['n']:,}, by `rank`: "
+            f"half of 1,000 single items within {rank['single_ms_half_within']} ms, 99 % within "
+            f"{rank['single_ms_99_percent_within']} ms, with one thread; "
+            f"{rank['batch_items_a_second']:,} items a second in a batch of 10,000, with two.",
+        ]
+    )
+
+
+def against_faiss(rows: list[Row]) -> str:
+    """Core-seconds of graphs at one recall."""
+    ours = rows[0]
+    theirs = [row for row in rows if row["search"].startswith("faiss")]
+    best = min(row["times_slower"] for row in theirs)
+    lines = [
+        f"{ours['n']:,} rows of 128 features in overlapping clusters, 100 neighbors, one thread "
+        "(`benchmarks/approximate_search.py`). For faiss the number of probes, or of rows kept in "
+        "sight, is the least of those tried that reaches a recall of 0.98:",
+        "",
+        "| search | setting | recall | core-seconds | times ours |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        setting = "" if row["setting"] is None else row["setting"]
+        lines.append(
+            f"| {row['search']} | {setting} | {row['recall']} | {row['core_seconds']} | "
+            f"{row['times_slower']} |"
+        )
+    lines += ["", f"The best of faiss takes {best} times as long."]
+    return "\n".join(lines)
+
+
+def effect_of_recall(rows: list[Row]) -> str:
+    """By how much metrics move."""
+    lines = [
+        "ML-kNN, k = 10, each row scored from its neighbors without itself "
+        "(`benchmarks/recall_effect.py`). By how much a metric is off from that of exact "
+        "neighbors: with the usual seed / at most with five. These sets are so small that "
+        '`search="approximate"` searches them exactly, and nothing is off; lists were forced here:',
+        "",
+        "| data | recall asked for | measured | one-error | ranking loss | average precision | "
+        "coverage / q |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [" / ".join(f"{value:.4f}" for value in row[metric]) for metric in METRICS]
+        lowest, highest = min(row["recall_measured"]), max(row["recall_measured"])
+        lines.append(
+            f"| {row['data']} | {row['recall_asked_for']} | {lowest:.4f} to {highest:.4f} | "
+            f"{' | '.join(cells)} |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,89 @@
+"""Draw how the time of a fit grows with the items, from the results of `make bench`.
+
+Usage: python examples/scale_figure.py PICTURE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "scale.json"
+BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"
+
+
+def main(picture: Path) -> None:
+    rows = json.loads(RESULTS.read_text())["rows"]
+    fits = [row for row in rows if row["measured"] == "MLkNN.fit"]
+    easy = [row for row in fits if row["data"] == "clusters" and is_usual(row, fits)]
+    hard = [row for row in fits if row["data"] != "clusters"]
+    exact = [row for row in rows if row["measured"] == "exact graph"]
+    figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    line(axes, exact, GRAY, "s", "exact search alone")
+    longer(axes, exact[-1], max(row["n"] for row in fits))
+    line(axes, easy, BLUE, "o", f"ML-kNN fit, recall {worst(easy)} or more")
+    line(axes, hard, ORANGE, "D", f"the same, overlapping clusters, recall {worst(hard)}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    sizes = sorted({row["n"] for row in easy + exact})
+    axes.set_xticks(sizes, [f"{n:,}" for n in sizes], rotation=30, ha="right")
+    axes.minorticks_off()
+    axes.set_xlabel("items")
+    axes.set_ylabel("core-seconds")
+    growth = next(row for row in rows if row["measured"] == "growth of MLkNN.fit")
+    axes.set_title(
+        f"128 features, 190,000 labels, k = 100: the time of a fit grows as "
+        f"n$^{{{growth['exponent']}}}$",
+        loc="left",
+        size=10,
+    )
+    axes.grid(color="#dddddd")
+    axes.legend(frameon=False)
+    figure.savefig(picture, dpi=120)
+    print(f"wrote {picture}")
+
+
+def is_usual(row: Any, fits: list[Any]) -> bool:
+    """Whether a fit differs from the largest one in nothing but the items."""
+    largest = max(fits, key=lambda other: other["n"])
+    return all(row[name] == largest[name] for name in ("d", "q", "k"))
+
+
+def worst(rows: list[Any]) -> str:
+    """The least recall of some fits, rounded down."""
+    return f"{np.floor(100 * min(row['recall'] for row in rows)) / 100:.2f}"
+
+
+def line(axes: Any, rows: list[Any], color: str, mark: str, label: str) -> None:
+    """Measured times."""
+    rows = sorted(rows, key=lambda row: row["n"])
+    n, seconds = ([row[name] for row in rows] for name in ("n", "core_seconds"))
+    axes.plot(n, seconds, color=color, marker=mark, label=label)
+
+
+def longer(axes: Any, row: Any, n: int) -> None:
+    """The time of larger data, as the square of their size."""
+    seconds = row["core_seconds"] * (n / row["n"]) ** 2
+    axes.plot([row["n"], n], [row["core_seconds"], seconds], color=GRAY, linestyle=":")
+    axes.annotate(
+        "as n², not measured",
+        (n, seconds),
+        (-4, -2),
+        color=GRAY,
+        ha="right",
+        va="top",
+        textcoords="offset points",
+        size=9,
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,43 @@
+"""How far long work is: told to whoever asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
+
+
+class Stages:
+    """Works that are done one after the other, told as one.
+
+    Parameters
+    ----------
+    progress : callable or None
+        Called with (steps done, steps in all).
+    total : int
+        Steps of all works.
+
+    Examples
+    --------
+    >>> stages = Stages(lambda done, total: print(done, "of", total), 10)
+    >>> searching, learning = stages.next(8), stages.next(2)
+    >>> searching(50, 100)
+    4 of 10
+    >>> learning(100, 100)
+    10 of 10
+    """
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def next(self, steps: int) -> Progress | None:
+        """Progress of the next work, which takes so many steps, in units of its own."""
+        progress, total, before = self._progress, self._total, self._done
+        self._done += steps
+        if progress is None:
+            return None
+
+        def tell(done: int, of: int) -> None:
+            progress(before + steps * done // max(of, 1), total)
+
+        return tell

@@ -1,0 +1,219 @@
+"""What a search from outside answers: checked, sorted, made whole, and its recall measured.
+
+An answer is base rows and distances of a run of queries, in any order. It may hold a row as its own
+neighbor, which is left out by its number, and -1 where nothing was found.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import closing
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph, Recall, index_type
+from nearlabel.search.distances import SLOW, SPACES, Metric, space
+from nearlabel.search.exact import matching
+from nearlabel.search.recall import ROWS_MEASURED, exact_neighbors, recall_of, sample_rows
+from nearlabel.search.threads import Progress
+
+ROWS_AT_ONCE = 4096  # queries of an answer: Ctrl-C is heard and progress told between two
+_WORTH_MEASURING = 8 * ROWS_MEASURED  # of fewer queries, the recall would cost more than they do
+_MANY = 1 / 100  # share of rows that are not found whole from which on that is said
+_AGREE = 1e-3  # relative difference of distances that rounding in float32 explains
+
+Answer = tuple[Array, Array]  # base rows, -1 for none, and distances: both (m, at least k)
+Answers = Generator[Answer, None, None]
+
+
+class PluggedIndex(ABC):
+    """Base rows that somebody else's code searches.
+
+    Parameters
+    ----------
+    vectors : ndarray or csr_array, shape (n, d)
+    metric : str or callable
+    name : str
+        Of the search, for messages.
+    """
+
+    _by_metric: ClassVar[bool]  # whether `_answers` gives canonical distances by the metric
+
+    def __init__(self, vectors: Any, metric: Metric, name: str) -> None:
+        self._vectors, self._metric, self._name = vectors, metric, name
+        self._space = space(vectors, metric)
+
+    @abstractmethod
+    def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
+        """Answers for runs of at most `ROWS_AT_ONCE` rows, one after the other.
+
+        The rows are queries, or, alone, the base rows themselves.
+        """
+
+    def _search_again(
+        self,
+        rows: Any,  # noqa: ARG002
+        missing: Array,
+        k: int,
+        alone: bool,
+        n_jobs: int,  # noqa: ARG002
+    ) -> NeighborGraph:
+        """Neighbors of the rows for which fewer than k were found; an error by default."""
+        raise ValueError(
+            f"search={self._name} found fewer than k={k} neighbors of row {missing[0]}"
+            f"{' beside itself' if alone else ''}"
+        )
+
+    def graph(
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+    ) -> NeighborGraph:
+        """Find k near base rows of each query.
+
+        Without queries: of each base row, itself left out.
+        """
+        alone = queries is None
+        rows = self._vectors if alone else matching(queries, self._vectors)
+        n, n_base = rows.shape[0], self._vectors.shape[0]
+        indices = np.empty((n, k), index_type(n_base))
+        distances = np.empty((0, k))
+        done, warned = 0, False
+        with closing(self._answers(rows, k, alone, n_jobs)) as answers:
+            for answer in answers:
+                near, far, missing = self._whole(answer, rows, done, k, alone, n_jobs)
+                if not done:  # the first answer says whether distances are float32
+                    distances = np.empty((n, k), far.dtype)
+                place = slice(done, done + len(near))
+                indices[place], distances[place] = near, far
+                done = place.stop
+                if not warned and missing > _MANY * len(near):
+                    self._warn_of_missing(missing, len(near), k)
+                    warned = True
+                if progress is not None:
+                    progress(done, n)
+        found = NeighborGraph.unchecked(indices, distances, n_base)
+        found.recall = self._recall(found, rows, alone, n_jobs)
+        return found
+
+    def _whole(
+        self, answer: Answer, rows: Any, first: int, k: int, alone: bool, n_jobs: int
+    ) -> tuple[Array, Array, int]:
+        """An answer for the rows from `first` on, as a graph holds it; how many rows were short."""
+        near, far = self._checked(answer, first)
+        itself = np.arange(first, first + len(near)) if alone else None
+        near, far, missing = _nearest(near, far, k, itself)
+        if len(missing):
+            again = self._search_again(rows, first + missing, k, alone, n_jobs)
+            near[missing], far[missing] = again.indices, again.distances
+        self._check_once(near, first)
+        return near, far, len(missing)
+
+    def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
+        """Refuse an answer that does not hold as many neighbors as needed for each of m rows."""
+        indices, distances = answer
+        right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= needed
+        if not right or indices.shape != distances.shape:
+            raise ValueError(
+                f"search={self._name} must give indices and distances of shape ({m}, {k}); "
+                f"got {indices.shape} and {distances.shape}"
+            )
+
+    def _checked(self, answer: Answer, first: int) -> Answer:
+        """An answer of integers and real numbers, none of them out of range."""
+        indices, distances = answer
+        if indices.dtype.kind not in "iu" or distances.dtype.kind not in "biuf":
+            raise TypeError(
+                f"search={self._name} must give indices that are integers and distances that are "
+                f"real numbers; got {indices.dtype} and {distances.dtype}"
+            )
+        if distances.dtype not in (np.float32, np.float64):
+            distances = distances.astype(np.float64)
+        n_base = self._vectors.shape[0]
+        for wrong, what in (
+            ((indices < -1) | (indices >= n_base), f"an index outside 0 to {n_base - 1}"),
+            (
+                (indices >= 0) & ~((distances >= 0) & np.isfinite(distances)),
+                "a distance that is negative or not finite",
+            ),
+        ):
+            bad = wrong.any(axis=1)
+            if bad.any():
+                raise ValueError(f"search={self._name} gave row {first + bad.argmax()} {what}")
+        return indices.astype(np.int64, copy=False), distances
+
+    def _check_once(self, indices: Array, first: int) -> None:
+        """Refuse rows that hold a neighbor twice."""
+        ordered = np.sort(indices, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        if twice.any():
+            raise ValueError(
+                f"search={self._name} gave row {first + twice.argmax()} one neighbor twice"
+            )
+
+    def _warn_of_missing(self, missing: int, of: int, k: int) -> None:
+        from sklearn.exceptions import EfficiencyWarning
+
+        warnings.warn(
+            f"search={self._name} found fewer than k={k} neighbors of {missing} of {of} rows; "
+            "such rows are searched exactly, which is slow: let it look further (nprobe, efSearch)",
+            EfficiencyWarning,
+            stacklevel=3,
+        )
+
+    def _recall(self, found: NeighborGraph, rows: Any, alone: bool, n_jobs: int) -> Recall | None:
+        """How much of the true neighbors was found; None where that was not measured."""
+        known = isinstance(self._metric, str) and self._metric in SPACES
+        if len(found) <= _WORTH_MEASURING or not known or self._metric in SLOW:
+            return None
+        some = sample_rows(len(found), seed=0)
+        part = found.take(some)
+        distances: Floats = part.distances
+        if not self._by_metric:
+            distances = self._canonical(rows[some], part.indices)
+            if not _agree(part.distances, distances):
+                return None
+        queries = None if alone else rows
+        exact = exact_neighbors(self._vectors, self._metric, found.k, queries, some, n_jobs)
+        return recall_of(distances, exact)
+
+    def _canonical(self, rows: Any, indices: Array) -> Floats:
+        """Canonical distances of rows to the base rows found for them."""
+        row = np.repeat(np.arange(len(indices)), indices.shape[1])
+        distances = self._space.distances(rows, row, indices.ravel())
+        return distances.reshape(indices.shape)
+
+
+def _nearest(
+    indices: Array, distances: Array, k: int, itself: Array | None
+) -> tuple[Array, Array, Array]:
+    """The k nearest that were found, by (distance, index), without the row itself.
+
+    Returns
+    -------
+    indices, distances : ndarray of shape (m, k)
+    missing : ndarray of int
+        Rows for which fewer were found; what stands there is not to be used.
+    """
+    order = np.lexsort((indices, distances), axis=1)
+    indices = np.take_along_axis(indices, order, axis=1)
+    distances = np.take_along_axis(distances, order, axis=1)
+    kept = indices >= 0
+    if itself is not None:
+        kept &= indices != itself[:, None]
+    place = np.cumsum(kept, axis=1)
+    missing = np.flatnonzero(place[:, -1] < k)
+    kept &= place <= k
+    kept[missing] = np.arange(kept.shape[1]) < k
+    shape = (len(indices), k)
+    return indices[kept].reshape(shape), distances[kept].reshape(shape), missing
+
+
+def _agree(given: Array, canonical: Floats) -> bool:
+    """Whether distances are those of the metric, but for rounding, in most places.
+
+    Not in all: near to zero a distance that comes from a product is little but rounding errors.
+    """
+    return bool(np.mean(np.abs(given - canonical) <= _AGREE * canonical) > 0.5)

@@ -1,0 +1,213 @@
+"""A faiss index as a search, of any kind; faiss itself is not imported."""
+
+from __future__ import annotations
+
+import sys
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.distances import Metric
+from nearlabel.search.exact import ExactIndex, ExactSearch
+from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answers, PluggedIndex
+from nearlabel.search.recall import sample_rows
+from nearlabel.search.rows import chunks, unit_rows
+from nearlabel.search.threads import run_blocks
+
+# faiss's numbers of the metrics that go with ours, and its names of them.
+_METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
+_NAMES = {0: "METRIC_INNER_PRODUCT", 1: "METRIC_L2", 2: "METRIC_L1"}
+_MORE = 8  # neighbors asked for above k: float32 may have put some on the wrong side of the k-th
+_TRAINING_BYTES = 2**28  # of the rows that an index is trained on
+_CACHED_ELEMENTS = 2**17  # of pairs of rows in float64: what a core keeps near
+_COMPARED = 64  # rows of an index that is filled already
+# Squared errors of these rows, beside the squared distances of rows that have nothing in common.
+_EQUAL, _NEARER = 1e-6, 0.5
+
+
+def is_faiss_index(search: Any) -> bool:
+    """Whether an object has what faiss's indexes have."""
+    names = ("d", "ntotal", "is_trained", "metric_type", "train", "add", "search")
+    return all(hasattr(search, name) for name in names)
+
+
+@dataclass(frozen=True)
+class FaissSearch:
+    """Search by a faiss index; distances are computed anew, in float64, by the metric.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        Empty: a copy is trained, if it must be, on a random sample of the rows, and filled with
+        them. The index itself stays as it is. Or filled with the rows of X already, in their order;
+        for cosine, with rows of length one.
+    """
+
+    index: Any
+
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> FaissIndex:
+        """Prepare base rows for searches; training and filling wait for the first."""
+        return FaissIndex(vectors, metric, self.index)
+
+
+class FaissIndex(PluggedIndex):
+    """Base rows that a faiss index searches."""
+
+    _by_metric = True
+
+    def __init__(self, vectors: Any, metric: Metric, index: Any) -> None:
+        super().__init__(vectors, metric, type(index).__name__)
+        self._check_kind(index)
+        n = vectors.shape[0]
+        if index.ntotal not in (0, n):
+            raise ValueError(
+                f"search={self._name} holds {index.ntotal} rows; it must be empty, or hold the "
+                f"{n} rows of X in their order"
+            )
+        self._index = index if index.ntotal else self._copy(index)
+        if index.ntotal:
+            self._check_rows_held()
+
+    def _check_kind(self, index: Any) -> None:
+        """Refuse vectors and a metric that are not for this index."""
+        if any(base.__name__ == "IndexBinary" for base in type(index).__mro__):
+            raise TypeError(f"search={self._name} is for bits; an index for vectors is needed")
+        if sparse.issparse(self._vectors):
+            raise TypeError(f"search={self._name} takes dense rows; X is sparse")
+        if index.d != self._vectors.shape[1]:
+            raise ValueError(
+                f"search={self._name} is for {index.d} features; X has {self._vectors.shape[1]}"
+            )
+        if index.metric_type != _METRICS.get(str(self._metric)):
+            ours = [repr(name) for name, number in _METRICS.items() if number == index.metric_type]
+            its = _NAMES.get(index.metric_type, f"metric {index.metric_type}")
+            raise ValueError(
+                f"metric={self._metric!r} does not go with search={self._name}, which has faiss's "
+                f"{its}: that goes with {' and '.join(ours) or 'none of nearlabel'}"
+            )
+
+    def _copy(self, index: Any) -> Any:
+        """An empty index like this one.
+
+        faiss has two ways, and each knows kinds that the other does not.
+        """
+        package = sys.modules.get(type(index).__module__.partition(".")[0])
+        for copy in (getattr(package, "clone_index", deepcopy), deepcopy):
+            try:
+                return copy(index)
+            except (RuntimeError, TypeError, AttributeError):
+                continue
+        raise ValueError(
+            f"search={self._name} cannot be copied, and yours must stay as it is: "
+            "add the rows of X to it yourself"
+        )
+
+    def _check_rows_held(self) -> None:
+        """Refuse an index that holds other rows, as far as it can say what it holds."""
+        some = sample_rows(self._vectors.shape[0], seed=0, rows=_COMPARED)
+        try:
+            held = np.array([self._index.reconstruct(int(row)) for row in some], np.float64)
+        except (RuntimeError, AttributeError):  # many kinds cannot, or not without a map
+            return
+        rows = self._float32(self._vectors[some])
+        others = np.roll(rows, len(rows) // 2, axis=0)
+        # Most kinds hold something near to the rows, and far from others; a flat one the rows.
+        limit = _EQUAL if "Flat" in self._name else _NEARER
+        if np.mean((held - rows) ** 2) > limit * np.mean((held - others) ** 2):
+            raise ValueError(
+                f"search={self._name} does not hold the rows of X in their order"
+                f"{', each of length one' if self._metric == 'cosine' else ''}"
+            )
+
+    def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
+        n = rows.shape[0]
+        wanted = min(k + alone + _MORE, self._vectors.shape[0])
+        with self._openmp.limit(limits=n_jobs):
+            index = self._filled_index
+            for start in range(0, n, ROWS_AT_ONCE):
+                some = rows[start : start + ROWS_AT_ONCE]
+                roughly, indices = index.search(self._float32(some), wanted)
+                self._check_shape((indices, roughly), len(some), wanted, wanted)
+                yield indices, self._distances(some, indices, n_jobs)
+
+    @cached_property
+    def _openmp(self) -> Any:
+        """What sets the number of threads: of OpenMP alone, since that of BLAS is for all threads.
+
+        Looking for it takes longer than the search of a query.
+        """
+        from threadpoolctl import ThreadpoolController
+
+        return ThreadpoolController().select(user_api="openmp")
+
+    def __getstate__(self) -> dict[str, Any]:  # it belongs to the process
+        return {name: value for name, value in vars(self).items() if name != "_openmp"}
+
+    @cached_property
+    def _filled_index(self) -> Any:
+        """The index with all rows in it."""
+        if self._index.ntotal:
+            return self._index
+        index = self._copy(self._index)
+        n, d = self._vectors.shape
+        try:
+            if not index.is_trained:
+                some = sample_rows(n, seed=0, rows=max(1, _TRAINING_BYTES // (4 * d)))
+                index.train(self._float32(self._vectors[some]))
+            for place, rows in chunks(self._vectors, d):
+                if hasattr(index, "id_map"):  # its add() is not for use
+                    index.add_with_ids(self._float32(rows), np.arange(place.start, place.stop))
+                else:
+                    index.add(self._float32(rows))
+        except RuntimeError as error:
+            reason = str(error).rpartition("failed: ")[2]
+            raise ValueError(
+                f"search={self._name} cannot be trained on the rows of X or filled with them: "
+                f"{reason}"
+            ) from error
+        return index
+
+    def _float32(self, rows: Array) -> Array:
+        """Rows as faiss takes them, of length one for cosine."""
+        rows = unit_rows(rows) if self._metric == "cosine" else rows
+        with np.errstate(over="ignore"):
+            block = np.ascontiguousarray(rows, np.float32)
+        if not np.isfinite(block).all():
+            raise ValueError(
+                f"search={self._name} computes in float32, for which a number is too large; "
+                "rescale X"
+            )
+        return block
+
+    def _distances(self, rows: Any, indices: Array, n_jobs: int) -> Floats:
+        """Canonical distances of what was found; infinite for -1, and for what is no row at all."""
+        distances = np.full(indices.shape, np.inf)
+
+        def measure(block: slice) -> None:
+            part = indices[block]
+            row, column = np.nonzero((part >= 0) & (part < self._vectors.shape[0]))
+            found = self._space.distances(rows[block], row, part[row, column])
+            distances[block][row, column] = found
+
+        m, width = indices.shape
+        step = max(1, _CACHED_ELEMENTS // (width * rows.shape[1]))
+        run_blocks(measure, m, min(step, -(-m // n_jobs)), n_jobs, None)
+        return distances
+
+    def _search_again(
+        self, rows: Any, missing: Array, k: int, alone: bool, n_jobs: int
+    ) -> NeighborGraph:
+        """Rows that faiss found too little for, searched exactly."""
+        if alone:
+            return self._exact.graph(k + 1, rows[missing], n_jobs=n_jobs).without(missing)
+        return self._exact.graph(k, rows[missing], n_jobs=n_jobs)
+
+    @cached_property
+    def _exact(self) -> ExactIndex:
+        return ExactSearch().build(self._vectors, self._metric)

@@ -1,0 +1,71 @@
+"""A function as a search: ``search(X, queries, k) -> (indices, distances)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearlabel.search.distances import Metric
+from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
+
+
+@dataclass(frozen=True)
+class FunctionSearch:
+    """Search by a function of the user's; its distances stay as they are.
+
+    So it can have a metric of its own, a learned one for instance. The `metric` of the estimator
+    then only says how far apart the items are that `retrieve` finds.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(X, queries, k)``. It returns the indices and the distances of k rows
+        of X near to each query, two arrays of shape (m, k) in any order. Queries come in runs of
+        at most 4,096 rows. None stands for the rows of X themselves, all at once; then k is one
+        more than needed, since a row may be found for itself. It may be left out as well.
+    """
+
+    function: Callable[[Any, Any, int], Any]
+
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> FunctionIndex:
+        """Prepare base rows for searches."""
+        return FunctionIndex(vectors, metric, self.function)
+
+
+class FunctionIndex(PluggedIndex):
+    """Base rows that a function searches."""
+
+    _by_metric = False
+
+    def __init__(self, vectors: Any, metric: Metric, function: Callable[..., Any]) -> None:
+        named = getattr(function, "__qualname__", type(function).__name__)
+        super().__init__(vectors, metric, named)
+        self._function = function
+
+    def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
+        n = rows.shape[0]
+        if alone:
+            indices, distances = self._call(None, n, k, k + 1)
+        for start in range(0, n, ROWS_AT_ONCE):
+            place = slice(start, start + ROWS_AT_ONCE)
+            if alone:
+                yield indices[place], distances[place]
+            else:
+                some = rows[place]
+                yield self._call(some, some.shape[0], k, k)
+
+    def _call(self, queries: Any, m: int, needed: int, k: int) -> Answer:
+        """What the function says of m rows, in the shape that it should have."""
+        answer = self._function(self._vectors, queries, k)
+        try:
+            indices, distances = map(np.asarray, answer)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"search={self._name} must return two arrays, (indices, distances); "
+                f"got {type(answer).__name__}"
+            ) from None
+        self._check_shape((indices, distances), m, k, needed)
+        return indices, distances

@@ -1,0 +1,120 @@
+"""A transformer in the style of scikit-learn's `KNeighborsTransformer` as a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.arrays import Csr
+from nearlabel.search.distances import Metric
+from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
+
+
+def is_transformer(search: Any) -> bool:
+    """Whether an object can be fitted to rows and transforms others."""
+    return callable(getattr(search, "fit", None)) and callable(getattr(search, "transform", None))
+
+
+@dataclass(frozen=True)
+class TransformerSearch:
+    """Search by a transformer that makes a graph of rows; its distances stay as they are.
+
+    So its metric counts, whatever it is. The `metric` of the estimator then only says how far apart
+    the items are that `retrieve` finds. Its threads are those of its own `n_jobs`.
+
+    Parameters
+    ----------
+    transformer : object with fit and transform
+        As scikit-learn's `KNeighborsTransformer` or pynndescent's `PyNNDescentTransformer`, or a
+        pipeline that ends in one. A copy is fitted. `fit_transform` gives the neighbors of the rows
+        among themselves, in which a row may hold itself, and `transform` those of queries: sparse
+        matrices of distances.
+    """
+
+    transformer: Any
+
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> TransformerIndex:
+        """Prepare base rows for searches; fitting waits for the first."""
+        return TransformerIndex(vectors, metric, self.transformer)
+
+
+class TransformerIndex(PluggedIndex):
+    """Base rows that a transformer searches."""
+
+    _by_metric = False
+
+    def __init__(self, vectors: Any, metric: Metric, transformer: Any) -> None:
+        super().__init__(vectors, metric, type(transformer).__name__)
+        if getattr(transformer, "mode", "distance") != "distance":
+            raise ValueError(
+                f"search={self._name} must give distances: set its mode to 'distance', "
+                f"which is {transformer.mode!r}"
+            )
+        self._unfitted = _copy(transformer)
+        self._fitted: Any = None
+
+    def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
+        self._check_reach(k)
+        n = rows.shape[0]
+        if alone:
+            fitted, whole = _fit_transform(_copy(self._unfitted), rows)
+            self._fitted, whole = fitted, self._checked_graph(whole, n)
+        elif self._fitted is None:
+            fitted = _copy(self._unfitted)
+            fitted.fit(self._vectors)
+            self._fitted = fitted
+        for start in range(0, n, ROWS_AT_ONCE):
+            place = slice(start, min(start + ROWS_AT_ONCE, n))
+            if alone:
+                part, run = whole, place
+            else:
+                run = slice(0, place.stop - place.start)
+                part = self._checked_graph(self._fitted.transform(rows[place]), run.stop)
+            yield _as_arrays(part, run, k)
+
+    def _check_reach(self, k: int) -> None:
+        """Refuse more neighbors than the transformer says that it gives, before it is fitted."""
+        reach = getattr(self._unfitted, "n_neighbors", None)
+        if isinstance(reach, int) and reach < k:
+            raise ValueError(
+                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed of it"
+            )
+
+    def _checked_graph(self, graph: Any, n: int) -> Csr:
+        shape = (n, self._vectors.shape[0])
+        if not sparse.issparse(graph) or graph.shape != shape:
+            got = f"a {type(graph).__name__} of shape {np.shape(graph)}"
+            raise TypeError(f"search={self._name} must give a sparse matrix of {shape}; got {got}")
+        return sparse.csr_array(graph)
+
+
+def _copy(transformer: Any) -> Any:
+    """The transformer as it was before any fit, so that the user's own stays as it is."""
+    from sklearn.base import clone
+
+    return clone(transformer, safe=False)
+
+
+def _fit_transform(transformer: Any, rows: Any) -> tuple[Any, Any]:
+    if hasattr(transformer, "fit_transform"):
+        graph = transformer.fit_transform(rows)
+    else:
+        transformer.fit(rows)
+        graph = transformer.transform(rows)
+    return transformer, graph
+
+
+def _as_arrays(graph: Csr, run: slice, k: int) -> Answer:
+    """What some rows of a sparse graph store, side by side; -1 and infinity where one has less."""
+    ends = graph.indptr[run.start : run.stop + 1]
+    lengths = np.diff(ends)
+    width = max(k, int(lengths.max()))
+    stored = np.arange(width) < lengths[:, None]
+    indices = np.full(stored.shape, -1, graph.indices.dtype)
+    distances = np.full(stored.shape, np.inf, np.result_type(graph.dtype, np.float32))
+    indices[stored] = graph.indices[ends[0] : ends[-1]]
+    distances[stored] = graph.data[ends[0] : ends[-1]]
+    return indices, distances
