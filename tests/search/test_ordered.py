@@ -99,11 +99,11 @@ PROGRAM = """
 import os, sys, tempfile
 import numpy as np
 import nearlabel as nl
-from nearlabel.search import lists, ordered
+from nearlabel.search import lists, ordered, plans
 
-lists._FEWEST, ordered._KEPT_BYTES = 64, 0
+lists._FEWEST, ordered._KEPT_BYTES, plans._ROWS_TUNED, plans.ROWS_MEASURED = 64, 0, 16, 32
 rng = np.random.default_rng(0)
-X, Y = rng.normal(size=(3000, 20)), rng.integers(0, 2, (3000, 3))
+X, Y = rng.normal(size=(1000, 20)), rng.integers(0, 2, (1000, 3))
 model = nl.MLkNN(5, search="approximate")
 """
 

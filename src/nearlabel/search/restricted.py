@@ -86,7 +86,7 @@ def _visible(
     short = np.flatnonzero(place[:, -1] < k)
     visible &= place <= k
     indices = np.empty((len(graph), k), number.dtype)
-    distances = np.empty((len(graph), k), graph.distances.dtype)
+    distances = np.zeros((len(graph), k), graph.distances.dtype)
     enough = np.ones(len(graph), bool)
     enough[short] = False
     taken = visible & enough[:, None]
