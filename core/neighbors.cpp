@@ -36,6 +36,7 @@ public:
           names_(std::move(names)),
           n_(static_cast<std::int64_t>(rows_.shape(0))),
           k_(static_cast<std::int64_t>(rows_.shape(1))) {
+        require(k_ > 0, "rows must have a neighbor each");
         require(base.size() == n_ && distances_.shape(0) == rows_.shape(0) &&
                     distances_.shape(1) == rows_.shape(1) && names_.shape(0) == rows_.shape(0),
                 "rows, distances and names must have one entry a base row");

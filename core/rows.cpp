@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nanobind/stl/string.h>
 #include <string>
 #include <type_traits>
@@ -159,7 +160,9 @@ public:
             if (!squared && metric_ != Metric::euclidean) return;
             const auto rough = has_avx2() ? rough_square_avx2 : rough_square_baseline;
             const double slack = 2 * static_cast<double>(width_ + 4) / (1 << 24);
-            const double far = (squared ? limit : limit * limit) * (1 + slack);
+            // Terms below the normal floats are rounded to a multiple of the smallest one.
+            const double tiny = static_cast<double>(width_) * std::numeric_limits<float>::min();
+            const double far = (squared ? limit : limit * limit) * (1 + slack) + tiny;
             std::size_t kept = 0;
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 if (i + AHEAD < rows.size()) prefetch(at(rows[i + AHEAD]));

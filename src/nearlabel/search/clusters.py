@@ -16,7 +16,7 @@ from nearlabel.arrays import Array, Floats
 from nearlabel.graph import index_type
 from nearlabel.search.distances import Metric
 from nearlabel.search.exact import ExactSearch
-from nearlabel.search.rows import as_float, chunks, unit_rows
+from nearlabel.search.rows import as_float, chunks, float_kind, unit_rows
 
 _LISTS = 3  # times sqrt(n)
 _ROWS_A_CENTER = 30  # of the sample that centers are found on
@@ -32,7 +32,7 @@ class Lists:
 
     Attributes
     ----------
-    centers : ndarray of float32, shape (n_lists, d)
+    centers : ndarray of float, shape (n_lists, d)
     order : ndarray of int, shape (n,)
         Rows, those of one list side by side, and near lists as a rule, too.
     starts : ndarray of int, shape (n_lists + 1,)
@@ -84,7 +84,8 @@ def _means(
 ) -> Array:
     """Centers of some rows by k-means; unit rows where only their directions count."""
     rows = np.asarray(rows)
-    rows = (unit_rows(rows) if metric == "cosine" else rows).astype(np.float32)
+    kind = float_kind(rows)  # in float32, a common offset could make all centers the same
+    rows = (unit_rows(rows) if metric == "cosine" else rows).astype(kind)
     centers = rows[np.sort(random.choice(len(rows), count, replace=False))]
     for _ in range(_ROUNDS):
         home = nearest_centers(rows, centers, metric, n_jobs)
@@ -93,7 +94,7 @@ def _means(
         )
         sizes = np.bincount(home, minlength=count)[:, None]
         means: Floats = members @ as_float(rows) / np.maximum(sizes, 1)
-        centers = np.where(sizes > 0, means, centers).astype(np.float32)
+        centers = np.where(sizes > 0, means, centers).astype(kind)
     return np.asarray(centers)
 
 

@@ -19,7 +19,7 @@ from nearlabel import engine
 from nearlabel.arrays import Array, kernel_array
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.products import Packed, Products
-from nearlabel.search.rows import as_float, chunks, typical_length, unit_scales
+from nearlabel.search.rows import as_float, chunks, float_kind, typical_length, unit_scales
 from nearlabel.search.threads import Progress, run_blocks
 
 _KEPT_BYTES = 2**28  # packed rows are kept up to here
@@ -186,8 +186,7 @@ def core_rows(vectors: Any, metric: str) -> Any:
             lengths,
         )
     if not _is_plain(vectors):
-        kind = np.float32 if np.can_cast(vectors.dtype, np.float32) else np.float64
-        vectors = kernel_array(vectors, kind)
+        vectors = kernel_array(vectors, float_kind(vectors))
     return engine.core().dense_rows(np.asarray(vectors), metric, exponents, lengths)
 
 

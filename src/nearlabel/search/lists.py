@@ -30,10 +30,12 @@ from nearlabel.search.exact import ExactIndex, ExactSearch, matching
 from nearlabel.search.plans import Plan, make_plan, more_probes
 from nearlabel.search.probing import ListedRows
 from nearlabel.search.recall import recall_of
+from nearlabel.search.rows import as_float
 from nearlabel.search.threads import one_blas_thread
 from nearlabel.validation import check_integer, check_real
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
+_SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave float32 room for smaller ones
 _FEWEST = 2**15  # rows from which on lists are worth while: fewer are faster searched exactly
 _FEW_QUERIES = 256  # BLAS takes one thread for their products anyway
 _NEIGHBORS_A_PLAN = 8  # plans are made for multiples of so many neighbors
@@ -45,12 +47,14 @@ class InvertedLists:
 
     How large a part is measured, so that the graph has the recall that is asked for; a graph says
     how much it has. For dense rows, 32,768 or more, and the metrics euclidean, sqeuclidean, cosine
-    and manhattan; others are searched exactly.
+    and manhattan; others are searched exactly, and so are rows whose distances are out of the range
+    of float32, in which a graph tells them.
 
     Parameters
     ----------
     recall : float, default=0.99
-        The share of the k nearest rows that is to be found, at least, on average.
+        The share of the k nearest rows that is to be found, at least, on average. At 1 all lists
+        are searched.
     random_state : int, default=0
         Seed of the lists and of the rows that recall is measured on. The same seed gives the same
         graph, whatever the number of threads.
@@ -79,7 +83,18 @@ class InvertedLists:
 def reads(vectors: Any, metric: Metric) -> bool:
     """Whether lists of these rows can be made, and are worth while."""
     known = isinstance(metric, str) and metric in METRICS
-    return known and not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
+    fits = not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
+    return known and fits and (metric == "cosine" or _is_ordinary(vectors, metric))
+
+
+def _is_ordinary(vectors: Array, metric: Metric) -> bool:
+    """Whether float32 holds the distances of these rows, the largest and most of the small ones."""
+    d = vectors.shape[1]
+    low, high = (as_float(ends) for ends in (vectors.min(axis=0), vectors.max(axis=0)))
+    with np.errstate(over="ignore"):
+        reach = np.max(high - low)
+        reach = reach * reach if metric == "sqeuclidean" else reach
+        return bool(reach == 0 or (reach >= _SMALL and d * reach <= _LARGE))
 
 
 class ListIndex:
@@ -134,6 +149,8 @@ class ListIndex:
         n = self._vectors.shape[0]
         stages = Stages(progress, n)
         made, *searched = stages.next(n // 4), stages.next(n // 2), stages.next(n // 8)
+        if made is not None:
+            made(0, 1)
         listed, plan = self._ready(k, n_jobs)
         if made is not None:
             made(1, 1)
@@ -165,7 +182,8 @@ class ListIndex:
         probes = max(plan.alone, listed.least_probes(k))
         found = listed.nearest(queries, k, probes, n_jobs, progress)
         numbers = listed.lists.order[found.rows]
-        distances = found.distances.astype(np.float32)
+        fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
+        distances = found.distances.astype(np.float32 if fits else np.float64)
         order = np.lexsort((numbers, distances), axis=1)
         return NeighborGraph.unchecked(
             np.take_along_axis(numbers, order, axis=1),

@@ -34,7 +34,7 @@ def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
             raise OSError(errno.ENOSPC, "no space left on device")
         with tempfile.TemporaryFile(prefix="nearlabel-") as file:
             for _, part in _parts(vectors, order):
-                np.ascontiguousarray(part, kind).tofile(file)
+                file.write(np.ascontiguousarray(part, kind).data)
             file.flush()
             return np.memmap(file, kind, "r", shape=shape)
     except OSError as error:

@@ -10,7 +10,7 @@ import numpy as np
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.probing import ListedRows
-from nearlabel.search.recall import ROWS_MEASURED, recall_of_shares
+from nearlabel.search.recall import ROWS_MEASURED, recall_of, recall_of_shares
 
 _THROUGH = 20  # first neighbors whose neighbors are looked at
 _PASS_COST = 2  # of looking at a neighbor's neighbor, in rows of lists
@@ -78,14 +78,11 @@ def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int)
     among, through = _fewest(up_to, shares_among, recall, errors=2), _THROUGH
     if (alone - among) * n / count < _PASS_COST * min(_THROUGH, k) * k:
         among, through = alone, 0
-    return Plan(
-        among,
-        through,
-        alone,
-        recall_of_shares(np.mean(measuring < alone, axis=1), k, "base"),
-        measured,
-        exact.take(np.arange(len(tuned), len(chosen))),
-    )
+    known = exact.take(np.arange(len(tuned), len(chosen)))
+    # By distance, as recall is told: ranks count a row at the same distance as missed.
+    found = listed.left_out(measured, k, alone, n_jobs)
+    recall_alone = recall_of(found.distances, known, "base")
+    return Plan(among, through, alone, recall_alone, measured, known)
 
 
 def _fewest(
@@ -93,6 +90,8 @@ def _fewest(
 ) -> int:
     """The fewest probes whose recall is as wanted, with some standard errors to be safe."""
     low, high = 0, len(tried) - 1
+    if wanted == 1:  # no sample can tell that nothing was missed
+        low = high
     while low < high:
         middle = (low + high) // 2
         recall = recall_of_shares(shares(tried[middle]), 1)

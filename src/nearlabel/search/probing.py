@@ -23,6 +23,7 @@ from nearlabel.search.distances import Space, space
 from nearlabel.search.exact import ExactSearch
 from nearlabel.search.ordered import ordered_rows
 from nearlabel.search.products import Packed, Products, products_for
+from nearlabel.search.rows import float_kind
 from nearlabel.search.threads import run_blocks, run_slices
 
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
@@ -57,8 +58,7 @@ class ListedRows:
     def __init__(self, vectors: Any, metric: str, seed: int, n_jobs: int) -> None:
         self._metric = metric
         self.lists = divide(vectors, metric, seed, n_jobs)
-        kind = np.float32 if np.can_cast(vectors.dtype, np.float32) else np.float64
-        self.rows = ordered_rows(vectors, self.lists.order, kind)
+        self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
         self._centers = ExactSearch().build(self.lists.centers, metric)
         self._products: Products | None = None
         if engine.core() is not None:

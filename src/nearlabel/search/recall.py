@@ -14,10 +14,10 @@ from nearlabel.search.exact import ExactSearch, matching
 ROWS_MEASURED = 512  # their exact neighbors cost little beside a search, and tell recall to 0.001
 
 
-def recall_of(found: Floats, exact: NeighborGraph) -> Recall:
+def recall_of(found: Floats, exact: NeighborGraph, sample: str = "graph") -> Recall:
     """The recall of neighbors at canonical distances `found`, (n, k), against the exact ones."""
     farthest = exact.distances[:, -1:].astype(found.dtype)
-    return recall_of_shares(np.mean(found <= farthest, axis=1), exact.k)
+    return recall_of_shares(np.mean(found <= farthest, axis=1), exact.k, sample)
 
 
 def recall_of_shares(shares: Floats, k: int, sample: str = "graph") -> Recall:

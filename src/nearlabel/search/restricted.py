@@ -50,8 +50,9 @@ def restrict(
     Returns
     -------
     kept, hidden : NeighborGraph
-        Of the kept rows, each left out of its own, and of the hidden ones. Equal to what a search
-        of the kept rows finds, to the last bit.
+        Of the kept rows, each left out of its own, and of the hidden ones. If `graph` is exact:
+        equal to what a search of the kept rows finds, to the last bit. Else the nearest of what it
+        has found, with its recall.
     """
     number = np.full(len(graph), -1, index_type(len(graph)))
     base = np.flatnonzero(keep)
@@ -68,6 +69,9 @@ def restrict(
         index = build(X[base]) if index is None else index
         searched = index.graph(found.k + own, X[rows[short]], n_jobs=n_jobs)
         searched = searched.without(short) if own else searched
+        # What is told in float64 would have ties in float32, in another order.
+        kind = np.result_type(found.distances, searched.distances)
+        found.distances = found.distances.astype(kind, copy=False)
         found.indices[short], found.distances[short] = searched.indices, searched.distances
     return graphs[0][0], graphs[1][0]
 
@@ -88,4 +92,4 @@ def _visible(
     taken = visible & enough[:, None]
     indices[enough] = numbered[taken].reshape(-1, k)
     distances[enough] = graph.distances[taken].reshape(-1, k)
-    return NeighborGraph.unchecked(indices, distances, n_base), short
+    return NeighborGraph.unchecked(indices, distances, n_base, graph.recall), short

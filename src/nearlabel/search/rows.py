@@ -42,6 +42,11 @@ def as_float(vectors: Any) -> Any:
     return vectors.astype(np.float64, copy=False)
 
 
+def float_kind(vectors: Any) -> Any:
+    """The smaller of float32 and float64 that holds the numbers of these rows."""
+    return np.float32 if np.can_cast(vectors.dtype, np.float32) else np.float64
+
+
 def _scale(vectors: Any, factors: Array, operation: Any) -> Any:
     """Apply `operation` to each entry and its row's factor."""
     if not sparse.issparse(vectors):

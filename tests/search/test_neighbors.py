@@ -1,0 +1,372 @@
+"""The kernels of the approximate search: against literal versions, and with input that lies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from unittest import mock
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearlabel import engine
+from nearlabel.search.compiled import core_rows
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+NO_INTS, NO_FLOATS = np.empty(0, np.int32), np.empty(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_core():
+    """Whatever engine was chosen: here it is the compiled core."""
+    with mock.patch.object(engine, "core", return_value=CORE):
+        yield
+
+
+def dense(X, metric="euclidean"):
+    return CORE.dense_rows(X, metric, NO_INTS, NO_FLOATS)
+
+
+# A look at the neighbors of neighbors
+
+
+def found_among(X, k, metric, rng):
+    """Some k other rows of each row, sorted by distances in float32, as a search leaves them."""
+    n = len(X)
+    rows = np.empty((n, k), np.int32)
+    distances = np.empty((n, k), np.float32)
+    for row in range(n):
+        others = rng.permutation(np.delete(np.arange(n), row))[:k]
+        measured = [(oracles.distance(X[row], X[other], metric), other) for other in others]
+        rows[row] = [other for _, other in sorted(measured)]
+        distances[row] = [distance for distance, _ in sorted(measured)]
+    return rows, distances
+
+
+def looked_at(X, rows, distances, names, through, metric):
+    """The literal version: the k nearest of all that a row sees, by (distance, name)."""
+    n, k = rows.shape
+    new_rows, new_distances = np.full((n, k), -1), np.full((n, k), np.nan, np.float32)
+    for row in range(n):
+        seen = {other: distances[row, i] for i, other in enumerate(rows[row])}
+        for between in rows[row, :through]:
+            for other in rows[between]:
+                if other != row and other not in seen:
+                    seen[other] = np.float32(oracles.distance(X[row], X[other], metric))
+        best = sorted((distance, names[other]) for other, distance in seen.items())[:k]
+        new_rows[names[row]] = [name for _, name in best]
+        new_distances[names[row]] = [distance for distance, _ in best]
+    return new_rows, new_distances
+
+
+SCALES = [1.0, 1e-22, 1e-19, 1e18, 1e-30, 1e15]  # squares in, at the edge of and out of float32
+
+
+@settings(max_examples=60)
+@given(
+    data=st.data(),
+    metric=st.sampled_from(METRICS),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    width=st.sampled_from([1, 3, 35]),
+    scale=st.sampled_from(SCALES),
+)
+def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype, width, scale):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n = data.draw(st.integers(2, 16))
+    k = data.draw(st.integers(1, n - 1))
+    through = data.draw(st.integers(0, k))
+    X = (scale * rng.integers(-3, 4, (n, width)) * rng.choice([1, 0.7])).astype(dtype)
+    names = rng.permutation(n).astype(np.int32)
+    rows, distances = found_among(X, k, metric, rng)
+    new = np.full((n, k), -1, np.int32), np.full((n, k), np.nan, np.float32)
+    base = core_rows(X, metric)
+    middle = data.draw(st.integers(0, n))
+    for first, last in ((0, middle), (middle, n)):
+        CORE.look_at_neighbors(base, rows, distances, names, first, last, through, *new)
+    expected = looked_at(X, rows, distances, names, through, metric)
+    np.testing.assert_array_equal(new[0], expected[0])
+    np.testing.assert_array_equal(new[1], expected[1])
+
+
+def test_distances_below_the_normal_floats_are_not_dropped():
+    """Where float32 has few digits left, rough sums may be larger than what they stand for."""
+    rng = np.random.default_rng(0)
+    for scale in (3e-23, 1e-22, 3e-22, 1e-21):
+        X = (scale * rng.normal(size=(40, 9))).astype(np.float32)
+        rows, distances = found_among(X, 5, "sqeuclidean", rng)
+        names = np.arange(40, dtype=np.int32)
+        new = np.empty((40, 5), np.int32), np.empty((40, 5), np.float32)
+        CORE.look_at_neighbors(core_rows(X, "sqeuclidean"), rows, distances, names, 0, 40, 5, *new)
+        expected = looked_at(X, rows, distances, names, 5, "sqeuclidean")
+        np.testing.assert_array_equal(new[0], expected[0])
+        np.testing.assert_array_equal(new[1], expected[1])
+
+
+def look(**changes):
+    n, k = 6, 2
+    options = {
+        "base": dense(np.arange(12.0).reshape(6, 2)),
+        "rows": (np.arange(n)[:, None] + [1, 2]).astype(np.int32) % n,
+        "distances": np.ones((n, k), np.float32),
+        "names": np.arange(n, dtype=np.int32)[::-1].copy(),
+        "first": 0,
+        "last": n,
+        "through": k,
+        "new_rows": np.zeros((n, k), np.int32),
+        "new_distances": np.zeros((n, k), np.float32),
+    }
+    CORE.look_at_neighbors(**{**options, **changes})
+
+
+def ints(*shape):
+    return np.zeros(shape, np.int32)
+
+
+def floats(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"base": dense(np.zeros((5, 2)))},
+        {"base": dense(np.zeros((7, 2)))},
+        {"rows": ints(5, 2)},
+        {"rows": ints(6, 3)},
+        {"rows": ints(0, 2)},
+        {"distances": floats(6, 1)},
+        {"distances": floats(5, 2)},
+        {"names": ints(5)},
+        {"names": ints(7)},
+        {"names": ints(0)},
+        {"new_rows": ints(5, 2)},
+        {"new_rows": ints(6, 1)},
+        {"new_distances": floats(7, 2)},
+        {"new_distances": floats(6, 3)},
+        {"first": -1},
+        {"first": 5, "last": 4},
+        {"last": 7},
+        {"last": 2**62},
+        {"first": -(2**62)},
+        {"through": 3},
+        {"through": -1},
+        {"through": 2**62},
+        {
+            "rows": ints(6, 0),
+            "distances": floats(6, 0),
+            "new_rows": ints(6, 0),
+            "new_distances": floats(6, 0),
+            "through": 0,
+        },
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(changes):
+    with pytest.raises(ValueError, match="must"):
+        look(**changes)
+
+
+@pytest.mark.parametrize("bad", [-1, 6, 2**31 - 1, -(2**31)])
+def test_places_and_names_outside_the_rows_are_refused(bad):
+    for row, place in ((0, 0), (3, 1), (5, 1)):
+        rows = (np.arange(6)[:, None] + [1, 2]).astype(np.int32) % 6
+        rows[row, place] = bad
+        with pytest.raises(ValueError, match="out of range"):
+            look(rows=rows)
+        names = np.arange(6, dtype=np.int32)
+        names[row] = bad
+        with pytest.raises(ValueError, match="out of range"):
+            look(names=names)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": np.zeros((6, 2), np.int64)},
+        {"rows": np.zeros((2, 6), np.int32).T},
+        {"rows": ints(12)},
+        {"distances": np.zeros((6, 2))},
+        {"names": np.zeros(6, np.int64)},
+        {"names": ints(12)[::2]},
+        {"new_rows": np.zeros((6, 2), np.int64)},
+        {"new_rows": read_only(ints(6, 2))},
+        {"new_distances": read_only(floats(6, 2))},
+        {"new_distances": np.zeros((6, 2))},
+        {"base": np.zeros((6, 2))},
+        {"base": None},
+        {"rows": None},
+        {"names": None},
+        {"first": 0.5},
+        {"last": 2**70},
+    ],
+)
+def test_arrays_of_another_kind_are_refused(changes):
+    with pytest.raises(TypeError):
+        look(**changes)
+
+
+def test_input_that_lies_does_no_harm():
+    """Repeated rows, a row as its own neighbor, names that are the same, distances that are none.
+
+    What comes out then means nothing, but nothing else is read or written.
+    """
+    rng = np.random.default_rng(0)
+    for value in (np.nan, np.inf, -np.inf, -1.0, 0.0):
+        look(distances=np.full((6, 2), value, np.float32))
+        look(base=dense(np.full((6, 2), value)))
+        look(base=dense(np.full((6, 2), value, np.float32)))
+    look(rows=ints(6, 2), names=ints(6))
+    for _ in range(20):
+        shared = rng.integers(0, 6, (6, 2)).astype(np.int32)
+        look(rows=shared, new_rows=shared)  # written while it is read
+    look(rows=rng.integers(0, 6, (6, 2)).astype(np.int32), distances=floats(6, 2)[::-1].copy())
+
+
+# Blocks of chosen queries
+
+
+def shortlist(base, queries=None, **changes):
+    queries = base if queries is None else queries
+    options = {
+        "queries": queries,
+        "base": base,
+        "k": 2,
+        "room": 4,
+        "query_errors": floats(len(queries)),
+        "base_errors": floats(len(base)),
+        "scale": 1.0,
+        "itself": -1,
+        "stripe": max(1, len(queries)),
+        "names": NO_INTS,
+    }
+    return CORE.Shortlist(**{**options, **changes})
+
+
+@settings(max_examples=80)
+@given(data=st.data(), metric=st.sampled_from(METRICS), among=st.booleans(), named=st.booleans())
+def test_blocks_of_chosen_queries_against_the_literal_version(data, metric, among, named):
+    """Each query is offered some parts of the base, in any order, with bounds that may say little.
+
+    Its k nearest are those by (distance, name) of all that it was offered.
+    """
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n, k = data.draw(st.sampled_from([3, 12, 90])), data.draw(st.sampled_from([1, 2, 7]))
+    k = min(k, n - 1)
+    X = rng.integers(-2, 3, (n, 3)) * 0.7
+    first = int(rng.integers(0, n))
+    queries = X[first:] if among else X[:5] + 0.25
+    itself = first if among else -1
+    names = rng.permutation(n).astype(np.int32) if named else NO_INTS
+    room = min(2 * k + data.draw(st.sampled_from([1, 16])), n - among)
+    error = np.float32(data.draw(st.sampled_from([1e-4, 3.0, 1e6])))  # of the bounds
+    lists = shortlist(
+        core_rows(X, metric),
+        core_rows(queries, metric),
+        k=k,
+        room=room,
+        itself=itself,
+        query_errors=np.full(len(queries), error),
+        base_errors=np.full(n, error),
+        names=names,
+    )
+    distances = np.array([[oracles.distance(x, y, metric) for y in X] for x in queries])
+    bounds = (distances**2 if metric == "euclidean" else distances) - 2 * error * rng.random()
+    bounds = (bounds - 1e-5).astype(np.float32)
+
+    ends = np.unique(np.concatenate([[0, n], rng.integers(0, n + 1, 3)]))
+    parts = [slice(a, b) for a, b in pairwise(ends)]
+    offered = rng.random((len(queries), len(parts))) < data.draw(st.sampled_from([0.5, 1.0]))
+    known = np.zeros((len(queries), n), bool)
+    for number in rng.permutation(len(parts)):
+        some = np.flatnonzero(offered[:, number]).astype(np.int32)
+        rng.shuffle(some)
+        known[some, parts[number]] = True
+        block = np.ascontiguousarray(bounds[some, parts[number]])
+        lists.offer_to(block, some, int(parts[number].start))
+    if among:
+        known[np.arange(len(queries)), first + np.arange(len(queries))] = False
+
+    rows, found = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
+    if known.sum(axis=1).min() < k:
+        with pytest.raises(ValueError, match="too few"):
+            lists.finish(0, rows, found)
+        return
+    lists.finish(0, rows, found)
+    given_up = np.empty(len(queries), bool)
+    lists.given_up(given_up)
+    tie = names if named else np.arange(n)
+    for query in np.flatnonzero(~given_up):
+        candidates = np.flatnonzero(known[query])
+        order = np.lexsort((tie[candidates], distances[query, candidates]))[:k]
+        np.testing.assert_array_equal(rows[query], candidates[order])
+        np.testing.assert_array_equal(found[query], distances[query, candidates[order]])
+    assert not given_up.any() or error > 1
+
+
+def test_blocks_of_queries_that_are_not_there_are_refused():
+    lists = shortlist(dense(np.zeros((6, 2))))
+    block, chosen = floats(3, 4), np.array([0, 2, 5], np.int32)
+    for row in (-1, 3, 6, 2**62, -(2**62)):
+        with pytest.raises(ValueError, match="block must be within the base rows"):
+            lists.offer_to(block, chosen, row)
+    for bad in (-1, 6, 2**31 - 1, -(2**31)):
+        with pytest.raises(ValueError, match="not there"):
+            lists.offer_to(block, np.array([0, bad, 1], np.int32), 0)
+    for wrong in (chosen[:2].copy(), ints(4), ints(0)):
+        with pytest.raises(ValueError, match="one entry a row of the block"):
+            lists.offer_to(block, wrong, 0)
+    with pytest.raises(ValueError, match="within the base rows"):
+        lists.offer_to(floats(3, 7), chosen, 0)
+    with pytest.raises(ValueError, match="one stripe"):
+        shortlist(dense(np.zeros((6, 2))), stripe=5).offer_to(block, chosen, 0)
+    for changed in ((block.astype(np.float64), chosen), (block, chosen.astype(np.int64))):
+        with pytest.raises(TypeError):
+            lists.offer_to(*changed, 0)
+    for changed in ((block[:, ::2], chosen), (block, ints(6)[::2]), (block.T, ints(4))):
+        with pytest.raises((TypeError, ValueError)):
+            lists.offer_to(*changed, 0)
+    for empty in ((floats(0, 4), ints(0)), (floats(3, 0), chosen)):
+        lists.offer_to(*empty, 0)
+    with pytest.raises(ValueError, match="too few"):
+        lists.finish(0, ints(6, 2), np.zeros((6, 2)))
+
+
+def test_names_must_be_one_a_row_or_none():
+    for count in (1, 5, 7):
+        with pytest.raises(ValueError, match="names must"):
+            shortlist(dense(np.zeros((6, 2))), names=ints(count))
+    with pytest.raises(TypeError):
+        shortlist(dense(np.zeros((6, 2))), names=np.zeros(6, np.int64))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308])
+def test_blocks_that_lie_do_no_harm(value):
+    """Offered twice, bounds or rows that are no numbers: an error or a wrong answer, no more."""
+    rng = np.random.default_rng(0)
+    n, k = 300, 60
+    for kind in (np.float64, np.float32):
+        for share in (0.02, 0.3, 1.0):
+            X = rng.normal(size=(n, 3))
+            with np.errstate(over="ignore"):
+                X[rng.random((n, 3)) < share] = value
+                X = X.astype(kind)
+            for bad_bounds in (False, True):
+                lists = shortlist(dense(X), k=k, room=k + 9, names=ints(n), itself=0)
+                block = rng.random((n, n)).astype(np.float32)
+                with np.errstate(over="ignore"):
+                    block[rng.random((n, n)) < share * bad_bounds] = np.float32(value)
+                chosen = rng.integers(0, n, n).astype(np.int32)  # some of them twice
+                try:
+                    lists.offer_to(block, np.arange(n, dtype=np.int32), 0)
+                    lists.offer_to(block, chosen, 0)
+                    lists.finish(0, ints(n, k), np.zeros((n, k)))
+                except ValueError:
+                    pass
+                lists.given_up(np.empty(n, bool))
