@@ -19,11 +19,12 @@ import nearlabel as nl
 
 QUESTION = (
     "The graph of overlapping clusters at a recall of 0.98, 128 features, 100 neighbors: "
-    "core-seconds on one thread, training and building included. faiss is tuned on 2,000 rows: "
+    "core-seconds on one thread, training and building included. faiss is tuned on 1,000 rows: "
     "for each index the cheapest setting that reaches the recall on them; lists of 1, 2 and 4 "
-    "times the square root of twice the rows, graphs of 16 and 32 links"
+    "times the square root of twice the rows, graphs of 16 and 32 links. Its time for all rows is "
+    "that of 10,000 of them, at random, in proportion"
 )
-K, RECALL, TUNED = 100, 0.98, 2_000
+K, RECALL, TUNED, TIMED = 100, 0.98, 1_000, 10_000
 
 
 def lists(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[int]]]:
@@ -71,10 +72,10 @@ def theirs(X: Any, rows: Any, farthest: Any, name: str, index: Any, tune: Any, s
         reached = recall(index.search(X[rows], K + 1)[1], farthest, X, rows)
         if reached >= RECALL:
             break
+    some = X[np.random.default_rng(1).choice(len(X), min(len(X), TIMED), replace=False)]
     start = time.process_time()
-    for first in range(0, len(X), 10_000):
-        index.search(X[first : first + 10_000], K + 1)
-    searched = time.process_time() - start
+    index.search(some, K + 1)
+    searched = (time.process_time() - start) * len(X) / len(some)
     found = {
         "search": name,
         "setting": step,

@@ -38,12 +38,12 @@ def test_the_code_of_the_page_on_experiments_runs():
 def test_the_code_of_the_page_on_searches_runs():
     text = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 5
-    assert "import faiss" in blocks[0]
+    assert len(blocks) == 6
+    assert "import faiss" in blocks[1]
     try:
         import faiss  # noqa: F401 - a dependency of the tests on Linux, and for NumPy 2
     except ImportError:
-        del blocks[0]
+        del blocks[1]
     for block in blocks:
         names = {}
         exec(compile(block, "search.md", "exec"), names)

@@ -10,6 +10,6 @@ from nearlabel.search import lists, plans
 @pytest.fixture(scope="module")
 def small_lists():
     """Lists for few rows already, whose recall is measured on few, and a pass where it helps."""
-    few = mock.patch.multiple(plans, _ROWS_TUNED=16, ROWS_MEASURED=32, _PASS_COST=0.01)
-    with mock.patch.object(lists, "_FEWEST", 64), few:
+    few = {"_ROWS_TUNED": 16, "ROWS_MEASURED": 32, "_PASS_COST": 0.01}
+    with mock.patch.object(lists, "_FEWEST", 64), mock.patch.multiple(plans, **few):
         yield

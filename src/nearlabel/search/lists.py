@@ -149,6 +149,8 @@ class ListIndex:
         n = self._vectors.shape[0]
         stages = Stages(progress, n)
         made, *searched = stages.next(n // 4), stages.next(n // 2), stages.next(n // 8)
+        if made is not None:
+            made(0, 1)
         listed, plan = self._ready(k, n_jobs)
         if made is not None:
             made(1, 1)

@@ -81,8 +81,8 @@ def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int)
     known = exact.take(np.arange(len(tuned), len(chosen)))
     # By distance, as recall is told: ranks count a row at the same distance as missed.
     found = listed.left_out(measured, k, alone, n_jobs)
-    told = recall_of(found.distances, known, "base")
-    return Plan(among, through, alone, told, measured, known)
+    recall_alone = recall_of(found.distances, known, "base")
+    return Plan(among, through, alone, recall_alone, measured, known)
 
 
 def _fewest(
