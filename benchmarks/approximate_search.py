@@ -27,6 +27,12 @@ QUESTION = (
 K, RECALL, TUNED, TIMED = 100, 0.98, 1_000, 10_000
 
 
+def settings(first: int, last: int) -> list[int]:
+    """Values to be tried, each a tenth above the one before."""
+    count = int(np.ceil(np.log(last / first) / np.log(1.1)))
+    return sorted({round(first * 1.1**step) for step in range(count)} | {last})
+
+
 def lists(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[int]]]:
     """Indexes of faiss by inverted lists, and how many lists they probe."""
     for factor in (1, 2, 4):
@@ -36,7 +42,7 @@ def lists(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[i
             index.nprobe = value
 
         made = faiss.index_factory(128, f"IVF{count},Flat")
-        yield f"faiss IVF{count},Flat", made, probe, [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384]
+        yield f"faiss IVF{count},Flat", made, probe, settings(8, count)
 
 
 def links(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[int]]]:  # noqa: ARG001
@@ -48,7 +54,7 @@ def links(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[i
 
         made = faiss.IndexHNSWFlat(128, count)
         made.hnsw.efConstruction = 80
-        yield f"faiss HNSW{count}", made, sight, [101, 128, 180, 256, 340, 512]
+        yield f"faiss HNSW{count}", made, sight, settings(K + 1, 4_000)
 
 
 def recall(found: Any, farthest: Any, X: Any, rows: Any) -> float:
@@ -67,11 +73,19 @@ def theirs(X: Any, rows: Any, farthest: Any, name: str, index: Any, tune: Any, s
     index.train(X)
     index.add(X)
     built = time.process_time() - start
-    for step in steps:
+
+    def reached(step: int) -> float:
         tune(index, step)
-        reached = recall(index.search(X[rows], K + 1)[1], farthest, X, rows)
-        if reached >= RECALL:
-            break
+        return recall(index.search(X[rows], K + 1)[1], farthest, X, rows)
+
+    low, high = 0, len(steps) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(steps[middle]) >= RECALL else (middle + 1, high)
+    step = steps[high]
+    found_recall = reached(step)
+    if found_recall < RECALL:
+        raise RuntimeError(f"{name} does not reach a recall of {RECALL}")
     some = X[np.random.default_rng(1).choice(len(X), min(len(X), TIMED), replace=False)]
     start = time.process_time()
     index.search(some, K + 1)
@@ -79,7 +93,7 @@ def theirs(X: Any, rows: Any, farthest: Any, name: str, index: Any, tune: Any, s
     found = {
         "search": name,
         "setting": step,
-        "recall": round(reached, 4),
+        "recall": round(found_recall, 4),
         "build": round(built, 1),
         "all_rows": round(searched, 1),
         "core_seconds": round(built + searched, 1),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import MIB, process_peak_mib, report
+from measuring import peak_anonymous_mib, report
 from scipy import sparse
 
 import nearlabel as nl
@@ -59,8 +59,7 @@ def fit(folder: Path, n: int, k: int, recall: float, answers: bool) -> dict[str,
         times["core_seconds"] = round(time.process_time() - core, 1)
         times["wall_seconds"] = round(time.perf_counter() - wall, 1)
 
-    peak = process_peak_mib(work)
-    times["peak_gib"] = round((peak - X.nbytes / MIB) / 1024, 2)
+    times["peak_gib"] = round(peak_anonymous_mib(work) / 1024, 2)
     measured = model.search_recall_
     times["recall"] = 1.0 if measured is None else round(measured.value, 4)
     return {**times, **(rank(model, queries) if answers else {})}
@@ -119,10 +118,13 @@ def measured_fit(
 
 
 def of_one_size(folder: Path, n: int) -> list[dict[str, Any]]:
-    """The paper's size, with answers; smaller parts of it; the exact search; harder data."""
-    in_a_new_process("make", folder, n, D, Q, 0.5)
+    """The paper's size, with answers; smaller ones; the exact search; harder data."""
     parts = [n // 8, n // 4, n // 2]
-    grown = [measured_fit(folder, "clusters", (part, D, Q, K)) for part in parts]
+    grown = []
+    for part in parts:
+        in_a_new_process("make", folder, part, D, Q, 0.5)
+        grown.append(measured_fit(folder, "clusters", (part, D, Q, K)))
+    in_a_new_process("make", folder, n, D, Q, 0.5)
     whole = measured_fit(folder, "clusters", (n, D, Q, K), answers=1)
     answered = ("single_ms_half_within", "single_ms_99_percent_within", "batch_items_a_second")
     said = {name: whole.pop(name) for name in answered}

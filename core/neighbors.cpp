@@ -6,6 +6,7 @@
 #include "cpu.h"
 #include "rows.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -16,8 +17,9 @@ namespace {
 // By distance, ties by name.
 using Neighbor = std::pair<float, std::int32_t>;
 
-// Sorted already but for what came last: each finds its place from the end.
-void sort_nearly_sorted(std::vector<Neighbor>& list) {
+// Sorted already but for what came last: each finds its place from the end, unless they are many.
+void sort_nearly_sorted(std::vector<Neighbor>& list, std::size_t came_last) {
+    if (came_last > 64) return std::sort(list.begin(), list.end());
     for (std::size_t i = 1; i < list.size(); ++i) {
         const Neighbor one = list[i];
         std::size_t place = i;
@@ -76,7 +78,7 @@ public:
                 if (distance <= limit) list_.emplace_back(distance, name(candidates_[i]));
             }
         }
-        sort_nearly_sorted(list_);
+        sort_nearly_sorted(list_, list_.size() - static_cast<std::size_t>(k_));
         return list_;
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from nearlabel.graph import NeighborGraph
@@ -14,12 +14,14 @@ from nearlabel.search.threads import Progress
 
 MOST_WORK = 10**13  # rows x rows x features up to which the search is exact: minutes on two cores
 _FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows
+_FEWEST_FEATURES = 7  # of fewer, the tree of the exact search is fast for any number of rows
 
 
 def takes_lists(vectors: Any, k: int) -> bool:
     """Whether k neighbors among these rows are searched by lists."""
     n, d = vectors.shape
-    return bool(n * n * d > MOST_WORK and n >= _FEWEST_ROWS_A_NEIGHBOR * k)
+    is_long = n * n * d > MOST_WORK and d >= _FEWEST_FEATURES
+    return bool(is_long and n >= _FEWEST_ROWS_A_NEIGHBOR * k)
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,12 @@ class AutoSearch:
     """Exact search, or inverted lists where that would take too long.
 
     What is taken depends on the numbers of rows, features and neighbors alone, never on the
-    machine. Sparse rows and metrics that have no lists are searched exactly.
+    machine. What `InvertedLists` cannot read is searched exactly.
     """
 
     def build(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex | AutoIndex:
         """Prepare base rows for searches."""
-        if reads(vectors, metric) and takes_lists(vectors, 1):
+        if takes_lists(vectors, 1) and reads(vectors, metric):
             return AutoIndex(vectors, metric)
         return ExactSearch().build(vectors, metric)
 
@@ -42,17 +44,18 @@ class AutoIndex:
 
     def __init__(self, vectors: Any, metric: Metric) -> None:
         self._vectors, self._metric = vectors, metric
+        self._made: dict[str, Any] = {}
+        self._lock = Lock()
 
     def __reduce__(self) -> Any:
         return AutoIndex, (self._vectors, self._metric)
 
-    @cached_property
-    def _exact(self) -> Any:
-        return ExactSearch().build(self._vectors, self._metric)
-
-    @cached_property
-    def _lists(self) -> Any:
-        return InvertedLists().build(self._vectors, self._metric)
+    def _index(self, name: str, search: Any) -> Any:
+        """An index of the rows, made by the first who asks."""
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = search.build(self._vectors, self._metric)
+            return self._made[name]
 
     def graph(
         self,
@@ -63,6 +66,9 @@ class AutoIndex:
         progress: Progress | None = None,
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `InvertedLists`."""
-        index = self._lists if takes_lists(self._vectors, k) else self._exact
+        if takes_lists(self._vectors, k):
+            index = self._index("lists", InvertedLists())
+        else:
+            index = self._index("exact", ExactSearch())
         found: NeighborGraph = index.graph(k, queries, n_jobs=n_jobs, progress=progress)
         return found

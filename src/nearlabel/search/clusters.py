@@ -16,10 +16,12 @@ from nearlabel.arrays import Array, Floats
 from nearlabel.graph import index_type
 from nearlabel.search.distances import Metric
 from nearlabel.search.exact import ExactSearch
-from nearlabel.search.rows import as_float, chunks, float_kind, unit_rows
+from nearlabel.search.rows import ELEMENTS_AT_ONCE, as_float, chunks, float_kind, unit_rows
 
 _LISTS = 3  # times sqrt(n)
 _ROWS_A_CENTER = 30  # of the sample that centers are found on
+_FEWEST_ROWS_A_CENTER = 8  # where rows are so long that the sample would be large
+_SAMPLED_ELEMENTS = 2**26  # up to which it is not
 _ROUNDS = 5  # more move the centers, but hardly change what a search finds
 _LARGEST = 4  # times the mean size: longer lists are divided
 _SMALLEST = 1 / 8  # of the mean size: the rows of shorter lists go to others
@@ -57,8 +59,7 @@ def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
     n = vectors.shape[0]
     random = np.random.default_rng(seed)
     count = max(1, round(_LISTS * np.sqrt(n)))
-    sample = np.sort(random.choice(n, min(n, _ROWS_A_CENTER * count), replace=False))
-    centers = _means(vectors[sample], count, metric, random, n_jobs)
+    centers = _means(_sample(vectors, None, count, random), count, metric, random, n_jobs)
     home = nearest_centers(vectors, centers, metric, n_jobs)
     centers, home = _without_short(vectors, centers, home, n / count, metric, n_jobs)
     lists = _without_long(vectors, centers, home, n / count, metric, random, n_jobs)
@@ -69,32 +70,45 @@ def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
     return Lists(centers[chain], order, np.concatenate([[0], ends]))
 
 
-def nearest_centers(vectors: Any, centers: Array, metric: Metric, n_jobs: int) -> Array:
-    """The nearest center of each row, ties by center."""
+def nearest_centers(
+    vectors: Any, centers: Array, metric: Metric, n_jobs: int, rows: Array | None = None
+) -> Array:
+    """The nearest center of each of some rows, all if None; ties by center."""
     index = ExactSearch().build(centers, metric)
-    homes = [
-        index.graph(1, np.asarray(rows), n_jobs=n_jobs).indices[:, 0]
-        for _, rows in chunks(vectors, max(1, vectors.shape[1] // 8))
-    ]
+    n = vectors.shape[0] if rows is None else len(rows)
+    step = max(1, 8 * ELEMENTS_AT_ONCE // vectors.shape[1])
+    homes = [np.empty(0, np.int32)]
+    for start in range(0, n, step):
+        some = slice(start, start + step) if rows is None else rows[start : start + step]
+        homes.append(index.graph(1, np.asarray(vectors[some]), n_jobs=n_jobs).indices[:, 0])
     return np.concatenate(homes)
 
 
+def _sample(vectors: Any, rows: Array | None, count: int, random: np.random.Generator) -> Array:
+    """Some of the given rows, of all if None, on which so many centers are found."""
+    n = vectors.shape[0] if rows is None else len(rows)
+    wanted = min(_ROWS_A_CENTER * count, _SAMPLED_ELEMENTS // vectors.shape[1])
+    wanted = min(n, max(wanted, _FEWEST_ROWS_A_CENTER * count))
+    some = np.sort(random.choice(n, wanted, replace=False))
+    return np.asarray(vectors[some if rows is None else rows[some]])
+
+
 def _means(
-    rows: Any, count: int, metric: Metric, random: np.random.Generator, n_jobs: int
+    rows: Array, count: int, metric: Metric, random: np.random.Generator, n_jobs: int
 ) -> Array:
     """Centers of some rows by k-means; unit rows where only their directions count."""
-    rows = np.asarray(rows)
     kind = float_kind(rows)  # in float32, a common offset could make all centers the same
-    rows = (unit_rows(rows) if metric == "cosine" else rows).astype(kind)
+    rows = (unit_rows(rows) if metric == "cosine" else rows).astype(kind, copy=False)
     centers = rows[np.sort(random.choice(len(rows), count, replace=False))]
     for _ in range(_ROUNDS):
         home = nearest_centers(rows, centers, metric, n_jobs)
-        members = sparse.csr_array(
-            (np.ones(len(rows)), (home, np.arange(len(rows)))), shape=(count, len(rows))
-        )
+        sums: Floats = np.zeros(centers.shape)
+        for place, part in chunks(rows, rows.shape[1]):
+            ones, numbers = np.ones(len(part)), np.arange(len(part))
+            members = sparse.csr_array((ones, (home[place], numbers)), (count, len(part)))
+            sums += members @ as_float(part)
         sizes = np.bincount(home, minlength=count)[:, None]
-        means: Floats = members @ as_float(rows) / np.maximum(sizes, 1)
-        centers = np.where(sizes > 0, means, centers).astype(kind)
+        centers = np.where(sizes > 0, sums / np.maximum(sizes, 1), centers).astype(kind)
     return np.asarray(centers)
 
 
@@ -109,7 +123,7 @@ def _without_short(
     home = number[home]
     centers = centers[kept]
     if len(lost):
-        home[lost] = nearest_centers(vectors[lost], centers, metric, n_jobs)
+        home[lost] = nearest_centers(vectors, centers, metric, n_jobs, lost)
     return centers, home
 
 
@@ -132,9 +146,8 @@ def _without_long(
             lists.append((center, rows))
             continue
         count = int(np.ceil(len(rows) / mean))
-        some = np.sort(random.choice(len(rows), min(len(rows), _ROWS_A_CENTER * count), False))
-        parts = _means(vectors[rows[some]], count, metric, random, n_jobs)
-        inside = nearest_centers(vectors[rows], parts, metric, n_jobs)
+        parts = _means(_sample(vectors, rows, count, random), count, metric, random, n_jobs)
+        inside = nearest_centers(vectors, parts, metric, n_jobs, rows)
         for part in np.unique(inside):
             members = rows[inside == part]
             if len(members) <= _NEARLY_ALL * len(rows):

@@ -27,10 +27,10 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.progress import Progress, Stages
 from nearlabel.search.distances import Metric
 from nearlabel.search.exact import ExactIndex, ExactSearch, matching
-from nearlabel.search.plans import Plan, make_plan, more_probes
+from nearlabel.search.plans import Plan, among_rows, make_plan, more_probes
 from nearlabel.search.probing import ListedRows
 from nearlabel.search.recall import recall_of
-from nearlabel.search.rows import as_float
+from nearlabel.search.rows import as_float, chunks
 from nearlabel.search.threads import one_blas_thread
 from nearlabel.validation import check_integer, check_real
 
@@ -90,7 +90,9 @@ def reads(vectors: Any, metric: Metric) -> bool:
 def _is_ordinary(vectors: Array, metric: Metric) -> bool:
     """Whether float32 holds the distances of these rows, the largest and most of the small ones."""
     d = vectors.shape[1]
-    low, high = (as_float(ends) for ends in (vectors.min(axis=0), vectors.max(axis=0)))
+    ends = [(rows.min(axis=0), rows.max(axis=0)) for _, rows in chunks(vectors, d)]
+    low, high = (as_float(np.array(some)) for some in zip(*ends, strict=True))
+    low, high = low.min(axis=0), high.max(axis=0)
     with np.errstate(over="ignore"):
         reach = np.max(high - low)
         reach = reach * reach if metric == "sqeuclidean" else reach
@@ -155,11 +157,11 @@ class ListIndex:
         if made is not None:
             made(1, 1)
         count = len(listed.lists)
-        probes = max(plan.among, listed.least_probes(k + 1))
+        probes, through = among_rows(listed, plan, self._recall, n_jobs)
+        numbers = listed.lists.order[plan.measured.rows]
         while True:
-            found = listed.among(k, probes, plan.through, n_jobs, searched)
-            measured = found.distances[listed.lists.order[plan.measured]]
-            recall = recall_of(measured, plan.exact.head(k))
+            found = listed.among(k, probes, through, n_jobs, searched)
+            recall = recall_of(found.distances[numbers], plan.measured.exact.head(k))
             if recall.value >= self._recall or probes == count:
                 break
             del found
@@ -179,8 +181,7 @@ class ListIndex:
         progress: Progress | None,
     ) -> NeighborGraph:
         """The graph of queries."""
-        probes = max(plan.alone, listed.least_probes(k))
-        found = listed.nearest(queries, k, probes, n_jobs, progress)
+        found = listed.nearest(queries, k, plan.probes, n_jobs, progress)
         numbers = listed.lists.order[found.rows]
         fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
         distances = found.distances.astype(np.float32 if fits else np.float64)

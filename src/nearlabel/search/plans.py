@@ -10,7 +10,7 @@ import numpy as np
 from nearlabel.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.probing import ListedRows
-from nearlabel.search.recall import ROWS_MEASURED, recall_of, recall_of_shares
+from nearlabel.search.recall import ROWS_MEASURED, recall_of_shares
 
 _THROUGH = 20  # first neighbors whose neighbors are looked at
 _PASS_COST = 2  # of looking at a neighbor's neighbor, in rows of lists
@@ -19,31 +19,39 @@ _STEP = 1.2  # from one number of probes to the next that is tried
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Some rows, by place, and their exact neighbors, by place."""
+
+    rows: Array
+    exact: NeighborGraph
+
+    def shares(self, distances: Floats) -> Floats:
+        """The shares of their neighbors that are at most as far as the k-th nearest one."""
+        return np.asarray(np.mean(distances <= self.exact.distances[:, -1:], axis=1))
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is known of the searches for k neighbors.
 
     Attributes
     ----------
-    among : int
-        Probes for the base rows themselves.
-    through : int
-        After them the neighbors of so many neighbors are looked at; 0 where more probes cost less.
-    alone : int
-        Probes for queries, which have no such pass.
+    probes : int
+        For queries.
     recall : Recall
-        Of queries.
-    measured : ndarray of int
-        Places of the rows that recall is measured on. The probes were not chosen on these.
-    exact : NeighborGraph
-        Their neighbors, by place.
+        Of base rows that are searched as if they were queries.
+    tried : list of int
+        Fewer probes, and `probes`.
+    tuned, measured : Sample
+        Rows on which probes are chosen, and others on which recall is measured. Where these fall
+        short, which is seldom, there are more probes.
     """
 
-    among: int
-    through: int
-    alone: int
+    probes: int
     recall: Recall
-    measured: Array
-    exact: NeighborGraph
+    tried: list[int]
+    tuned: Sample
+    measured: Sample
 
 
 def more_probes(probes: int, count: int) -> int:
@@ -52,37 +60,42 @@ def more_probes(probes: int, count: int) -> int:
 
 
 def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int) -> Plan:
-    """How many probes searches for k neighbors need to reach a recall."""
+    """How many probes queries need to reach a recall of their k neighbors."""
     n, count = len(listed), len(listed.lists)
     random = np.random.default_rng([seed, 1])
     chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
-    tuned, measured = np.split(chosen, [len(chosen) // 3])
     exact = listed.left_out(chosen, k, count, n_jobs)
-    ranks = _ranks(listed, chosen, exact)
-    tuning, measuring = ranks[: len(tuned)], ranks[len(tuned) :]
+    halves = np.split(np.arange(len(chosen)), [len(chosen) // 3])
+    tuned, measured = (Sample(chosen[some], exact.take(some)) for some in halves)
     tried = [listed.least_probes(k + 1)]
     while tried[-1] < count:
         tried.append(more_probes(tried[-1], count))
 
-    def shares_alone(probes: int) -> Floats:
-        return np.asarray(np.mean(tuning < probes, axis=1))
+    def shares(probes: int, sample: Sample = tuned) -> Floats:
+        return sample.shares(listed.left_out(sample.rows, k, probes, n_jobs).distances)
 
-    def shares_among(probes: int) -> Floats:
-        return _shares_with_pass(listed, tuned, exact.indices[: len(tuned)], probes, n_jobs)
+    probes = _fewest(tried, shares, recall, errors=1)
+    while (found := recall_of_shares(shares(probes, measured), k, "base")).value < recall:
+        probes = more_probes(probes, count)
+    return Plan(probes, found, tried[: tried.index(probes) + 1], tuned, measured)
 
-    alone = _fewest(tried, shares_alone, recall, errors=1)
-    while np.mean(measuring < alone) < recall:
-        alone = more_probes(alone, count)
+
+def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[int, int]:
+    """How many probes the base rows themselves need, and through how many neighbors to look then.
+
+    None are looked through where that costs more than the probes that it spares.
+    """
+    k = plan.tuned.exact.k
+
+    def shares(probes: int) -> Floats:
+        return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
+
     # A graph that falls short is searched again, which costs more than to be on the safe side.
-    up_to = tried[: tried.index(alone) + 1]
-    among, through = _fewest(up_to, shares_among, recall, errors=2), _THROUGH
-    if (alone - among) * n / count < _PASS_COST * min(_THROUGH, k) * k:
-        among, through = alone, 0
-    known = exact.take(np.arange(len(tuned), len(chosen)))
-    # By distance, as recall is told: ranks count a row at the same distance as missed.
-    found = listed.left_out(measured, k, alone, n_jobs)
-    recall_alone = recall_of(found.distances, known, "base")
-    return Plan(among, through, alone, recall_alone, measured, known)
+    probes = _fewest(plan.tried, shares, recall, errors=2)
+    spared = (plan.probes - probes) * len(listed) / len(listed.lists)
+    if spared < _PASS_COST * min(_THROUGH, k) * k:
+        return plan.probes, 0
+    return probes, _THROUGH
 
 
 def _fewest(
@@ -102,25 +115,18 @@ def _fewest(
     return tried[high]
 
 
-def _ranks(listed: ListedRows, places: Array, exact: NeighborGraph) -> Array:
-    """Which of a row's nearest lists each of its neighbors is in: 0 for the nearest list."""
-    count = len(listed.lists)
-    near = listed.nearest_lists(listed.rows[places], count)
-    rank = np.empty_like(near)
-    np.put_along_axis(rank, near, np.arange(count, dtype=near.dtype)[None], axis=1)
-    home = np.searchsorted(listed.lists.starts, exact.indices, side="right") - 1
-    return np.take_along_axis(rank, home, axis=1)
-
-
-def _shares_with_pass(
-    listed: ListedRows, places: Array, exact: Array, probes: int, n_jobs: int
-) -> Floats:
-    """Shares of the exact neighbors of some rows that are found by probes and a pass after them."""
-    k, n = exact.shape[1], len(listed)
-    own = listed.left_out(places, k, probes, n_jobs).indices
+def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: int) -> Floats:
+    """Shares of the neighbors of some rows that are found by probes and a pass after them."""
+    k, n = sample.exact.k, len(listed)
+    own = listed.left_out(sample.rows, k, probes, n_jobs).indices
     first = own[:, : min(_THROUGH, k)]
     between, at = np.unique(first, return_inverse=True)
     theirs = listed.left_out(between, k, probes, n_jobs).indices
     seen = np.hstack([own, theirs[at.reshape(first.shape)].reshape(len(own), -1)])
-    row = np.arange(len(own), dtype=np.int64)[:, None] * n
-    return np.asarray(np.isin(row + exact, row + seen).mean(axis=1))
+    pairs = np.unique(np.arange(len(own), dtype=np.int64)[:, None] * n + seen)
+    row, place = np.divmod(pairs, n)
+    other = place != sample.rows[row]
+    row, place = row[other], place[other]
+    distances = listed.distances(listed.rows[sample.rows], row, place)
+    near = distances <= sample.exact.distances[row, -1]
+    return np.minimum(np.bincount(row[near], minlength=len(own)), k) / k

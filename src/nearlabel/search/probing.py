@@ -27,6 +27,7 @@ from nearlabel.search.rows import float_kind
 from nearlabel.search.threads import run_blocks, run_slices
 
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
+_PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
 _ROWS_A_PRODUCT = 768  # as those of the exact search
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
@@ -91,9 +92,9 @@ class ListedRows:
         """How many lists hold k rows, whichever they are."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
 
-    def nearest_lists(self, queries: Any, probes: int) -> Array:
+    def nearest_lists(self, queries: Any, probes: int, n_jobs: int = 1) -> Array:
         """The lists whose centers are nearest to each query, nearest first, shape (m, probes)."""
-        return self._centers.graph(probes, queries).indices
+        return self._centers.graph(probes, queries, n_jobs=n_jobs).indices
 
     def search(self, queries: Any, probes: int, found: Found, itself: int = -1) -> Iterator[None]:
         """Write the neighbors of some queries among their nearest lists; in many steps.
@@ -165,10 +166,10 @@ class ListedRows:
     ) -> Found:
         """The neighbors of any queries, by place; those with the same nearest list together."""
         m = len(queries)
-        step = min(_QUERIES_AT_ONCE, -(-m // n_jobs))
+        step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
         if step < m:
-            order = np.argsort(self.nearest_lists(queries, 1)[:, 0], kind="stable")
+            order = np.argsort(self.nearest_lists(queries, 1, n_jobs)[:, 0], kind="stable")
         found = Found.room(m, k)
 
         def search(block: slice) -> Iterator[None]:
@@ -207,14 +208,15 @@ class ListedRows:
             yield from self.search(self.rows[places], probes, part, places.start)
             found.rows[places], found.distances[places] = part.rows, part.distances
 
-        blocks = list(runs(self.lists.sizes, _QUERIES_AT_ONCE))
+        blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
         run_slices(search, blocks, n_jobs, progress[0])
         result = Found.room(len(self), k, np.float32)
 
         def look(places: slice) -> None:
             self.look_at_neighbors(found, min(through, k), result, places)
 
-        run_blocks(look, len(self), _ROWS_A_PASS, n_jobs, progress[1])
+        # Each call of the core has to note which rows it has seen, of all.
+        run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
         return result
 
     @cached_property
@@ -224,14 +226,18 @@ class ListedRows:
     def _by_numpy(self, query: Any, near: Array, k: int, own: int) -> tuple[Array, Floats]:
         places = np.concatenate([np.r_[self._inside(number)] for number in near])
         places = places[places != own]
-        distances = self._distances(query, places)
+        distances = self._distances_to(query, places)
         order = np.lexsort((self.lists.order[places], distances))[:k]
         if not np.isfinite(distances[order]).all():
             raise ValueError("a distance to a neighbor is too large for float64; rescale X")
         return places[order], distances[order]
 
-    def _distances(self, query: Any, places: Array) -> Floats:
-        return self._space.distances(query, np.zeros(len(places), np.intp), places)
+    def distances(self, queries: Any, row: Array, place: Array) -> Floats:
+        """Canonical distances of pairs of a query and a row."""
+        return self._space.distances(queries, row, place)
+
+    def _distances_to(self, query: Any, places: Array) -> Floats:
+        return self.distances(query, np.zeros(len(places), np.intp), places)
 
     def look_at_neighbors(self, found: Found, through: int, result: Found, rows: slice) -> None:
         """Write the nearest of the neighbors of rows and of those of their first neighbors.
@@ -264,12 +270,17 @@ class ListedRows:
         for row in range(rows.start, rows.stop):
             own = found.rows[row]
             others = np.setdiff1d(found.rows[own[:through]], [row, *own])
-            distances = self._distances(self.rows[row : row + 1], others).astype(np.float32)
+            distances = self._distances_to(self.rows[row : row + 1], others).astype(np.float32)
             distances = np.concatenate([found.distances[row], distances])
             numbers = names[np.concatenate([own, others])]
             order = np.lexsort((numbers, distances))[: len(own)]
             result.rows[names[row]] = numbers[order]
             result.distances[names[row]] = distances[order]
+
+
+def _queries_at_once(probes: int) -> int:
+    """How many queries are searched together; fewer where each has many lists."""
+    return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes))
 
 
 def _by_list(lists: Array) -> Iterator[tuple[int, Array]]:

@@ -77,8 +77,12 @@ class _OneBlasThread:
                 is_set = Event()
                 self._all_done = Event()
                 self._holder = Thread(target=self._hold, args=(is_set, self._all_done), daemon=True)
-                self._holder.start()
-                is_set.wait()
+                try:
+                    self._holder.start()
+                    is_set.wait()
+                except BaseException:  # an interrupt: nobody else would let it go
+                    self._all_done.set()
+                    raise
             self._searches += 1
 
     def __exit__(self, *_: object) -> None:

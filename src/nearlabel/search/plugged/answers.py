@@ -24,6 +24,7 @@ from nearlabel.search.threads import Progress
 ROWS_AT_ONCE = 4096  # queries of an answer: Ctrl-C is heard and progress told between two
 _WORTH_MEASURING = 8 * ROWS_MEASURED  # of fewer queries, the recall would cost more than they do
 _MANY = 1 / 100  # share of rows that are not found whole from which on that is said
+_SUSPICIOUS = 0.1  # recall that a search of the right rows hardly has
 _AGREE = 1e-3  # relative difference of distances that rounding in float32 explains
 
 Answer = tuple[Array, Array]  # base rows, -1 for none, and distances: both (m, at least k)
@@ -177,7 +178,15 @@ class PluggedIndex(ABC):
                 return None
         queries = None if alone else rows
         exact = exact_neighbors(self._vectors, self._metric, found.k, queries, some, n_jobs)
-        return recall_of(distances, exact)
+        recall = recall_of(distances, exact)
+        if recall.value < _SUSPICIOUS:
+            warnings.warn(
+                f"search={self._name} found {100 * recall.value:.1f} % of the nearest rows only; "
+                "are its rows those of X, in their order, and is its metric that of the model?",
+                UserWarning,
+                stacklevel=3,
+            )
+        return recall
 
     def _canonical(self, rows: Any, indices: Array) -> Floats:
         """Canonical distances of rows to the base rows found for them."""
