@@ -4,12 +4,16 @@ from unittest import mock
 
 import pytest
 
-from nearlabel.search import lists, plans
+from nearlabel.search import choice, lists, plans
 
 
 @pytest.fixture(scope="module")
 def small_lists():
     """Lists for few rows already, whose recall is measured on few, and a pass where it helps."""
     few = {"_ROWS_TUNED": 16, "ROWS_MEASURED": 32, "_PASS_COST": 0.01}
-    with mock.patch.object(lists, "_FEWEST", 64), mock.patch.multiple(plans, **few):
+    with (
+        mock.patch.object(lists, "_FEWEST", 64),
+        mock.patch.object(choice, "_FEWEST_FEATURES", 1),
+        mock.patch.multiple(plans, **few),
+    ):
         yield

@@ -63,6 +63,14 @@ def test_the_work_of_auto_is_that_of_its_documents():
     assert not choice.takes_lists(wide, 10_000)
 
 
+def test_auto_is_exact_where_a_tree_is_fast():
+    few = np.lib.stride_tricks.as_strided(np.zeros(1), (10**7, 6), (0, 0))
+    more = np.lib.stride_tricks.as_strided(np.zeros(1), (10**7, 7), (0, 0))
+    with mock.patch.object(choice, "_FEWEST_FEATURES", 7):  # as it is
+        assert not choice.takes_lists(few, 10)
+        assert choice.takes_lists(more, 10)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")
 @pytest.mark.parametrize("search", ["auto", "exact", "approximate", InvertedLists(0.5)])
 def test_sparse_rows_and_other_metrics_are_searched_exactly(search):

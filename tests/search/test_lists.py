@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -220,7 +219,7 @@ def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_
     # What is told is the mean over the rows that were measured, in the graph as it is.
     of_rows = shares(graph, exact)
     plan = index._plans[16]
-    measured = index._listed.lists.order[plan.measured]
+    measured = index._listed.lists.order[plan.measured.rows]
     assert len(set(measured.tolist())) == 512
     assert graph.recall.value == pytest.approx(of_rows[measured].mean(), abs=1e-12)
     error = of_rows[measured].std(ddof=1) / np.sqrt(512)
@@ -234,7 +233,7 @@ def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_
     assert asked.recall.value >= recall
     alone = index.graph(17, X[measured])
     its = shares(alone.without(measured), neighbor_graph(X, 16, metric=metric).take(measured))
-    assert index._plans[24].alone != plan.alone or asked.recall.value == pytest.approx(its.mean())
+    assert index._plans[24].probes != plan.probes or asked.recall.value == pytest.approx(its.mean())
     true = shares(asked, neighbor_graph(X, k, queries, metric=metric, search="exact"))
     error = np.hypot(asked.recall.standard_error, true.std(ddof=1) / np.sqrt(len(true)))
     assert true.mean() > asked.recall.value - 3 * error
@@ -246,7 +245,7 @@ def test_recall_of_queries_is_told_by_distance():
     index = InvertedLists(0.5).build(X)
     told = index.graph(8, X[:3]).recall
     plan, listed = index._plans[8], index._listed
-    numbers = listed.lists.order[plan.measured]
+    numbers = listed.lists.order[plan.measured.rows]
     # Nine with the row itself, found by the probes for eight.
     index._plans[16] = plan
     found = index.graph(9, X[numbers]).without(numbers)
@@ -337,13 +336,9 @@ def test_parameters_of_other_types_are_refused(search):
         neighbor_graph(clustered(300, 4), 2, search=search)
 
 
-def with_plan(**changes):
-    """Searches whose plans are changed."""
-
-    def plan(*arguments):
-        return replace(plans.make_plan(*arguments), **changes)
-
-    return mock.patch.object(lists, "make_plan", plan)
+def with_probes(probes, through):
+    """Searches among rows with so many probes, and a pass through so many neighbors."""
+    return mock.patch.object(lists, "among_rows", return_value=(probes, through))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -351,9 +346,9 @@ def test_the_pass_takes_the_nearest_of_the_neighbors_of_neighbors(metric, core):
     X = clustered(300, 6).astype(np.float32)
     k, through = 6, 4
     exact = neighbor_graph(X, k, metric=metric, search="exact")
-    with with_plan(among=2, through=0):
+    with with_probes(2, 0):
         before = InvertedLists(0.0).build(X, metric).graph(k)
-    with with_plan(among=2, through=through):
+    with with_probes(2, through):
         graph = InvertedLists(0.0).build(X, metric).graph(k)
         with mock.patch.object(engine, "core", return_value=None):
             assert_same(graph, InvertedLists(0.0).build(X, metric).graph(k))
@@ -371,15 +366,25 @@ def test_the_pass_is_taken_where_it_spares_probes():
     X = clustered(1500, 12)
     index = InvertedLists(0.97).build(X)
     graph = index.graph(16)
-    plan = index._plans[16]
-    assert plan.among < plan.alone
-    assert plan.through == 20
     assert graph.recall.value >= 0.97
+    plan = index._plans[16]
+    probes, through = plans.among_rows(index._listed, plan, 0.97, 1)
+    assert probes < plan.probes
+    assert through == 20
     with mock.patch.object(plans, "_PASS_COST", 10**6):
-        index = InvertedLists(0.97).build(X)
-        index.graph(16)
-    assert index._plans[16].through == 0
-    assert index._plans[16].among == index._plans[16].alone == plan.alone
+        assert plans.among_rows(index._listed, plan, 0.97, 1) == (plan.probes, 0)
+
+
+def test_rows_at_one_distance_take_no_more_probes():
+    """Rows of zeros are at distance 1 from all others by cosine: any of these will do."""
+    X = clustered(2000, 8)
+    few = InvertedLists(0.9).build(X, "cosine")
+    few.graph(8, X[:1])
+    X[::20] = 0
+    index = InvertedLists(0.9).build(X, "cosine")
+    index.graph(8, X[:1])
+    assert index._plans[8].probes <= 2 * few._plans[8].probes
+    assert plans.among_rows(index._listed, index._plans[8], 0.9, 1)[0] <= index._plans[8].probes
 
 
 # The same graph
@@ -540,7 +545,7 @@ def test_probes_are_raised_until_the_recall_holds():
         return among(self, k, probes, *rest)
 
     with (
-        with_plan(among=1, through=0),
+        with_probes(1, 0),
         mock.patch.object(probing.ListedRows, "among", spy),
         mock.patch.multiple(probing, _QUERIES_AT_ONCE=100),
     ):

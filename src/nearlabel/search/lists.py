@@ -158,6 +158,7 @@ class ListIndex:
             made(1, 1)
         count = len(listed.lists)
         probes, through = among_rows(listed, plan, self._recall, n_jobs)
+        probes = max(probes, listed.least_probes(k + 1))
         numbers = listed.lists.order[plan.measured.rows]
         while True:
             found = listed.among(k, probes, through, n_jobs, searched)
