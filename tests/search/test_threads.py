@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from nearlabel.search.threads import run_blocks
+from nearlabel.search import threads
+from nearlabel.search.threads import one_blas_thread, run_blocks
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -47,3 +48,31 @@ def test_a_failure_ends_the_others_at_their_next_step():
     with pytest.raises(KeyboardInterrupt):
         run_blocks(work, 2, 1, 2, None)
     assert 0 < len(steps) < 5000
+
+
+def test_an_interrupt_while_blas_is_asked_to_hold_does_not_hold_it_for_ever(monkeypatch):
+    class Interrupted(threading.Event):
+        """An event whose first waiter hears Ctrl-C instead."""
+
+        def wait(self, timeout=None):
+            if threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    holders = []
+    make = threading.Thread
+
+    def thread(*args, **kwargs):
+        holders.append(make(*args, **kwargs))
+        return holders[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threads, "Event", Interrupted)
+        patched.setattr(threads, "Thread", thread)
+        with pytest.raises(KeyboardInterrupt), one_blas_thread:
+            pytest.fail("it was interrupted")
+    (holder,) = holders
+    holder.join(10)
+    assert not holder.is_alive()
+    with one_blas_thread:
+        pass

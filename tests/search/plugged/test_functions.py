@@ -140,3 +140,18 @@ def test_what_is_no_search():
             nl.MLkNN(n_neighbors=2, search=wrong).fit(np.eye(4), np.eye(4, dtype=int))
     with pytest.raises(ValueError, match="metric='precomputed' says that X holds distances"):
         nl.MLkNN(2, metric="precomputed", search=brute).fit(np.eye(4), np.eye(4, dtype=int))
+
+
+def test_a_search_of_other_rows_is_suspicious(monkeypatch):
+    monkeypatch.setattr("nearlabel.search.plugged.answers._WORTH_MEASURING", 50)
+    X = np.random.default_rng(0).standard_normal((300, 8))
+    order = np.random.default_rng(1).permutation(300)
+
+    def shuffled(X, queries, k):
+        graph = nl.neighbor_graph(X, k)
+        near = order[graph.indices]
+        return near, np.sqrt(((X[near] - X[:, None]) ** 2).sum(axis=2))
+
+    with pytest.warns(UserWarning, match="found .* % of the nearest rows only; are its rows those"):
+        graph = nl.neighbor_graph(X, 5, search=shuffled)
+    assert graph.recall.value < 0.1
