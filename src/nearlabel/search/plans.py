@@ -65,8 +65,8 @@ def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int)
     random = np.random.default_rng([seed, 1])
     chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
     exact = listed.left_out(chosen, k, count, n_jobs)
-    halves = np.split(np.arange(len(chosen)), [len(chosen) // 3])
-    tuned, measured = (Sample(chosen[some], exact.take(some)) for some in halves)
+    parts = np.split(np.arange(len(chosen)), [len(chosen) // 3])
+    tuned, measured = (Sample(chosen[some], exact.take(some)) for some in parts)
     tried = [listed.least_probes(k + 1)]
     while tried[-1] < count:
         tried.append(more_probes(tried[-1], count))
@@ -86,16 +86,17 @@ def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tu
     None are looked through where that costs more than the probes that it spares.
     """
     k = plan.tuned.exact.k
+    rows_a_probe = len(listed) / len(listed.lists)
+    most = plan.probes - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
 
     def shares(probes: int) -> Floats:
         return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
 
+    if plan.tried[0] > most:
+        return plan.probes, 0
     # A graph that falls short is searched again, which costs more than to be on the safe side.
     probes = _fewest(plan.tried, shares, recall, errors=2)
-    spared = (plan.probes - probes) * len(listed) / len(listed.lists)
-    if spared < _PASS_COST * min(_THROUGH, k) * k:
-        return plan.probes, 0
-    return probes, _THROUGH
+    return (probes, _THROUGH) if probes <= most else (plan.probes, 0)
 
 
 def _fewest(
