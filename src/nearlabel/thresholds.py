@@ -10,9 +10,10 @@ from sklearn.base import clone
 
 from nearlabel.algorithms import ALGORITHMS
 from nearlabel.arrays import Array, Csr, Floats
-from nearlabel.base import NO_ROWS, NeighborModel
+from nearlabel.base import NeighborModel
 from nearlabel.decisions import f1_cuts, labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.fitting import NO_ROWS
 from nearlabel.graph import NeighborGraph
 from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores

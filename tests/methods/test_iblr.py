@@ -189,7 +189,7 @@ def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
     monkeypatch, shape, d, keep_features, message
 ):
     monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 2**36)
-    monkeypatch.setattr("nearlabel.base.build_index", None)  # nothing is searched
+    monkeypatch.setattr("nearlabel.fitting.build_index", None)  # nothing is searched
     Y, X = sparse.csr_array(shape, dtype=np.int8), sparse.csr_array((shape[0], d))
     model = nl.IBLR(1, keep_features)
     with pytest.raises(MemoryError, match=message + ".*; use fewer labels, or MLkNN"):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, runs, with_data
-from nearlabel.base import NO_ROWS, check_two_rows
 from nearlabel.decisions import f1_cuts, labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.fitting import NO_ROWS, check_two_rows
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.progress import Progress
 from nearlabel.scores import LabelScores

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Csr
-from nearlabel.base import NeighborModel, Sweep
+from nearlabel.base import NeighborModel
 from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.scaling import scaler
+from nearlabel.fitting import Sweep
 from nearlabel.graph import NeighborGraph
 from nearlabel.scores import LabelScores
 from nearlabel.search import (

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, with_data
-from nearlabel.base import NO_ROWS
 from nearlabel.decisions import best_labels, labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.fitting import NO_ROWS
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
 from nearlabel.progress import Progress

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, with_data
-from nearlabel.base import NO_ROWS
 from nearlabel.decisions import labels_from
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.fitting import NO_ROWS
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores

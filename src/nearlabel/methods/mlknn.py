@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
-from nearlabel.base import Sweep
 from nearlabel.explaining import NeighborClassifier
+from nearlabel.fitting import Sweep
 from nearlabel.formulas.posterior import posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.places import DefaultScores
