@@ -263,6 +263,8 @@ def numbers() -> str:
             f"{rank['core_seconds']} s and {rank['peak_mib']} MiB. One dense matrix of scores "
             f"would be {fit['n'] * fit['q'] * 8 / 2**30:,.0f} GiB.",
             "",
+            scale_tables.sentence(result_of("scale")["rows"]),
+            "",
             f"Start of the command line: help in {start['nearlabel --help']} s, `evaluate` on 600 "
             f"rows in {start['nearlabel evaluate, 600 rows']} s, where `import sklearn` alone "
             f"takes {sklearn} s.",

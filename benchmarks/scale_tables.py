@@ -44,6 +44,20 @@ def needs(rows: list[Row]) -> str:
     )
 
 
+def sentence(rows: list[Row]) -> str:
+    """What the README quotes."""
+    fits = [row for row in rows if row["measured"] == "MLkNN.fit" and row["data"] == "clusters"]
+    fit = max(fits, key=lambda row: row["n"])
+    rank = next(row for row in rows if row["measured"].startswith("MLkNN.rank"))
+    return (
+        f"Many items, too: `MLkNN.fit` of {fit['n']:,} mapped vectors of {fit['d']} features, "
+        f"{fit['q']:,} labels, k = {fit['k']}, two threads: {fit['core_seconds']} core-seconds, "
+        f"{fit['wall_seconds']} seconds, {fit['peak_gib']} GiB beside the vectors, with "
+        f"{100 * fit['recall']:.2f} % of the neighbors; then the ten best labels of a new item in "
+        f"{rank['single_ms_half_within']} ms ([docs/scale.md](docs/scale.md))."
+    )
+
+
 def against_faiss(rows: list[Row]) -> str:
     """Core-seconds of graphs at one recall."""
     ours = rows[0]
