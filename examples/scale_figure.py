@@ -73,16 +73,9 @@ def longer(axes: Any, row: Any, n: int) -> None:
     """The time of larger data, as the square of their size."""
     seconds = row["core_seconds"] * (n / row["n"]) ** 2
     axes.plot([row["n"], n], [row["core_seconds"], seconds], color=GRAY, linestyle=":")
-    axes.annotate(
-        "as n², not measured",
-        (n, seconds),
-        (-4, -2),
-        color=GRAY,
-        ha="right",
-        va="top",
-        textcoords="offset points",
-        size=9,
-    )
+    middle = np.sqrt(row["n"] * n), np.sqrt(row["core_seconds"] * seconds)
+    where = {"xytext": (8, -6), "textcoords": "offset points", "va": "top"}
+    axes.annotate("as n², not measured", middle, color=GRAY, size=9, **where)
 
 
 if __name__ == "__main__":
