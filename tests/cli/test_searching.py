@@ -107,7 +107,7 @@ def test_measures_of_an_approximate_search(verb, ask, there):
         (("--search", "exact", "--recall", "0.9"), "--recall: only together with"),
         (("--search", "approximate", "--recall", "2"), "--recall must be a finite number from 0"),
         (("--search", "fast"), "Invalid value"),
-        (("--jobs", "0"), "n_jobs"),
+        (("--jobs", "0"), "--jobs must be at least 1, or -1 for all cores; got 0"),
         (("--jobs", "1.5"), "a whole number expected; got '1.5'"),
     ],
 )

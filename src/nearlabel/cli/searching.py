@@ -33,9 +33,10 @@ class Searching:
 
     def check(self) -> None:
         """Refuse options that do not go together, before anything is read."""
-        from nearlabel.validation import check_n_jobs, check_real
+        from nearlabel.validation import check_real
 
-        check_n_jobs(self.jobs)
+        if self.jobs == 0:
+            raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
         if self.recall is None:
             return
         if self.search != "approximate":
