@@ -209,7 +209,6 @@ def test_a_real_interrupt_in_the_middle_of_a_fit(tmp_path):
     process = run(INTERRUPTED, tmp_path)
     try:
         process.stdout.readline()
-        time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         said, failed = process.communicate(timeout=120)
     finally:
