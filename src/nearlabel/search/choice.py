@@ -12,7 +12,7 @@ from nearlabel.search.exact import ExactIndex, ExactSearch
 from nearlabel.search.lists import InvertedLists, reads
 from nearlabel.search.threads import Progress
 
-MOST_WORK = 10**13  # rows x rows x features up to which the search is exact: minutes on two cores
+MOST_WORK = 10**13  # rows x rows x features up to which the search is exact
 _FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows
 _FEWEST_FEATURES = 7  # of fewer, the tree of the exact search is fast for any number of rows
 
