@@ -5,10 +5,9 @@ BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
 CORE = setup.py $(wildcard core/*)
 # Tests that call the compiled kernels, and those whose answers can depend on the engine.
-KERNELS = $(wildcard tests/search/test_*.py) tests/formulas tests/methods tests/test_engine.py \
-	tests/test_statistics.py tests/test_sweeps.py tests/test_scores.py tests/test_label_kernels.py
-ENGINES = $(KERNELS) tests/baselines tests/test_papers.py tests/test_common.py tests/test_models.py \
-	tests/test_base.py tests/test_explaining.py
+KERNELS = tests/search tests/formulas tests/methods tests/labels \
+	tests/common/test_engine.py
+ENGINES = $(KERNELS) tests/test_papers.py tests/test_common.py tests/persistence
 
 .NOTPARALLEL:  # two targets may install into one environment
 .PHONY: help demo test test-all test-oldest sanitize bench lint docs clean

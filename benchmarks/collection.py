@@ -22,12 +22,12 @@ from measuring import printed, report
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.arrays import Array, Csr, Floats, entries_at, row_numbers, with_data
-from nearlabel.places import Ties
-from nearlabel.scores import LabelScores
+from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers, with_data
+from nearlabel.common.validation import check_n_jobs
+from nearlabel.labels.counts import label_histograms, label_totals, neighbor_counts
+from nearlabel.labels.ranks import Ties
+from nearlabel.labels.scores import LabelScores
 from nearlabel.search import build_index
-from nearlabel.statistics import label_histograms, label_totals, neighbor_counts
-from nearlabel.validation import check_n_jobs
 
 PUBLISHED = ("BRkNN", "BRkNN-w", "ML-kNN", "positive-sample")
 QUESTION = "The 2017 paper's comparison on a made collection"

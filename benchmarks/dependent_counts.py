@@ -13,10 +13,10 @@ from label_kernels import measured, problem
 from measuring import core_seconds, report
 
 import nearlabel as nl
-from nearlabel import engine
-from nearlabel.arrays import Csr, row_numbers
-from nearlabel.formulas.admissible import AdmissibleRows, Tally
-from nearlabel.statistics import neighbor_counts
+from nearlabel.common import engine
+from nearlabel.common.arrays import Csr, row_numbers
+from nearlabel.formulas.similar_counts import AdmissibleRows, Tally
+from nearlabel.labels.counts import neighbor_counts
 
 QUESTION = "DML-kNN with many labels, given the graph"
 N, K, Q, TOP, TOLERANCE, NEW, FEW = 100_000, 10, 100_000, 10, 6, 2_000, 20

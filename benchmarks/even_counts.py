@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 import nearlabel as nl
-from nearlabel.arrays import Csr, with_data
-from nearlabel.formulas.posterior import posterior
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_histograms
+from nearlabel.common.arrays import Csr, with_data
+from nearlabel.formulas.bayes import posterior
+from nearlabel.labels.counts import label_histograms
+from nearlabel.labels.scores import LabelScores
 
 
 def even_scores(graph: nl.NeighborGraph, Y: Csr, votes: Csr, s: float) -> LabelScores:

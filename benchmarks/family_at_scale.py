@@ -12,8 +12,8 @@ from label_kernels import TOPICS, topic_labels
 from measuring import core_seconds, process_peak_mib, report
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS, algorithm
-from nearlabel.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
 
 QUESTION = "Every method with 100,000 rows and 100,000 labels: fit, and the ten best of new rows"
 N, Q, D, K, NEW, TOP = 100_000, 100_000, 32, 10, 1_000, 10

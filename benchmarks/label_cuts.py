@@ -8,7 +8,7 @@ from typing import Any
 from measuring import report
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
 
 QUESTION = "F1 of the methods' own decisions and of one cut a label (LabelThresholds), raw features"
 SETS = ("enron", "bibtex", "corel5k")

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from nearlabel.common.versions import versions
 from nearlabel.experiments.papers.published import cells
-from nearlabel.versions import versions
 
 MIB = 2**20
 

@@ -9,8 +9,8 @@ from measuring import report
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS, algorithm
 from nearlabel.experiments import evaluate_splits, splits
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
 
 QUESTION = "Every method on real data: average precision, F1 and processor time"
 # Small to large; with few and with many labels; measurements, pictures and texts.

@@ -9,7 +9,7 @@ from measuring import report
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.search import lists
+from nearlabel.search.approximate import inverted_lists as lists
 
 QUESTION = (
     "ML-kNN on approximate neighbors, k = 10: each row scored from its own neighbors, itself left "

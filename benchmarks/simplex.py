@@ -13,7 +13,7 @@ from measuring import report, taking_turns
 from scipy.optimize import nnls
 
 import nearlabel as nl
-from nearlabel.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats
 from nearlabel.formulas.reconstruction import reconstruct
 
 QUESTION = (

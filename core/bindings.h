@@ -27,8 +27,8 @@ inline void require(bool holds, const char* message) {
 // Lets other Python threads run while a kernel does.
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
-// Raised with every change of what Python calls, here and in src/nearlabel/engine.py, so that a
-// module of an older build is not used.
+// Raised with every change of what Python calls, here and in src/nearlabel/common/engine.py, so
+// that a module of an older build is not used.
 constexpr int CORE_VERSION = 5;
 
 void bind_admissible(nb::module_& module);

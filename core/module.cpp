@@ -1,4 +1,4 @@
-// What Python sees of the compiled core. See src/nearlabel/engine.py.
+// What Python sees of the compiled core. See src/nearlabel/common/engine.py.
 #include "bindings.h"
 
 NB_MODULE(_core, module) {

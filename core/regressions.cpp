@@ -1,5 +1,5 @@
 // The kernel of the regressions. Its twin is in src/nearlabel/formulas/regressions.py.
-#include "labels.h"
+#include "label_rows.h"
 
 namespace {
 

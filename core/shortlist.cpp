@@ -1,15 +1,15 @@
 // The k nearest rows of each query, from blocks of lower bounds on distances.
 //
 // A bound arrives as a float: L, with the distance between L and L + error[query] + error[base], in
-// the scale of the products (src/nearlabel/search/products.py). Each query has a limit, an upper
-// bound on its k-th distance, and a list of the rows whose L is within it. A full list is shrunk:
-// the k-th smallest upper bound is the new limit. If nearly all stay (ties, bounds that say
+// the scale of the products (src/nearlabel/search/exact/packed_bounds.py). Each query has a limit,
+// an upper bound on its k-th distance, and a list of the rows whose L is within it. A full list is
+// shrunk: the k-th smallest upper bound is the new limit. If nearly all stay (ties, bounds that say
 // little), their canonical distances decide which k stay. So no row is ever lost, lists stay
 // short. A query that would measure many rows which bounds in double could tell apart is given up:
 // the caller searches it again with such bounds.
 #include "bindings.h"
 #include "cpu.h"
-#include "rows.h"
+#include "distances.h"
 
 #include <algorithm>
 #include <cmath>

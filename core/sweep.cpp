@@ -1,5 +1,6 @@
-// Kernels that count one more neighbor of every row. Their twins are in src/nearlabel/sweeps.py.
-#include "labels.h"
+// Kernels that count one more neighbor of every row. Their twins are in
+// src/nearlabel/labels/sweep.py.
+#include "label_rows.h"
 
 namespace {
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import nearlabel as nl
-from nearlabel import engine
+from nearlabel.common import engine
 
 if not os.environ.get("NEARLABEL_ENGINE"):
     # Warnings are errors here, and where no compiler was there is nothing to warn of.

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from nearlabel.graph import NeighborGraph
-from nearlabel.scores import LabelScores
+from nearlabel.labels.scores import LabelScores
 
 SCORES = st.sampled_from([-1.0, -0.0, 0.0, 0.25, 0.5, 1.0])
 

@@ -14,8 +14,8 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_totals, neighbor_counts
+from nearlabel.labels.counts import label_totals, neighbor_counts
+from nearlabel.labels.scores import LabelScores
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "collection.json"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from nearlabel.algorithms import ALGORITHMS
 from nearlabel.cli import run
 from nearlabel.experiments import evaluate_splits
 from nearlabel.experiments.papers import published
 from nearlabel.experiments.papers.plans import ERRATA, plan, unit_of
 from nearlabel.experiments.papers.preparing import prepared
 from nearlabel.experiments.papers.verdicts import verdict
+from nearlabel.methods.algorithms import ALGORITHMS
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ERRATA).read_text(encoding="utf-8")

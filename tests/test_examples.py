@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nearlabel.algorithms import ALGORITHMS
+from nearlabel.methods.algorithms import ALGORITHMS
 
 ROOT = Path(__file__).parents[1]
 

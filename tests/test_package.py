@@ -67,7 +67,7 @@ import numpy as np
 with warnings.catch_warnings(record=True) as found:
     warnings.simplefilter("always")
     import nearlabel as nl
-    from nearlabel import engine
+    from nearlabel.common import engine
     for _ in range(2):
         assert engine.core() is None
         nl.neighbor_graph(np.arange(12.0).reshape(6, 2), 2)

@@ -9,8 +9,10 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel import base, engine, statistics, validation
-from nearlabel.algorithms import ALGORITHMS, algorithm
+from nearlabel.common import engine, validation
+from nearlabel.labels import counts as statistics
+from nearlabel.methods import base
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nearlabel import datasets, experiments, metrics
-    from nearlabel.baselines import BalancedkNN
+    from nearlabel.common.files import FileError
+    from nearlabel.common.versions import show_versions
     from nearlabel.experiments.tuning import GraphSearchCV
     from nearlabel.graph import NeighborGraph
+    from nearlabel.labels.scores import LabelScores, RankedLabels
     from nearlabel.methods import (
         IBLR,
         BRkNN,
@@ -24,38 +26,36 @@ if TYPE_CHECKING:
         MLkNN,
         PositivekNN,
     )
-    from nearlabel.models import load, save
-    from nearlabel.persistence import FileError
-    from nearlabel.scores import LabelScores, RankedLabels
+    from nearlabel.methods.balancedknn import BalancedkNN
+    from nearlabel.methods.thresholds import LabelThresholds
+    from nearlabel.persistence.models import load, save
     from nearlabel.search import ExactSearch, InvertedLists, neighbor_graph
-    from nearlabel.thresholds import LabelThresholds
-    from nearlabel.versions import show_versions
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "BRkNN": "nearlabel.methods",
-    "BalancedkNN": "nearlabel.baselines",
+    "BalancedkNN": "nearlabel.methods.balancedknn",
     "CalibratedRanking": "nearlabel.methods",
     "DMLkNN": "nearlabel.methods",
     "IBLR": "nearlabel.methods",
     "ExactSearch": "nearlabel.search",
     "InvertedLists": "nearlabel.search",
     "GraphSearchCV": "nearlabel.experiments.tuning",
-    "FileError": "nearlabel.persistence",
+    "FileError": "nearlabel.common.files",
     "LAMLkNN": "nearlabel.methods",
-    "LabelScores": "nearlabel.scores",
-    "LabelThresholds": "nearlabel.thresholds",
+    "LabelScores": "nearlabel.labels.scores",
+    "LabelThresholds": "nearlabel.methods.thresholds",
     "MLCWkNN": "nearlabel.methods",
     "MLkNN": "nearlabel.methods",
     "MallowskNN": "nearlabel.methods",
     "NeighborGraph": "nearlabel.graph",
     "PositivekNN": "nearlabel.methods",
-    "RankedLabels": "nearlabel.scores",
-    "load": "nearlabel.models",
+    "RankedLabels": "nearlabel.labels.scores",
+    "load": "nearlabel.persistence.models",
     "neighbor_graph": "nearlabel.search",
-    "save": "nearlabel.models",
-    "show_versions": "nearlabel.versions",
+    "save": "nearlabel.persistence.models",
+    "show_versions": "nearlabel.common.versions",
 }
 _MODULES = ("datasets", "experiments", "metrics")
 

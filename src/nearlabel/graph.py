@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr, row_numbers
-from nearlabel.persistence import write_tree
-from nearlabel.validation import check_choice, check_integer, check_real
+from nearlabel.common.arrays import Array, Csr, row_numbers
+from nearlabel.common.files import write_tree
+from nearlabel.common.validation import check_choice, check_integer, check_real
 
 _ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
 

@@ -330,11 +330,11 @@ def test_the_choices_of_options_are_those_of_the_library():
     from typing import get_args
 
     from nearlabel.cli import options
-    from nearlabel.cli.measuring import Measuring
+    from nearlabel.cli.measurement_options import Measuring
     from nearlabel.datasets.loading import FORMATS
     from nearlabel.experiments import SCALES
     from nearlabel.metrics import CONVENTIONS
-    from nearlabel.search.distances import SPACES
+    from nearlabel.search.exact.distances import SPACES
 
     def choices(annotation):
         found = [part for part in get_args(annotation) if part is not type(None)]

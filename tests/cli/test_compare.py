@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS
 from nearlabel.cli import run
-from nearlabel.cli.learning import TITLES, Algorithm
+from nearlabel.cli.method_options import TITLES, Algorithm
+from nearlabel.methods.algorithms import ALGORITHMS
 from nearlabel.search import ExactIndex
 
 

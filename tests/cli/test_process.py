@@ -128,7 +128,7 @@ def test_scikit_learn_is_whole_after_a_quick_start(here):
     """What was put off at the start is there when something asks for it."""
     code = (
         "import sys; from nearlabel.cli import run; run(['rank', 'songs.model', 'new.csv'])\n"
-        "from nearlabel.cli.startup import import_scikit_learn; import_scikit_learn()\n"
+        "from nearlabel.cli.quick_imports import import_scikit_learn; import_scikit_learn()\n"
         "import scipy, pandas, sklearn.utils.fixes as fixes\n"
         "from sklearn.preprocessing import QuantileTransformer\n"
         "import numpy as np; X = np.arange(8.0).reshape(4, 2)\n"
@@ -155,7 +155,7 @@ def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
         (tmp_path / "sklearn" / f"{part}.py").write_text("from scipy.stats import norm\n")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from nearlabel.cli.startup import import_scikit_learn; import_scikit_learn()\n"
+        "from nearlabel.cli.quick_imports import import_scikit_learn; import_scikit_learn()\n"
         "import sklearn.base, scipy.stats, pandas; print(sklearn.base.norm.cdf(0))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

@@ -11,7 +11,7 @@ import pytest
 from lookalikes import write_lookalikes
 
 from nearlabel.cli import run
-from nearlabel.cli.side_by_side import say_claims
+from nearlabel.cli.published_tables import say_claims
 from nearlabel.experiments.papers import running
 from nearlabel.experiments.papers.plans import plan
 from nearlabel.experiments.papers.published import cells

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nearlabel as nl
-from nearlabel.cli.plotting import legend, text_plot
+from nearlabel.cli.terminal_curve import legend, text_plot
 
 
 def test_the_curve_and_the_best(ask, here):

@@ -13,7 +13,7 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.datasets import DataError
 from nearlabel.datasets.mulan_xml import read_labels
-from nearlabel.datasets.text import TextFile
+from nearlabel.datasets.text_lines import TextFile
 
 FILE = "toy.arff"
 HEAD = """% a comment

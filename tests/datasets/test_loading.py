@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nearlabel as nl
+from nearlabel.common.files import replacing
 from nearlabel.datasets import DataError, Dataset
-from nearlabel.persistence import replacing
 
 SUFFIXES = [".npz", ".arff", ".csv", ".tsv", ".jsonl", ".txt"]
 
@@ -376,7 +376,7 @@ def test_progress(tmp_path, made):
 
 @pytest.mark.parametrize("content", [b" " * 2**20, b"x," * 2**20, b"\x1f\x8b" + b"0" * 99])
 def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content):
-    monkeypatch.setattr("nearlabel.datasets.text.LONGEST_LINE", 2**16)
+    monkeypatch.setattr("nearlabel.datasets.text_lines.LONGEST_LINE", 2**16)
     for suffix in (".csv", ".arff", ".txt", ".jsonl"):
         path = tmp_path / f"toy{suffix}"
         path.write_bytes(content)

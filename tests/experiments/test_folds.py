@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS, algorithm
 from nearlabel.experiments import Part, evaluate_splits, splits
 from nearlabel.experiments.folds import Searching, folds
-from nearlabel.search.exact import ExactIndex
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.search.exact.index import ExactIndex
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def test_parts_that_keep_few_rows_have_their_own_graphs(made, searches):
 
 
 def test_neighbors_of_all_rows_that_do_not_fit(made, monkeypatch):
-    from nearlabel import validation
+    from nearlabel.common import validation
 
     monkeypatch.setattr(validation, "physical_memory", lambda: 10_000)
     huge = Part(np.arange(140), np.arange(140, 150))

@@ -6,13 +6,13 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.algorithms import ALGORITHMS
 from nearlabel.experiments import folds, splits
 from nearlabel.experiments.selection import (
     select_and_evaluate,
     tried_parameters,
     usual_candidates,
 )
+from nearlabel.methods.algorithms import ALGORITHMS
 from nearlabel.metrics import scorer
 
 

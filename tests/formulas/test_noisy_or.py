@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import label_matrices
 
-from nearlabel.arrays import row_numbers
+from nearlabel.common.arrays import row_numbers
+from nearlabel.common.validation import label_matrix
 from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums, slopes, weights
 from nearlabel.graph import NeighborGraph
-from nearlabel.validation import label_matrix
 
 RATES = [LOWEST_RATE, 1e-6, 1e-3, 1.0, 7.0, 1e3, 1e6, HIGHEST_RATE]
 

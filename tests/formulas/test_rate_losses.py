@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.arrays import with_data
+from nearlabel.common.arrays import with_data
+from nearlabel.common.validation import label_matrix
 from nearlabel.formulas import rate_losses
 from nearlabel.formulas.noisy_or import log_sums, slopes
 from nearlabel.formulas.rate_losses import RateTrial, pair_loss
 from nearlabel.formulas.rates import median_distance
 from nearlabel.graph import NeighborGraph
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import neighbor_sums
-from nearlabel.validation import label_matrix
+from nearlabel.labels.counts import neighbor_sums
+from nearlabel.labels.scores import LabelScores
 
 
 def trial_of(X, Y, k):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
+from nearlabel.common.validation import label_matrix
 from nearlabel.formulas.rate_losses import RateTrial
 from nearlabel.formulas.rates import (
     RELATIVE_RATES,
@@ -12,7 +13,6 @@ from nearlabel.formulas.rates import (
     rate_by_grid,
 )
 from nearlabel.graph import NeighborGraph
-from nearlabel.validation import label_matrix
 
 
 def trial_of(X, Y, k):

@@ -11,7 +11,8 @@ from scipy import sparse
 from scipy.special import expit
 from strategies import label_matrices, vectors
 
-from nearlabel.arrays import canonical_csr
+from nearlabel.common.arrays import canonical_csr
+from nearlabel.common.validation import label_matrix
 from nearlabel.formulas import regressions
 from nearlabel.formulas.regressions import (
     Standardization,
@@ -19,7 +20,6 @@ from nearlabel.formulas.regressions import (
     logistic_regressions,
     varies,
 )
-from nearlabel.validation import label_matrix
 
 
 def objective(inputs, carried, weights, intercept, ridge):

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import vectors
 
-from nearlabel import engine
+from nearlabel.common import engine
 from nearlabel.formulas.simplex import RIDGE, simplex_weights
 
 WORKED = np.array([[1.6, -1.84, 2.8], [-1.84, 3.88, -3.64], [2.8, -3.64, 5]])

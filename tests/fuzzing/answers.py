@@ -13,7 +13,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.datasets import Dataset, load, save
-from nearlabel.datasets.text import names_or_numbers
+from nearlabel.datasets.text_lines import names_or_numbers
 
 LONGEST = 600  # characters of a message, the file's name aside
 

@@ -16,7 +16,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fuzzing.answers import dense
 from nearlabel.datasets import Dataset
-from nearlabel.datasets.text import names_or_numbers, truth
+from nearlabel.datasets.text_lines import names_or_numbers, truth
 
 
 def plain_text(content: bytes) -> str:

@@ -31,10 +31,10 @@ from fuzzing.limits import SECONDS, limits
 from fuzzing.mutations import mutated_model, mutated_npz, mutated_text
 from fuzzing.oracles import oracle_arff, oracle_csv, oracle_jsonl, oracle_sparse, oracle_xml
 from fuzzing.seeds import seeds
+from nearlabel.common.files import FileError
 from nearlabel.datasets import DataError, Dataset, load
 from nearlabel.datasets.mulan_xml import read_labels
-from nearlabel.datasets.text import TextFile
-from nearlabel.persistence import FileError
+from nearlabel.datasets.text_lines import TextFile
 
 LABELS = ("one", "l two")
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.persistence import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, read_tree, write_tree
 
 SMOOTHINGS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 10), Fraction(0)]
 

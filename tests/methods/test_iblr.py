@@ -12,9 +12,9 @@ from scipy.special import expit
 from strategies import problems
 
 import nearlabel as nl
+from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.formulas.regressions import logistic_regressions
-from nearlabel.persistence import FileError, read_tree, write_tree
-from nearlabel.statistics import neighbor_counts
+from nearlabel.labels.counts import neighbor_counts
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +188,8 @@ def test_bad_parameters(data, parameters, error, message):
 def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
     monkeypatch, shape, d, keep_features, message
 ):
-    monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 2**36)
-    monkeypatch.setattr("nearlabel.fitting.build_index", None)  # nothing is searched
+    monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
+    monkeypatch.setattr("nearlabel.methods.fitting.build_index", None)  # nothing is searched
     Y, X = sparse.csr_array(shape, dtype=np.int8), sparse.csr_array((shape[0], d))
     model = nl.IBLR(1, keep_features)
     with pytest.raises(MemoryError, match=message + ".*; use fewer labels, or MLkNN"):

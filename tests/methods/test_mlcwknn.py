@@ -12,8 +12,8 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
+from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.formulas.reconstruction import reconstruct
-from nearlabel.persistence import FileError, read_tree, write_tree
 from nearlabel.search import ExactIndex
 
 

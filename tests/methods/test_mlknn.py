@@ -12,7 +12,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.validation import label_matrix
+from nearlabel.common.validation import label_matrix
 
 
 class TestWorkedExample:
@@ -48,7 +48,7 @@ class TestWorkedExample:
         ]
 
     def test_tables(self, f6):
-        from nearlabel.statistics import label_histograms
+        from nearlabel.labels.counts import label_histograms
 
         X, Y, _ = f6
         seen = label_histograms(nl.neighbor_graph(X, 3), label_matrix(Y, "Y"))

@@ -11,8 +11,8 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
+from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.methods import positiveknn
-from nearlabel.persistence import FileError, read_tree, write_tree
 
 RATES = st.sampled_from([1e-6, 0.1, 1.0, 7.0, 1e6])
 
@@ -318,11 +318,11 @@ class TestAllRows:
         data = nl.datasets.make_local_labels(90, 3, 5)
         model = nl.PositivekNN(n_neighbors=None).fit(data.X, data.Y)
         expected = model.rank(data.X, top=5), model.explain(data.X[0])
-        monkeypatch.setattr("nearlabel.base._NEIGHBORS_AT_ONCE", 200)
-        monkeypatch.setattr("nearlabel.explaining._NEIGHBORS_AT_ONCE", 200)
+        monkeypatch.setattr("nearlabel.methods.base._NEIGHBORS_AT_ONCE", 200)
+        monkeypatch.setattr("nearlabel.methods.explaining._NEIGHBORS_AT_ONCE", 200)
         np.testing.assert_array_equal(model.rank(data.X, top=5).scores, expected[0].scores)
         assert str(model.explain(data.X[0])) == str(expected[1])
-        monkeypatch.setattr("nearlabel.validation.physical_memory", lambda: 50_000)
+        monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 50_000)
         model.rank(data.X, top=5)
         model.label_scores(data.X)
         with pytest.raises(MemoryError, match="neighbors of all rows .* use rank or predict"):

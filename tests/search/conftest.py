@@ -4,7 +4,9 @@ from unittest import mock
 
 import pytest
 
-from nearlabel.search import choice, lists, plans
+from nearlabel.search import automatic as choice
+from nearlabel.search.approximate import inverted_lists as lists
+from nearlabel.search.approximate import probe_counts as plans
 
 
 @pytest.fixture(scope="module")

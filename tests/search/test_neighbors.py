@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearlabel import engine
-from nearlabel.search.compiled import core_rows
+from nearlabel.common import engine
+from nearlabel.search.exact.shortlist import core_rows
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]

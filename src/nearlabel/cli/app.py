@@ -10,10 +10,10 @@ from cyclopts import App, Parameter
 
 from nearlabel import __version__
 from nearlabel.cli.compare import compare
-from nearlabel.cli.data import convert, datasets_list, describe, fetch
+from nearlabel.cli.datasets import convert, datasets_list, describe, fetch
 from nearlabel.cli.demo import demo
 from nearlabel.cli.evaluate import evaluate
-from nearlabel.cli.models import fit, predict, rank
+from nearlabel.cli.fit_predict_rank import fit, predict, rank
 from nearlabel.cli.reproduce import reproduce
 from nearlabel.cli.tune import tune
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.learning import TITLES, Algorithm, estimator
-from nearlabel.cli.measuring import Measuring, or_none, say_setting, summary
+from nearlabel.cli.measurement_options import Measuring, or_none, say_setting, summary
+from nearlabel.cli.method_options import TITLES, Algorithm, estimator
 from nearlabel.cli.options import (
     Data,
     Distance,
@@ -20,8 +20,8 @@ from nearlabel.cli.options import (
     Switch,
 )
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
-from nearlabel.cli.searching import Searching
-from nearlabel.cli.startup import SCALING, import_scikit_learn
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.search_options import Searching
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset

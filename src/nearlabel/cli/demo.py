@@ -80,7 +80,7 @@ def write_songs() -> None:
     import numpy as np
 
     from nearlabel.datasets import make_local_labels
-    from nearlabel.datasets.tables import write_rows
+    from nearlabel.datasets.csv_tables import write_rows
 
     data = make_local_labels(
         603, len(FEATURES), len(MOODS), labels_per_sample=2.5, n_clusters=6, random_state=4

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.learning import Learning
-from nearlabel.cli.measuring import Measuring, or_none, say_setting, summary
+from nearlabel.cli.measurement_options import Measuring, or_none, say_setting, summary
+from nearlabel.cli.method_options import Learning
 from nearlabel.cli.options import Data, Json, LabeledReading, Output, Several, whole_numbers
 from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
-from nearlabel.cli.searching import Searching
-from nearlabel.cli.startup import SCALING, import_scikit_learn
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.search_options import Searching
 
 _READING, _LEARNING = LabeledReading(), Learning()
 _SEARCHING, _MEASURING = Searching(), Measuring()

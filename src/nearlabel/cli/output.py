@@ -90,8 +90,8 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
 
 def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
     """Write records to a CSV or JSON-lines file, complete or not at all; how many."""
+    from nearlabel.datasets.csv_tables import write_rows
     from nearlabel.datasets.json_lines import write_json_records
-    from nearlabel.datasets.tables import write_rows
 
     suffix = Path(path).suffix
     counted = _Counted(records)

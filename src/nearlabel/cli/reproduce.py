@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from nearlabel.cli.options import Json, Several, Switch, Whole
 from nearlabel.cli.output import Steps, say, say_json
-from nearlabel.cli.side_by_side import say_claims, say_folded, say_side_by_side, say_summary
-from nearlabel.cli.startup import SCALING, import_scikit_learn
+from nearlabel.cli.published_tables import say_claims, say_folded, say_side_by_side, say_summary
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.experiments.papers.reproduction import Reproduction

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.learning import TITLES, Algorithm, estimator, grid_of
-from nearlabel.cli.measuring import Measuring, or_none, say_setting
+from nearlabel.cli.measurement_options import Measuring, or_none, say_setting
+from nearlabel.cli.method_options import TITLES, Algorithm, estimator, grid_of
 from nearlabel.cli.options import (
     Data,
     Distance,
@@ -30,9 +30,9 @@ from nearlabel.cli.output import (
     say_table,
     write_results,
 )
-from nearlabel.cli.plotting import legend, text_plot
-from nearlabel.cli.searching import Searching
-from nearlabel.cli.startup import SCALING, import_scikit_learn
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.search_options import Searching
+from nearlabel.cli.terminal_curve import legend, text_plot
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, row_entries
-from nearlabel.datasets.columns import Column, SparseRows, assembled, source_columns
+from nearlabel.common.arrays import Array, row_entries
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import shown, some
+from nearlabel.datasets.column_values import Column, SparseRows, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.mulan_xml import labels_xml
-from nearlabel.datasets.text import (
+from nearlabel.datasets.text_lines import (
     LABEL_MARK,
     DataError,
     TextFile,
@@ -29,8 +31,6 @@ from nearlabel.datasets.text import (
     column_texts,
     names_or_numbers,
 )
-from nearlabel.persistence import replacing
-from nearlabel.texts import shown, some
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")

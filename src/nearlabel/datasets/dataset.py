@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr, canonical_csr, with_data
-from nearlabel.texts import first_twice, shown, text_array
-from nearlabel.validation import check_same_length
+from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.common.messages import first_twice, shown, text_array
+from nearlabel.common.validation import check_same_length
 
 # Types that not every file and not every sparse matrix can hold, and what holds their values.
 _OTHER_TYPES: dict[np.dtype[Any], Any] = {

@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from nearlabel.datasets.text import Progress
+from nearlabel.datasets.text_lines import Progress
 
 _PAUSES = (0.0, 1.0, 2.0, 4.0)  # seconds before each try of a file whose connection breaks off
 _TIMEOUT = 30.0  # seconds without a byte

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import canonical_csr
+from nearlabel.common.arrays import canonical_csr
+from nearlabel.common.files import replacing
+from nearlabel.common.validation import check_choice
+from nearlabel.datasets.data_folder import data_folders
 from nearlabel.datasets.dataset import Dataset, checked
 from nearlabel.datasets.downloading import Download, FetchError
-from nearlabel.datasets.folder import data_folders
-from nearlabel.datasets.homes import ELSEWHERE, HOMES, Files, OpenML
-from nearlabel.datasets.text import Progress
-from nearlabel.persistence import replacing
-from nearlabel.validation import check_choice
+from nearlabel.datasets.public_homes import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.text_lines import Progress
 
 
 class ChecksumError(ValueError):
@@ -41,7 +41,7 @@ def fetch(
     Parameters
     ----------
     name : str
-        One of the names in ``nearlabel.datasets.homes.HOMES``.
+        One of the names in ``nearlabel.datasets.public_homes.HOMES``.
     folder : str or Path, optional
         The first of `data_folders` by default; made where it is missing.
     mirror : str, optional
@@ -70,7 +70,7 @@ def fetch(
 
     Examples
     --------
-    >>> from nearlabel.datasets.homes import HOMES
+    >>> from nearlabel.datasets.public_homes import HOMES
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """

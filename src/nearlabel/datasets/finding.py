@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from nearlabel.datasets.folder import Archive, Folder, data_folders
-from nearlabel.datasets.text import DataError
-from nearlabel.texts import shown
+from nearlabel.common.messages import shown
+from nearlabel.datasets.data_folder import Archive, Folder, data_folders
+from nearlabel.datasets.text_lines import DataError
 
 SUFFIXES = {
     ".npz": "npz",

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.validation import check_integer, check_real
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.validation import check_integer, check_real
 
 _ROWS_AT_ONCE = 2**16
 _KEPT = 0.85  # chance that an item shows a label of its scene: real label lists are incomplete

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import row_entries
-from nearlabel.datasets.columns import SparseRows
+from nearlabel.common.arrays import row_entries
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import plain_json, shown
+from nearlabel.datasets.column_values import SparseRows
+from nearlabel.datasets.csv_tables import Table
 from nearlabel.datasets.dataset import Dataset, unlabeled
-from nearlabel.datasets.rows import Numbers, Roles, RowParts
-from nearlabel.datasets.tables import Table
-from nearlabel.datasets.text import (
+from nearlabel.datasets.row_fields import Numbers, Roles, RowParts
+from nearlabel.datasets.text_lines import (
     TextFile,
     column_names,
     names_or_numbers,
     number,
 )
-from nearlabel.persistence import replacing
-from nearlabel.texts import plain_json, shown
 
 
 def read_json_lines(file: TextFile, roles: Roles) -> Dataset:

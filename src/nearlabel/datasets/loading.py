@@ -14,22 +14,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.messages import some
+from nearlabel.common.validation import check_choice
 from nearlabel.datasets.arff import read_arff, write_arff
+from nearlabel.datasets.csv_tables import read_csv, write_csv
+from nearlabel.datasets.data_folder import Archive, Folder
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.finding import SUFFIXES, Found, find
-from nearlabel.datasets.folder import Archive, Folder
 from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
 from nearlabel.datasets.mulan_xml import read_labels
 from nearlabel.datasets.npz import read_npz, write_npz
-from nearlabel.datasets.rows import Roles
+from nearlabel.datasets.row_fields import Roles
 from nearlabel.datasets.sparse_text import (
     read_names,
     read_sparse_text,
     read_split,
     write_sparse_text,
 )
-from nearlabel.datasets.tables import read_csv, write_csv
-from nearlabel.datasets.text import (
+from nearlabel.datasets.text_lines import (
     DataError,
     Progress,
     TextFile,
@@ -37,8 +39,6 @@ from nearlabel.datasets.text import (
     column_names,
     names_or_numbers,
 )
-from nearlabel.texts import some
-from nearlabel.validation import check_choice
 
 FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "sparse")
 # The options that say something for each form.

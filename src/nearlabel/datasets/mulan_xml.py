@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from xml.parsers import expat
 
-from nearlabel.datasets.text import DataError, TextFile
-from nearlabel.texts import first_twice, shown
+from nearlabel.common.messages import first_twice, shown
+from nearlabel.datasets.text_lines import DataError, TextFile
 
 
 def read_labels(file: TextFile) -> list[str]:

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
-from nearlabel.arrays import Array, Csr, csr_of_parts
+from nearlabel.common.arrays import Array, Csr, csr_of_parts
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import shown
+from nearlabel.common.validation import physical_memory
+from nearlabel.datasets.data_folder import check_compression
 from nearlabel.datasets.dataset import Dataset, unlabeled
-from nearlabel.datasets.folder import check_compression
-from nearlabel.datasets.text import DataError
-from nearlabel.persistence import replacing
-from nearlabel.texts import shown
-from nearlabel.validation import physical_memory
+from nearlabel.datasets.text_lines import DataError
 
 _OWN = {"X", "label_names", "feature_names", "train", "row_names"}
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, row_entries
-from nearlabel.datasets.columns import SparseRows
+from nearlabel.common.arrays import Array, row_entries
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import shown, text_array
+from nearlabel.datasets.column_values import SparseRows
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text import DataError, TextFile, number
-from nearlabel.persistence import replacing
-from nearlabel.texts import shown, text_array
+from nearlabel.datasets.text_lines import DataError, TextFile, number
 
 _LARGEST = 2**31 - 1  # columns
 

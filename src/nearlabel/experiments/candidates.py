@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Csr, Floats
-from nearlabel.base import NeighborModel
+from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.validation import label_matrix
 from nearlabel.experiments.folds import (
     Fold,
     RowsDone,
@@ -25,10 +25,10 @@ from nearlabel.experiments.folds import (
 )
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
+from nearlabel.methods.base import NeighborModel
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
-from nearlabel.validation import label_matrix
 
 LEAST_ROWS_A_NEIGHBOR = 4  # for leave-one-out; with fewer it flatters
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from sklearn.base import clone
 
-from nearlabel.base import NeighborModel
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.folds import (
     RowsDone,
@@ -18,6 +17,7 @@ from nearlabel.experiments.folds import (
     rows_to_search,
 )
 from nearlabel.experiments.protocols import Part
+from nearlabel.methods.base import NeighborModel
 from nearlabel.metrics import evaluate
 from nearlabel.search import Progress
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Csr
-from nearlabel.base import NeighborModel
+from nearlabel.common.arrays import Csr
+from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.scaling import scaler
-from nearlabel.fitting import Sweep
 from nearlabel.graph import NeighborGraph
-from nearlabel.scores import LabelScores
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.fitting import Sweep
 from nearlabel.search import (
     Progress,
     build_index,
@@ -26,7 +27,6 @@ from nearlabel.search import (
     neighbors_with_margin,
     restrict,
 )
-from nearlabel.validation import check_dense_size, check_n_jobs
 
 _LEAST_KEPT = 8  # a part must keep more than one of so many rows to read the graph of all
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.arrays import Array
+from nearlabel.common.arrays import Array
+from nearlabel.common.validation import check_dense_size, check_integer, check_real
 from nearlabel.datasets import Dataset
-from nearlabel.validation import check_dense_size, check_integer, check_real
 
 SPLITS = ("official", "holdout", "cv10", "cv10x5", "loo")  # cv: any numbers of folds and repeats
 _FOLDS = re.compile(r"cv([1-9]\d{0,8})(?:x([1-9]\d{0,4}))?")

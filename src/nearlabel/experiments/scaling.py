@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.validation import check_choice
+from nearlabel.common.validation import check_choice
 
 SCALES = ("none", "minmax", "standard")
 

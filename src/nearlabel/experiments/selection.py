@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.algorithms import algorithm
-from nearlabel.arrays import Csr
-from nearlabel.base import NeighborModel
+from nearlabel.common.arrays import Csr
+from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.candidates import (
     LEAST_ROWS_A_NEIGHBOR,
@@ -30,10 +29,11 @@ from nearlabel.experiments.folds import (
     rows_to_search,
 )
 from nearlabel.experiments.protocols import Part
+from nearlabel.methods.algorithms import algorithm
+from nearlabel.methods.base import NeighborModel
 from nearlabel.metrics import Scorer, evaluate
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
-from nearlabel.validation import label_matrix
 
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 # What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.

@@ -17,21 +17,21 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.arrays import Floats
-from nearlabel.base import NeighborModel
-from nearlabel.experiments.candidates import Candidate, Trial, best_place, try_candidates
-from nearlabel.experiments.folds import Searching
-from nearlabel.experiments.protocols import Part
-from nearlabel.metrics import METRICS, Scorer, scorer
-from nearlabel.scores import LabelScores, RankedLabels
-from nearlabel.search import Progress
-from nearlabel.validation import (
+from nearlabel.common.arrays import Floats
+from nearlabel.common.validation import (
     Labels,
     canonical_vectors,
     check_dense_size,
     check_labels,
     check_same_length,
 )
+from nearlabel.experiments.candidates import Candidate, Trial, best_place, try_candidates
+from nearlabel.experiments.folds import Searching
+from nearlabel.experiments.protocols import Part
+from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.methods.base import NeighborModel
+from nearlabel.metrics import METRICS, Scorer, scorer
+from nearlabel.search import Progress
 
 _CHOSEN = ("best_index_", "best_params_", "best_score_", "best_estimator_", "refit_time_")
 

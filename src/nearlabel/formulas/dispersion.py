@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, row_numbers, runs
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
 
 _GREATEST = 50.0  # e^-50 of a reversed pair: as good as none
 _STEPS = 60

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, row_numbers
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
 from nearlabel.graph import NeighborGraph
-from nearlabel.statistics import blocks_of_votes
+from nearlabel.labels.counts import blocks_of_votes
 
 FAINTEST = 1e-300
 _SPARE_BITS = 16  # of a score: they tell labels apart whose log S is the same but for these

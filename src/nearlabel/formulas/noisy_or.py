@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, row_numbers
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
 from nearlabel.formulas.faint_sums import FAINTEST, faint_scores
 from nearlabel.graph import NeighborGraph
-from nearlabel.statistics import neighbor_sums
+from nearlabel.labels.counts import neighbor_sums
 
 # Within these rates w(z d) < 975 for every float64 distance d > 0.
 LOWEST_RATE, HIGHEST_RATE = 1e-100, 1e100

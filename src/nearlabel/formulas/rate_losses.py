@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import expit
 
-from nearlabel.arrays import Array, Csr, Floats, entries_at, row_numbers, runs, with_data
+from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers, runs, with_data
 from nearlabel.formulas.noisy_or import log_sums, slopes
 from nearlabel.graph import NeighborGraph
-from nearlabel.statistics import neighbor_counts, neighbor_sums
+from nearlabel.labels.counts import neighbor_counts, neighbor_sums
 
 _FLOOR = 1e-12  # phi = log(S + floor)
 _PAIRS_AT_ONCE = 2**20

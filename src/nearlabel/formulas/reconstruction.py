@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from nearlabel import engine
-from nearlabel.arrays import Array, Floats, kernel_array, row_numbers, runs
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Floats, kernel_array, row_numbers, runs
 from nearlabel.formulas.simplex import simplex_weights
-from nearlabel.search.exact import matching
+from nearlabel.search.exact.index import matching
 
 _ELEMENTS_AT_ONCE = 2**18  # of differences and products of neighbors: 2 MiB stay in the cache
 

@@ -16,8 +16,8 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
-from nearlabel import engine
-from nearlabel.arrays import (
+from nearlabel.common import engine
+from nearlabel.common.arrays import (
     Array,
     Csr,
     Floats,
@@ -27,8 +27,8 @@ from nearlabel.arrays import (
     runs,
     with_data,
 )
-from nearlabel.progress import Progress
-from nearlabel.search.threads import one_blas_thread, run_blocks
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import one_blas_thread, run_blocks
 
 _DENSE_FROM = 1 / 5  # share of entries from which a dense product is quicker than a sparse one
 # Newton's method: a step is halved until it brings this share of what its slope promises.

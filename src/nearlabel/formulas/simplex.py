@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel import engine
-from nearlabel.arrays import Array, Floats, kernel_array
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Floats, kernel_array
 
 RIDGE = 1e-8  # of the mean of the diagonal
 _CORRECTIONS = 16  # three are usual

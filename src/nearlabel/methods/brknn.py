@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, with_data
-from nearlabel.decisions import best_labels, labels_from
-from nearlabel.explaining import NeighborClassifier
-from nearlabel.fitting import NO_ROWS
+from nearlabel.common.arrays import Array, Csr, Floats, with_data
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
-from nearlabel.places import DefaultScores
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_totals, neighbor_counts, neighbor_shares
-from nearlabel.storing import stored_totals
-from nearlabel.validation import check_choice
+from nearlabel.labels.counts import label_totals, neighbor_counts, neighbor_shares
+from nearlabel.labels.decisions import best_labels, labels_from
+from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.fitting import NO_ROWS
+from nearlabel.methods.storing import stored_totals
 
 _WEIGHTS = ("uniform", "distance")
 _FILLS = ("top", "cardinality")

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats
-from nearlabel.explaining import NeighborClassifier
-from nearlabel.formulas.admissible import AdmissibleRows
-from nearlabel.formulas.posterior import posterior
+from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.files import csr_from, csr_tree
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_choice, check_integer, check_real
+from nearlabel.formulas.bayes import posterior
+from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
-from nearlabel.persistence import csr_from, csr_tree
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_totals, neighbor_counts
-from nearlabel.storing import stored_totals
-from nearlabel.validation import check_choice, check_integer, check_real
+from nearlabel.labels.counts import label_totals, neighbor_counts
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.storing import stored_totals
 
 _DENOMINATORS = ("labels", "counts")
 

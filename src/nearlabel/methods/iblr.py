@@ -10,19 +10,19 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from nearlabel.arrays import Array, Csr, Floats, canonical_csr, with_data
-from nearlabel.explaining import NeighborClassifier
+from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, with_data
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_dense_size, check_flag, check_n_jobs, check_real
 from nearlabel.formulas.regressions import (
     Standardization,
     left_out_log_odds,
     logistic_regressions,
 )
 from nearlabel.graph import NeighborGraph
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import neighbor_counts
-from nearlabel.storing import stored_array
-from nearlabel.validation import check_dense_size, check_flag, check_n_jobs, check_real
+from nearlabel.labels.counts import neighbor_counts
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.storing import stored_array
 
 
 class IBLR(NeighborClassifier):

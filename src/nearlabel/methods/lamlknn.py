@@ -12,14 +12,19 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from nearlabel.arrays import Array, Csr, Floats, runs
+from nearlabel.common.arrays import Array, Csr, Floats, runs
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import (
+    canonical_vectors,
+    check_integer,
+    check_n_jobs,
+    check_vectors,
+)
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import label_histograms
 from nearlabel.methods.mlknn import MLkNN
-from nearlabel.progress import Progress
+from nearlabel.methods.storing import stored_array, stored_counts
 from nearlabel.search import pair_distances
-from nearlabel.statistics import label_histograms
-from nearlabel.storing import stored_array, stored_counts
-from nearlabel.validation import canonical_vectors, check_integer, check_n_jobs, check_vectors
 
 _PAIRS_AT_ONCE = 2**20  # of rows and centers
 _ROWS = 2**17  # that k-means sees at most: more tell little more of a few centers

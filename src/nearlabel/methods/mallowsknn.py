@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, with_data
-from nearlabel.decisions import labels_from
-from nearlabel.explaining import NeighborClassifier
-from nearlabel.fitting import NO_ROWS
+from nearlabel.common.arrays import Array, Csr, Floats, with_data
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_choice, check_integer
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
-from nearlabel.places import DefaultScores
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores, RankedLabels
-from nearlabel.statistics import blocks_of_votes, counts_and_own, label_totals, neighbor_counts
-from nearlabel.storing import stored_totals
-from nearlabel.validation import check_choice, check_integer
+from nearlabel.labels.counts import blocks_of_votes, counts_and_own, label_totals, neighbor_counts
+from nearlabel.labels.decisions import labels_from
+from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.fitting import NO_ROWS
+from nearlabel.methods.storing import stored_totals
 
 _ESTIMATES = ("map", "mle")
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats
-from nearlabel.decisions import labels_from
-from nearlabel.explaining import NeighborClassifier
-from nearlabel.fitting import NO_ROWS
+from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.progress import Progress
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
-from nearlabel.places import DefaultScores
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores
+from nearlabel.labels.counts import label_totals, neighbor_shares
+from nearlabel.labels.decisions import labels_from
+from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.fitting import NO_ROWS
+from nearlabel.methods.storing import stored_totals
 from nearlabel.search import is_precomputed
-from nearlabel.statistics import label_totals, neighbor_shares
-from nearlabel.storing import stored_totals
 
 
 class MLCWkNN(NeighborClassifier):

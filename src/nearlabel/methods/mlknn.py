@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats, row_numbers, with_data
-from nearlabel.explaining import NeighborClassifier
-from nearlabel.fitting import Sweep
-from nearlabel.formulas.posterior import posterior
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, with_data
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_n_jobs, check_real
+from nearlabel.formulas.bayes import posterior
 from nearlabel.graph import NeighborGraph
-from nearlabel.places import DefaultScores
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import (
+from nearlabel.labels.counts import (
     LabelHistograms,
     counts_and_own,
     label_histograms,
     label_totals,
     neighbor_counts,
 )
-from nearlabel.storing import stored_counts
-from nearlabel.sweeps import CountSweep, bytes_of_sweep
-from nearlabel.validation import check_n_jobs, check_real
+from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.sweep import CountSweep, bytes_of_sweep
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.fitting import Sweep
+from nearlabel.methods.storing import stored_counts
 
 _SWEEP_BYTES = 2**28  # up to which a sweep over k takes dense counts
 

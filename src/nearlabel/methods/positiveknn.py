@@ -9,21 +9,21 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from nearlabel.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
-from nearlabel.decisions import hamming_cut, labels_from
-from nearlabel.explaining import NeighborClassifier
+from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_choice, check_real
 from nearlabel.formulas.faint_sums import FAINTEST
 from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums
 from nearlabel.formulas.rate_losses import RateTrial
 from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import label_totals
+from nearlabel.labels.decisions import hamming_cut, labels_from
+from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.storing import stored_totals
 from nearlabel.metrics import ranking_loss
-from nearlabel.places import DefaultScores
-from nearlabel.progress import Progress
-from nearlabel.scores import LabelScores
-from nearlabel.statistics import label_totals
-from nearlabel.storing import stored_totals
-from nearlabel.validation import check_choice, check_real
 
 _FIT_BY = ("grid", "gradient")
 # Training rows that the rate and the cut are fitted to, and neighbors of these in all.

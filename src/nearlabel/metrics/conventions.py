@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nearlabel.places import Ties
-from nearlabel.validation import check_choice
+from nearlabel.common.validation import check_choice
+from nearlabel.labels.ranks import Ties
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Csr, Floats
+from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.validation import check_integer, label_matrix
+from nearlabel.labels.ranks import Places, at_or_above
+from nearlabel.labels.scores import LabelScores, as_label_scores
 from nearlabel.metrics.conventions import Rule, convention_named, rule_of
-from nearlabel.places import Places, at_or_above
-from nearlabel.scores import LabelScores, as_label_scores
-from nearlabel.validation import check_integer, label_matrix
 
 
 def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:

@@ -9,12 +9,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Csr
+from nearlabel.common.arrays import Csr
+from nearlabel.common.validation import check_choice, check_integer
+from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking
 from nearlabel.metrics.sets import Agreement
-from nearlabel.scores import LabelScores
-from nearlabel.validation import check_choice, check_integer
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.validation import label_matrix
+from nearlabel.labels.counts import label_totals
 from nearlabel.metrics.conventions import convention_named
-from nearlabel.statistics import label_totals
-from nearlabel.validation import label_matrix
 
 
 def hamming_loss(Y: Any, predicted: Any) -> float:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from nearlabel.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.threads import Progress
+from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.choice import AutoSearch
-from nearlabel.search.classes import class_neighbors
-from nearlabel.search.distances import Metric, check_metric, space
-from nearlabel.search.exact import ExactIndex, ExactSearch, matching
-from nearlabel.search.lists import InvertedLists
+from nearlabel.search.approximate.inverted_lists import InvertedLists
+from nearlabel.search.automatic import AutoSearch
+from nearlabel.search.exact.distances import Metric, check_metric, space
+from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
+from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
-from nearlabel.search.storage import VectorStore
-from nearlabel.search.threads import Progress
-from nearlabel.validation import check_integer, check_n_jobs, check_vectors
+from nearlabel.search.vector_store import VectorStore
 
 __all__ = [
     "ExactIndex",

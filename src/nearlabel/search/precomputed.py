@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats, canonical_csr, entries_at
+from nearlabel.common.arrays import Array, Floats, canonical_csr, entries_at
+from nearlabel.common.threads import Progress, run_blocks
 from nearlabel.graph import NeighborGraph, index_type
-from nearlabel.search.distances import Bounds
-from nearlabel.search.exact import nearest
-from nearlabel.search.rows import ELEMENTS_AT_ONCE
-from nearlabel.search.threads import Progress, run_blocks
+from nearlabel.search.exact.distances import Bounds
+from nearlabel.search.exact.index import nearest
+from nearlabel.search.exact.row_arithmetic import ELEMENTS_AT_ONCE
 
 
 class PrecomputedIndex:

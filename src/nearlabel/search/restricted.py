@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.arrays import Array
+from nearlabel.common.arrays import Array
 from nearlabel.graph import NeighborGraph, index_type
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.cli.learning import TITLES as TITLES_OF_THE_COMMANDS
+from nearlabel.cli.method_options import TITLES as TITLES_OF_THE_COMMANDS
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.plans import plan
 from nearlabel.experiments.papers.preparing import prepared

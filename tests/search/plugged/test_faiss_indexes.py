@@ -316,7 +316,7 @@ def test_rows_are_read_in_blocks(tmp_path, monkeypatch):
             added.append(len(rows))
             super().add(rows)
 
-    monkeypatch.setattr("nearlabel.search.rows.ELEMENTS_AT_ONCE", 2000)
+    monkeypatch.setattr("nearlabel.search.exact.row_arithmetic.ELEMENTS_AT_ONCE", 2000)
     index = check_search(Spy(4)).build(mapped)
     same(index.graph(2), nl.neighbor_graph(X.astype(float), 2))
     index.graph(2, mapped[:5])

@@ -8,8 +8,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nearlabel.datasets import Dataset
+from nearlabel.labels.counts import neighbor_counts
 from nearlabel.search import Progress, neighbor_graph
-from nearlabel.statistics import neighbor_counts
 
 
 def label_count_clusters(

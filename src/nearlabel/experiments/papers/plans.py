@@ -22,7 +22,7 @@ class Method:
     Attributes
     ----------
     estimator : str
-        A name of `nearlabel.algorithms`.
+        A name of `nearlabel.methods.algorithms`.
     parameters, of : mapping
         For all data sets, and for each of them.
     grid : mapping of str to list

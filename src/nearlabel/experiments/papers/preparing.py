@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.arrays import Array
+from nearlabel.common.arrays import Array
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.protocols import Part, splits
 from nearlabel.experiments.scaling import scaler

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nearlabel.common.messages import one_line
+from nearlabel.common.validation import check_n_jobs
 from nearlabel.datasets import Dataset, load
 from nearlabel.experiments.papers import published
 from nearlabel.experiments.papers.plans import Experiment, Unit, plan, unit_of
@@ -21,8 +23,6 @@ from nearlabel.experiments.papers.result_store import (
     result_key,
 )
 from nearlabel.search import Progress
-from nearlabel.texts import one_line
-from nearlabel.validation import check_n_jobs
 
 ABSENT = "not in the data folder: "  # how the reason begins, before the names of the data sets
 

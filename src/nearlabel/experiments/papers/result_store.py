@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import nearlabel
-from nearlabel import engine
+from nearlabel.common import engine
+from nearlabel.common.messages import plain_json
+from nearlabel.common.versions import package_versions
+from nearlabel.datasets.data_folder import cache_folder
 from nearlabel.datasets.finding import Found, find
-from nearlabel.datasets.folder import cache_folder
-from nearlabel.texts import plain_json
-from nearlabel.versions import package_versions
 
 _PACKAGE = Path(nearlabel.__file__).parent
 _SURFACE = ("cli/", "experiments/reporting/")  # what only shows results

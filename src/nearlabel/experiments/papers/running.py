@@ -6,8 +6,7 @@ import math
 import time
 from typing import Any
 
-from nearlabel.algorithms import ALGORITHMS
-from nearlabel.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.clusters import label_count_clusters
 from nearlabel.experiments.papers.plans import Unit
@@ -15,6 +14,7 @@ from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.papers.progress import part_of
 from nearlabel.experiments.scaling import scaler
 from nearlabel.experiments.tuning import GraphSearchCV
+from nearlabel.methods.algorithms import ALGORITHMS
 from nearlabel.metrics import scorer
 from nearlabel.search import Progress
 

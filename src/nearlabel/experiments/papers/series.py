@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.common.messages import one_line
 from nearlabel.experiments.papers.plans import Experiment, plan, unit_of
 from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.papers.series_points import (
@@ -23,7 +24,6 @@ from nearlabel.experiments.papers.series_points import (
     run_time_points,
 )
 from nearlabel.search import Progress
-from nearlabel.texts import one_line
 
 _TOLD = ("name", "paper", "figure", "title", "label", "caption", "dataset")
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.algorithms import ALGORITHMS
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.protocols import splits
+from nearlabel.methods.algorithms import ALGORITHMS
 from nearlabel.search import Progress, neighbor_graph
 
 # As the command line calls them.

@@ -13,9 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import one_line
 from nearlabel.experiments.reporting.extras import report_module
-from nearlabel.persistence import replacing
-from nearlabel.texts import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

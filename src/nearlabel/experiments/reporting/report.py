@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from nearlabel.common.files import replacing
+from nearlabel.common.versions import package_versions
 from nearlabel.experiments.papers import published
 from nearlabel.experiments.papers.comparisons import Comparison, Source, comparisons
 from nearlabel.experiments.papers.plans import Experiment, tables_in_words
@@ -32,8 +34,6 @@ from nearlabel.experiments.reporting.tables import (
 )
 from nearlabel.experiments.significance.mean_ranks import Nemenyi
 from nearlabel.metrics import METRICS
-from nearlabel.persistence import replacing
-from nearlabel.versions import package_versions
 
 _FIGURES = "figures"  # the folder of the pictures of the page in Markdown
 _TITLE = "Published tables of multi-label nearest neighbors, made anew"

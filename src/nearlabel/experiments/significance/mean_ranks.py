@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from nearlabel.arrays import Array
+from nearlabel.common.arrays import Array
+from nearlabel.common.validation import check_flag
 from nearlabel.experiments.significance.pairs import LEVEL, check_level, check_table, rounded
-from nearlabel.validation import check_flag
 
 
 @dataclass(frozen=True)

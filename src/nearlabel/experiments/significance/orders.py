@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.common.messages import shown
+from nearlabel.common.validation import check_choice
 from nearlabel.experiments.significance.pairs import LEVEL, Pair, check_level, check_table, paired_t
 from nearlabel.metrics import METRICS
-from nearlabel.texts import shown
-from nearlabel.validation import check_choice
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from nearlabel.arrays import Array
-from nearlabel.texts import first_twice, shown
-from nearlabel.validation import check_flag, check_real
+from nearlabel.common.arrays import Array
+from nearlabel.common.messages import first_twice, shown
+from nearlabel.common.validation import check_flag, check_real
 
 LEVEL = 0.05
 _EXACT_ROWS = 200

@@ -14,12 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nearlabel.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.threads import Progress
 from nearlabel.graph import NeighborGraph, Recall, index_type
-from nearlabel.search.distances import SLOW, SPACES, Metric, space
-from nearlabel.search.exact import matching
-from nearlabel.search.recall import ROWS_MEASURED, exact_neighbors, recall_of, sample_rows
-from nearlabel.search.threads import Progress
+from nearlabel.search.approximate.recall import (
+    ROWS_MEASURED,
+    exact_neighbors,
+    recall_of,
+    sample_rows,
+)
+from nearlabel.search.exact.distances import SLOW, SPACES, Metric, space
+from nearlabel.search.exact.index import matching
 
 ROWS_AT_ONCE = 4096  # queries of an answer: Ctrl-C is heard and progress told between two
 _WORTH_MEASURING = 8 * ROWS_MEASURED  # of fewer queries, the recall would cost more than they do

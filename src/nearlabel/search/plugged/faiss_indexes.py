@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.distances import Metric
-from nearlabel.search.exact import ExactIndex, ExactSearch
+from nearlabel.search.approximate.recall import sample_rows
+from nearlabel.search.exact.distances import Metric
+from nearlabel.search.exact.index import ExactIndex, ExactSearch
+from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
 from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answers, PluggedIndex
-from nearlabel.search.recall import sample_rows
-from nearlabel.search.rows import chunks, unit_rows
-from nearlabel.search.threads import run_blocks
 
 # faiss's numbers of the metrics that go with ours, and its names of them.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.search.distances import Metric
+from nearlabel.search.exact.distances import Metric
 from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.arrays import Csr
-from nearlabel.search.distances import Metric
+from nearlabel.common.arrays import Csr
+from nearlabel.search.exact.distances import Metric
 from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
 
 

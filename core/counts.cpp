@@ -1,0 +1,236 @@
+// Kernels over labels: counting. Their twins are in src/nearlabel/labels/counts.py.
+#include "label_rows.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+// Calls `work` with a zero of the smallest type that counts to k: the smaller, the more of the
+// counters are in the cache.
+template <class Work>
+void with_counter(std::size_t k, Work work) {
+    if (k <= UINT8_MAX) {
+        work(std::uint8_t{0});
+    } else if (k <= UINT16_MAX) {
+        work(std::uint16_t{0});
+    } else {
+        require(k <= INT32_MAX, "graph holds more than 2^31 - 1 neighbors a row");
+        work(std::uint32_t{0});
+    }
+}
+
+// Adds graph rows, each of which is the row of Y that `rows` says, to the tables of
+// `LabelHistograms`.
+// What stands in the cells of count 0 of `without_label` afterwards means nothing.
+template <class G, class I>
+void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
+                       Vector<const I> indptr, Vector<const I> indices,
+                       Vector<const std::int64_t> start, Vector<std::int64_t> with_label,
+                       Vector<std::int64_t> without_label) {
+    require(with_label.size() == without_label.size(),
+            "with_label and without_label must be of one size");
+    const Cells cells(start, with_label.size());
+    const std::size_t q = cells.labels();
+    NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
+    require(rows.size() == neighbors.rows(), "rows must name a row of Y for each of the graph");
+    const std::int64_t* const own_row = rows.data();
+    std::int64_t* const with = with_label.data();
+    std::int64_t* const without = without_label.data();
+    with_counter(graph.shape(1), [&](auto zero) {
+        Tally<decltype(zero)> tally(q);
+        for (std::size_t row = 0; row < neighbors.rows(); ++row) {
+            for (const Span<I>& span : neighbors.row(row)) tally.add(span);
+            auto* const count = tally.count.data();
+            const auto at = static_cast<std::uint64_t>(own_row[row]);
+            require(at < neighbors.base_rows(), "rows must be within those of Y");
+            const Span<I> own = neighbors.labels(at);
+            for (const I* label = own.begin; label != own.end; ++label) {
+                const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
+                require(l < q, "Y holds an index that is no label");
+                ++with[cells.of(l, count[l])];
+                count[l] = 0;  // so that the next loop puts it where it means nothing
+            }
+            for (std::size_t i = 0; i < tally.size; ++i) {
+                const auto l = static_cast<std::size_t>(tally.touched[i]);
+                ++without[cells.of(l, count[l])];
+                count[l] = 0;
+            }
+            tally.size = 0;
+        }
+    });
+}
+
+// Memory that grows without a copy where the system can, and that NumPy takes over as it is.
+template <class T>
+class Buffer {
+public:
+    Buffer() = default;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() { std::free(data_); }
+
+    T* data() { return data_; }
+
+    void reserve(std::size_t size) {
+        if (size > capacity_) resize(size + size / 2);
+    }
+
+    auto to_numpy(std::size_t size) {
+        resize(size);
+        nb::capsule owner(data_, [](void* memory) noexcept { std::free(memory); });
+        T* const data = data_;
+        data_ = nullptr;
+        return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+    }
+
+private:
+    void resize(std::size_t size) {
+        const std::size_t some = size > 0 ? size : 1;
+        if (some > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
+        void* const memory = std::realloc(data_, some * sizeof(T));
+        if (memory == nullptr) throw std::bad_alloc();
+        data_ = static_cast<T*>(memory);
+        capacity_ = some;
+    }
+
+    T* data_ = nullptr;
+    std::size_t capacity_ = 0;
+};
+
+// The product of the graph, a one for each neighbor, and Y: data, columns and indptr, rows sorted.
+template <class G, class I>
+nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector<const I> indices,
+                          std::int64_t labels) {
+    Buffer<std::int32_t> data, columns;
+    Buffer<std::int64_t> ends;
+    std::size_t stored = 0;
+    {
+        nb::gil_scoped_release released;
+        const std::size_t q = label_size(labels);
+        NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
+        ends.reserve(neighbors.rows() + 1);
+        ends.data()[0] = 0;
+        OrderedSet found(q);
+        with_counter(graph.shape(1), [&](auto zero) {
+            Tally<decltype(zero)> tally(q);
+            for (std::size_t row = 0; row < neighbors.rows(); ++row) {
+                for (const Span<I>& span : neighbors.row(row)) tally.add(span);
+                for (std::size_t i = 0; i < tally.size; ++i) {
+                    found.insert(static_cast<std::size_t>(tally.touched[i]));
+                }
+                data.reserve(stored + tally.size);
+                columns.reserve(stored + tally.size);
+                std::int32_t* value = data.data() + stored;
+                std::int32_t* column = columns.data() + stored;
+                auto* const count = tally.count.data();
+                found.drain([&](std::size_t label) {
+                    *value++ = static_cast<std::int32_t>(count[label]);
+                    *column++ = static_cast<std::int32_t>(label);
+                    count[label] = 0;
+                });
+                stored = static_cast<std::size_t>(value - data.data());
+                ends.data()[row + 1] = static_cast<std::int64_t>(stored);
+                tally.size = 0;
+            }
+        });
+    }
+    return nb::make_tuple(data.to_numpy(stored), columns.to_numpy(stored),
+                          ends.to_numpy(graph.shape(0) + 1));
+}
+
+// The same product with a weight for each neighbor: a sum adds the nearest neighbor first. A label
+// of a neighbor is stored whatever its sum.
+template <class G, class I>
+nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
+                        Vector<const I> indptr, Vector<const I> indices, std::int64_t labels) {
+    Buffer<double> data;
+    Buffer<std::int32_t> columns;
+    Buffer<std::int64_t> ends;
+    std::size_t stored = 0;
+    {
+        nb::gil_scoped_release released;
+        const std::size_t q = label_size(labels), k = graph.shape(1);
+        require(weights.shape(0) == graph.shape(0) && weights.shape(1) == k,
+                "weights must be of the shape of the graph");
+        NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
+        ends.reserve(neighbors.rows() + 1);
+        ends.data()[0] = 0;
+        OrderedSet found(q);
+        std::vector<double> sums(q);
+        for (std::size_t row = 0; row < neighbors.rows(); ++row) {
+            const double* weight = weights.data() + row * k;
+            std::size_t votes = 0;
+            for (const Span<I>& span : neighbors.row(row)) {
+                for (const I* label = span.begin; label != span.end; ++label) {
+                    const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
+                    require(l < q, "Y holds an index that is no label");
+                    found.insert(l);
+                    sums[l] += *weight;
+                }
+                votes += static_cast<std::size_t>(span.end - span.begin);
+                ++weight;
+            }
+            const std::size_t most = votes < q ? votes : q;
+            data.reserve(stored + most);
+            columns.reserve(stored + most);
+            found.drain([&](std::size_t label) {
+                data.data()[stored] = sums[label];
+                columns.data()[stored++] = static_cast<std::int32_t>(label);
+                sums[label] = 0;
+            });
+            ends.data()[row + 1] = static_cast<std::int64_t>(stored);
+        }
+    }
+    return nb::make_tuple(data.to_numpy(stored), columns.to_numpy(stored),
+                          ends.to_numpy(graph.shape(0) + 1));
+}
+
+// Values of a ragged table at pairs of a label and a count.
+template <class I>
+void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vector<const I> label,
+             Vector<const std::int32_t> count, Vector<double> out) {
+    require(label.size() == count.size() && label.size() == out.size(),
+            "label, count and out must be of one size");
+    const Cells cells(start, table.size());
+    const std::uint64_t q = cells.labels();
+    const double* const values = table.data();
+    const I* const labels = label.data();
+    const std::int32_t* const counts = count.data();
+    double* const result = out.data();
+    for (std::size_t i = 0, size = out.size(); i < size; ++i) {
+        const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(labels[i]));
+        require(l < q && counts[i] >= 0, "label and count must be within the table");
+        result[i] = values[cells.of(l, counts[i])];
+    }
+}
+
+template <class G, class I>
+void bind_counting(nb::module_& module) {
+    module.def("add_to_histograms", &add_to_histograms<G, I>, "graph"_a.noconvert(),
+               "rows"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "start"_a.noconvert(), "with_label"_a.noconvert(), "without_label"_a.noconvert(),
+               Released());
+    module.def("neighbor_counts", &neighbor_counts<G, I>, "graph"_a.noconvert(),
+               "indptr"_a.noconvert(), "indices"_a.noconvert(), "labels"_a);
+    module.def("neighbor_sums", &neighbor_sums<G, I>, "graph"_a.noconvert(),
+               "weights"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "labels"_a);
+}
+
+template <class I>
+void bind_look_up(nb::module_& module) {
+    module.def("look_up", &look_up<I>, "table"_a.noconvert(), "start"_a.noconvert(),
+               "label"_a.noconvert(), "count"_a.noconvert(), "out"_a.noconvert(), Released());
+}
+
+}  // namespace
+
+void bind_labels(nb::module_& module) {
+    bind_counting<std::int32_t, std::int32_t>(module);
+    bind_counting<std::int32_t, std::int64_t>(module);
+    bind_counting<std::int64_t, std::int32_t>(module);
+    bind_counting<std::int64_t, std::int64_t>(module);
+    bind_look_up<std::int32_t>(module);
+    bind_look_up<std::int64_t>(module);
+}

@@ -1,0 +1,68 @@
+// Rows of vectors, dense or CSR, and their canonical distances.
+//
+// The canonical distance is defined in src/nearlabel/search/exact/distances.py: in double, the
+// terms of the features added one after the other in feature order, no operation fused with
+// another. What is computed here is the same to the last bit, several rows at a time.
+#pragma once
+
+#include "bindings.h"
+
+#include <cstdint>
+#include <vector>
+
+enum class Metric { euclidean, sqeuclidean, cosine, manhattan };
+
+// One row as the distances of other rows to it need it.
+struct Query {
+    std::vector<double> values;
+    std::vector<std::int64_t> columns;  // of sparse rows
+    bool empty = false;                 // nothing but zeros, which cosine asks for
+};
+
+// That CSR rows are within their arrays and their width.
+void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std::int32_t>& columns,
+               std::size_t values, std::int64_t width);
+
+class Rows {
+public:
+    virtual ~Rows() = default;
+
+    Metric metric() const { return metric_; }
+    std::int64_t size() const { return size_; }
+    std::int64_t width() const { return width_; }
+    virtual bool sparse() const = 0;
+
+    virtual void load(std::int64_t row, Query& query) const = 0;
+    virtual void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
+                           double* result) const = 0;
+
+    // Drop what is surely farther from a row than `limit`, where that is cheaper to see than the
+    // distances are to compute.
+    virtual void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const;
+
+protected:
+    Rows(Metric metric, std::int64_t size, std::int64_t width);
+
+    // Unit rows for cosine, rounded as `unit_rows` of Python does: an exact power of two brings
+    // the largest entry near 1, then one division by the length.
+    void set_lengths(Vector<const std::int32_t> exponents, Vector<const double> lengths);
+
+    struct Unit {
+        double first = 1, second = 1;  // their product, the power of two, may be out of range
+        double length = 1;
+        bool empty = false;
+
+        double of(double value) const { return value * first * second / length; }
+    };
+    Unit unit(std::int64_t row) const;
+    void to_unit(std::int64_t row, Query& query) const;  // for cosine only
+
+    double finished(double sum) const;
+
+    Metric metric_;
+    std::int64_t size_, width_;
+
+private:
+    Vector<const std::int32_t> exponents_;
+    Vector<const double> lengths_;
+};

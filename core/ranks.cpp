@@ -1,0 +1,213 @@
+// Kernels that find where given labels stand in the order of scores. Their twins are in
+// src/nearlabel/labels/ranks.py and src/nearlabel/labels/scores.py.
+#include "label_rows.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr const char* WRONG_TRUTH = "Y has an indptr that does not fit its indices";
+constexpr const char* WRONG_LABEL = "Y holds an index that is no label";
+constexpr const char* WRONG_TOUCHED = "touched has entries that do not fit its rows and labels";
+constexpr const char* WRONG_ORDER = "order must hold labels";
+
+std::size_t checked(std::int64_t label, std::size_t q, const char* message) {
+    require(static_cast<std::uint64_t>(label) < q, message);
+    return static_cast<std::size_t>(label);
+}
+
+// Labels ahead of one label: with a greater score, and with the same one in a lower and in a
+// higher column.
+struct Standing {
+    std::int64_t above = 0, lower = 0, higher = 0;
+
+    void count(double score, double mine, std::int64_t column, std::int64_t label,
+               std::int64_t weight) {
+        above += score > mine ? weight : 0;
+        lower += score == mine && column < label ? weight : 0;
+        higher += score == mine && column > label ? weight : 0;
+    }
+};
+
+// The labels that are asked for, row by row, and what is found out of each.
+class Asked {
+public:
+    Asked(const Vector<const std::int64_t>& indptr, const Vector<const std::int64_t>& indices,
+          const Vector<std::int64_t>& above, const Vector<std::int64_t>& lower,
+          const Vector<std::int64_t>& higher)
+        : rows_(indptr, indices.size(), WRONG_TRUTH),
+          labels_(indices.data()),
+          above_(above.data()),
+          lower_(lower.data()),
+          higher_(higher.data()) {
+        require(above.size() == indices.size() && lower.size() == indices.size() &&
+                    higher.size() == indices.size(),
+                "above, lower and higher must have a place for each label of Y");
+    }
+
+    std::size_t rows() const { return rows_.rows(); }
+
+    // Calls `standing` with each label of a row.
+    template <class Find>
+    void of(std::size_t row, std::size_t q, Find standing) const {
+        std::size_t begin, end;
+        rows_.row(row, begin, end);
+        for (std::size_t at = begin; at < end; ++at) {
+            const Standing found = standing(checked(labels_[at], q, WRONG_LABEL));
+            above_[at] = found.above;
+            lower_[at] = found.lower;
+            higher_[at] = found.higher;
+        }
+    }
+
+private:
+    CsrRows<std::int64_t> rows_;
+    const std::int64_t* labels_;
+    std::int64_t *above_, *lower_, *higher_;
+};
+
+NL_INLINE Standing standing_here(const double* scores, std::size_t label, std::size_t q) {
+    const double mine = scores[label];
+    std::int64_t above = 0, same = 0;
+    for (std::size_t l = 0; l < q; ++l) {
+        above += scores[l] > mine;
+        same += scores[l] == mine;
+    }
+    Standing found;
+    found.above = above;
+    if (same > 1) {  // seldom: on which side of the label the others are
+        for (std::size_t l = 0; l < label; ++l) found.lower += scores[l] == mine;
+        found.higher = same - 1 - found.lower;
+    }
+    return found;
+}
+
+#ifdef NL_X86
+NL_TARGET_AVX2 Standing standing_avx2(const double* scores, std::size_t label, std::size_t q) {
+    return standing_here(scores, label, q);
+}
+#endif
+
+// Where a label stands among the scores of all labels.
+Standing standing(const double* scores, std::size_t label, std::size_t q) {
+#ifdef NL_X86
+    if (has_avx2()) return standing_avx2(scores, label, q);
+#endif
+    return standing_here(scores, label, q);
+}
+
+// Where labels of Y stand in rows that have a score of every label.
+void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> indptr,
+                     Vector<const std::int64_t> indices, Vector<std::int64_t> above,
+                     Vector<std::int64_t> lower, Vector<std::int64_t> higher) {
+    const Asked asked(indptr, indices, above, lower, higher);
+    const std::size_t q = scores.shape(1);
+    require(asked.rows() == scores.shape(0), "Y and scores must have the same rows");
+    for (std::size_t row = 0; row < asked.rows(); ++row) {
+        const double* const score = scores.data() + row * q;
+        asked.of(row, q, [=](std::size_t label) { return standing(score, label, q); });
+    }
+}
+
+// Where labels of Y stand in rows of touched labels, sorted by column, with defaults for the rest:
+// all labels by their defaults, less the touched by theirs, and the touched by their scores.
+template <class I>
+void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_indices,
+                       Vector<const double> touched_scores, Vector<const std::int64_t> group,
+                       Matrix<const double> values, Matrix<const std::int64_t> order,
+                       Vector<const std::int64_t> indptr, Vector<const std::int64_t> indices,
+                       Vector<std::int64_t> above, Vector<std::int64_t> lower,
+                       Vector<std::int64_t> higher) {
+    const Asked asked(indptr, indices, above, lower, higher);
+    const CsrRows<I> touched(touched_indptr, touched_scores.size(), WRONG_TOUCHED);
+    const std::size_t n = asked.rows(), q = values.shape(1);
+    require(touched.rows() == n && group.size() == n, "Y, touched and group must have one length");
+    require(touched_indices.size() == touched_scores.size(), WRONG_TOUCHED);
+    require(order.shape(0) == values.shape(0) && order.shape(1) == q,
+            "order must have the shape of the defaults");
+    for (std::size_t row = 0; row < n; ++row) {
+        std::size_t begin, end;
+        touched.row(row, begin, end);
+        const I* const first = touched_indices.data() + begin;
+        const I* const last = touched_indices.data() + end;
+        const double* const score = touched_scores.data() + begin;
+        for (const I* column = first; column != last; ++column) checked(*column, q, WRONG_TOUCHED);
+        const auto g = static_cast<std::uint64_t>(group.data()[row]);
+        require(g < values.shape(0), "group holds an index that is no row of the defaults");
+        const double* const value = values.data() + g * q;
+        const std::int64_t* const best = order.data() + g * q;
+        asked.of(row, q, [=](std::size_t label) {
+            const auto l = static_cast<std::int64_t>(label);
+            const I* const own = std::lower_bound(first, last, static_cast<I>(label));
+            const bool has = own != last && *own == static_cast<I>(label);
+            const double mine = has ? score[own - first] : value[label];
+
+            // By defaults: those before `tied` are greater, those from `tied` to `rest` the same,
+            // in the order of their columns.
+            const auto value_of = [=](std::int64_t one) {
+                return value[checked(one, q, WRONG_ORDER)];
+            };
+            const std::int64_t* const tied = std::partition_point(
+                best, best + q, [=](std::int64_t one) { return value_of(one) > mine; });
+            const std::int64_t* const rest = std::partition_point(
+                tied, best + q, [=](std::int64_t one) { return value_of(one) == mine; });
+            const std::int64_t* const from = std::lower_bound(tied, rest, l);
+            Standing found;
+            found.above = tied - best;
+            found.lower = from - tied;
+            found.higher = rest - from - (from != rest && *from == l);
+            for (std::size_t at = 0; at < static_cast<std::size_t>(last - first); ++at) {
+                const auto column = static_cast<std::int64_t>(first[at]);
+                found.count(value[first[at]], mine, column, l, -1);
+                found.count(score[at], mine, column, l, 1);
+            }
+            return found;
+        });
+    }
+}
+
+// For each label of Y, how many labels of its row have its rank or a better one.
+void at_or_above(Vector<const std::int64_t> indptr, Vector<const std::int64_t> ranks,
+                 Vector<std::int64_t> out) {
+    const CsrRows<std::int64_t> rows(indptr, ranks.size(), WRONG_TRUTH);
+    require(ranks.size() == out.size(), "ranks and out must be of one size");
+    constexpr std::size_t FEW = 32;  // so many are compared faster than sorted
+    std::vector<std::int64_t> sorted;
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+        std::size_t begin, end;
+        rows.row(row, begin, end);
+        const std::int64_t *const first = ranks.data() + begin, *const last = ranks.data() + end;
+        if (end - begin > FEW) {
+            sorted.assign(first, last);
+            std::sort(sorted.begin(), sorted.end());
+        }
+        for (std::size_t at = begin; at < end; ++at) {
+            const std::int64_t mine = ranks.data()[at];
+            out.data()[at] =
+                end - begin > FEW
+                    ? std::upper_bound(sorted.begin(), sorted.end(), mine) - sorted.begin()
+                    : std::count_if(first, last, [=](std::int64_t rank) { return rank <= mine; });
+        }
+    }
+}
+
+template <class I>
+void bind_places_in_touched(nb::module_& module) {
+    module.def("places_in_touched", &places_in_touched<I>, "touched_indptr"_a.noconvert(),
+               "touched_indices"_a.noconvert(), "touched_scores"_a.noconvert(),
+               "group"_a.noconvert(), "values"_a.noconvert(), "order"_a.noconvert(),
+               "indptr"_a.noconvert(), "indices"_a.noconvert(), "above"_a.noconvert(),
+               "lower"_a.noconvert(), "higher"_a.noconvert(), Released());
+}
+
+}  // namespace
+
+void bind_places(nb::module_& module) {
+    bind_places_in_touched<std::int32_t>(module);
+    bind_places_in_touched<std::int64_t>(module);
+    module.def("places_in_dense", &places_in_dense, "scores"_a.noconvert(), "indptr"_a.noconvert(),
+               "indices"_a.noconvert(), "above"_a.noconvert(), "lower"_a.noconvert(),
+               "higher"_a.noconvert(), Released());
+    module.def("at_or_above", &at_or_above, "indptr"_a.noconvert(), "ranks"_a.noconvert(),
+               "out"_a.noconvert(), Released());
+}

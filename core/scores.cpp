@@ -1,0 +1,238 @@
+// Kernels over scores of labels. Their twins are in src/nearlabel/labels/scores.py.
+#include "label_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace {
+
+// The bits of a score as an integer of the same order. Unlike floats these have an order whatever
+// comes, so that no score can mislead a sort; the two zeros are one.
+std::int64_t key(double score) {
+    std::int64_t bits;
+    const double one_zero = score + 0.0;
+    std::memcpy(&bits, &one_zero, sizeof bits);
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+struct Scored {
+    double score;
+    std::int32_t label;
+};
+
+// Better scores first, equal ones in the order of the columns.
+bool before(const Scored& a, const Scored& b) {
+    const std::int64_t of_a = key(a.score), of_b = key(b.score);
+    return of_a != of_b ? of_a > of_b : a.label < b.label;
+}
+
+// The r best labels of one row after the other.
+class Best {
+public:
+    explicit Best(std::size_t r) : r_(r) {}
+
+    // Those of a row, best first. `scores` come in the order of the columns, and `label` gives the
+    // column of each.
+    template <class Label>
+    const std::vector<Scored>& of(const double* scores, std::size_t size, Label label) {
+        const std::size_t at_once = std::min(size, r_);
+        list_.clear();
+        for (std::size_t at = 0; at < at_once; ++at) list_.push_back({scores[at], label(at)});
+        if (size > r_) {
+            std::make_heap(list_.begin(), list_.end(), before);  // the worst stands at the front
+            for (std::size_t at = r_; at < size; ++at) {
+                // An equal score stands in a higher column than the one kept.
+                if (scores[at] > list_.front().score) replace_worst({scores[at], label(at)});
+            }
+        }
+        std::sort(list_.begin(), list_.end(), before);
+        return list_;
+    }
+
+private:
+    // Puts one at the front of the heap, and lets it sink to where it belongs.
+    void replace_worst(Scored one) {
+        Scored* const heap = list_.data();
+        std::size_t hole = 0;
+        for (std::size_t child = 1; child < r_; child = 2 * hole + 1) {
+            if (child + 1 < r_ && before(heap[child], heap[child + 1])) ++child;
+            if (!before(one, heap[child])) break;
+            heap[hole] = heap[child];
+            hole = child;
+        }
+        heap[hole] = one;
+    }
+
+    std::size_t r_;
+    std::vector<Scored> list_;
+};
+
+// Default scores of groups of rows, and the labels of each group from the best on.
+class Defaults {
+public:
+    Defaults(const Vector<const std::int64_t>& group, const Matrix<const double>& values)
+        : group_(group.data()),
+          values_(values.data()),
+          groups_(values.shape(0)),
+          q_(label_size(static_cast<std::int64_t>(values.shape(1)))) {}
+
+    std::size_t labels() const { return q_; }
+
+    std::size_t group(std::size_t row) const {
+        const auto group = static_cast<std::uint64_t>(group_[row]);
+        require(group < groups_, "group holds an index that is no row of the defaults");
+        return static_cast<std::size_t>(group);
+    }
+
+    const double* of(std::size_t group) const { return values_ + group * q_; }
+
+private:
+    const std::int64_t* group_;
+    const double* values_;
+    std::size_t groups_, q_;
+};
+
+std::size_t checked_label(std::int64_t label, std::size_t q, const char* message) {
+    require(static_cast<std::uint64_t>(label) < q, message);
+    return static_cast<std::size_t>(label);
+}
+
+constexpr const char* WRONG_INDPTR = "touched has an indptr that does not fit its entries";
+constexpr const char* WRONG_LABEL = "touched holds an index that is no label";
+constexpr const char* WRONG_ORDER = "order must hold each label once";
+
+template <class I>
+void check_touched(const CsrRows<I>& rows, std::size_t n, std::size_t indices, std::size_t scores,
+                   std::size_t group) {
+    require(rows.rows() == n && group == n, "touched, group and out must have the same rows");
+    require(indices == scores, WRONG_INDPTR);
+}
+
+// The r best labels of each row, r the width of `labels`, of those it touches and the defaults.
+template <class I>
+void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const double> scores,
+                Vector<const std::int64_t> group, Matrix<const double> values,
+                Matrix<const std::int64_t> order, Matrix<std::int32_t> labels,
+                Matrix<double> best_scores) {
+    const std::size_t n = labels.shape(0), r = labels.shape(1);
+    const CsrRows<I> rows(indptr, scores.size(), WRONG_INDPTR);
+    const Defaults defaults(group, values);
+    const std::size_t q = defaults.labels();
+    check_touched(rows, n, indices.size(), scores.size(), group.size());
+    require(best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
+            "labels and scores must be of one shape, no wider than there are labels");
+    require(order.shape(0) == values.shape(0) && order.shape(1) == q,
+            "order must have the shape of the defaults");
+    if (r == 0) return;
+    const I* const columns = indices.data();
+    const auto column = [=](std::size_t at) { return checked_label(columns[at], q, WRONG_LABEL); };
+    Best best(r);
+    OrderedSet is_touched(q);
+    for (std::size_t row = 0; row < n; ++row) {
+        std::size_t begin, end;
+        rows.row(row, begin, end);
+        const std::vector<Scored>& found =
+            best.of(scores.data() + begin, end - begin,
+                    [=](std::size_t at) { return static_cast<std::int32_t>(column(begin + at)); });
+
+        // Two sorted lists become one. Only where a default comes in, its label is looked up
+        // among those that the row touches: for most rows none does.
+        const std::size_t mine = defaults.group(row);
+        const double* const value = defaults.of(mine);
+        const std::int64_t* const in_order = order.data() + mine * q;
+        std::size_t taken = 0, place = 0;
+        bool marked = false;
+        for (std::size_t out = row * r; out < row * r + r; ++out) {
+            Scored next{};
+            for (;; ++place) {
+                if (place == q) {
+                    require(taken < found.size(), WRONG_ORDER);
+                    next = found[taken++];
+                    break;
+                }
+                const std::size_t label = checked_label(in_order[place], q, WRONG_ORDER);
+                next = {value[label], static_cast<std::int32_t>(label)};
+                if (taken < found.size() && !before(next, found[taken])) {
+                    next = found[taken++];
+                    break;
+                }
+                if (!marked) {
+                    for (std::size_t at = begin; at < end; ++at) {
+                        is_touched.insert(column(at));
+                    }
+                    marked = true;
+                }
+                if (!is_touched.contains(label)) {
+                    ++place;
+                    break;
+                }
+            }
+            labels.data()[out] = next.label;
+            best_scores.data()[out] = next.score;
+        }
+        if (marked) {
+            for (std::size_t at = begin; at < end; ++at) is_touched.clear(column(at));
+        }
+    }
+}
+
+// The same where every row has a score of every label.
+void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
+                  Matrix<double> best_scores) {
+    const std::size_t n = labels.shape(0), r = labels.shape(1);
+    const std::size_t q = label_size(static_cast<std::int64_t>(scores.shape(1)));
+    require(
+        scores.shape(0) == n && best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
+        "labels and scores must be of one shape, no wider than there are labels");
+    if (r == 0) return;
+    Best best(r);
+    for (std::size_t row = 0; row < n; ++row) {
+        std::size_t out = row * r;
+        const auto column = [](std::size_t label) { return static_cast<std::int32_t>(label); };
+        for (const Scored& one : best.of(scores.data() + row * q, q, column)) {
+            labels.data()[out] = one.label;
+            best_scores.data()[out++] = one.score;
+        }
+    }
+}
+
+// All scores: the defaults of each row, and over them those of the labels that it touches.
+template <class I>
+void fill_scores(Vector<const I> indptr, Vector<const I> indices, Vector<const double> scores,
+                 Vector<const std::int64_t> group, Matrix<const double> values,
+                 Matrix<double> out) {
+    const std::size_t n = out.shape(0), q = out.shape(1);
+    const CsrRows<I> rows(indptr, scores.size(), WRONG_INDPTR);
+    const Defaults defaults(group, values);
+    check_touched(rows, n, indices.size(), scores.size(), group.size());
+    require(defaults.labels() == q, "out must be as wide as the defaults");
+    for (std::size_t row = 0; row < n; ++row) {
+        double* const mine = out.data() + row * q;
+        std::copy_n(defaults.of(defaults.group(row)), q, mine);
+        std::size_t begin, end;
+        rows.row(row, begin, end);
+        for (std::size_t at = begin; at < end; ++at) {
+            mine[checked_label(indices.data()[at], q, WRONG_LABEL)] = scores.data()[at];
+        }
+    }
+}
+
+template <class I>
+void bind_touched(nb::module_& module) {
+    module.def("top_labels", &top_labels<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "scores"_a.noconvert(), "group"_a.noconvert(), "values"_a.noconvert(),
+               "order"_a.noconvert(), "labels"_a.noconvert(), "best_scores"_a.noconvert(),
+               Released());
+    module.def("fill_scores", &fill_scores<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+               "scores"_a.noconvert(), "group"_a.noconvert(), "values"_a.noconvert(),
+               "out"_a.noconvert(), Released());
+}
+
+}  // namespace
+
+void bind_ranking(nb::module_& module) {
+    bind_touched<std::int32_t>(module);
+    bind_touched<std::int64_t>(module);
+    module.def("top_of_dense", &top_of_dense, "scores"_a.noconvert(), "labels"_a.noconvert(),
+               "best_scores"_a.noconvert(), Released());
+}

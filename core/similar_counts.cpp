@@ -1,0 +1,339 @@
+// Counting the training rows whose counts of all labels are near a query's. The twin, and what the
+// arrays hold, are in src/nearlabel/formulas/similar_counts.py.
+#include "label_rows.h"
+
+namespace {
+
+// Adds without overflow, whatever the tables hold.
+inline void add(std::int32_t& number, std::uint32_t step) {
+    number = static_cast<std::int32_t>(static_cast<std::uint32_t>(number) + step);
+}
+
+inline std::size_t checked_label(std::int64_t label, std::size_t q, const char* message) {
+    require(static_cast<std::uint64_t>(label) < q, message);
+    return static_cast<std::size_t>(label);
+}
+
+// What a training row has of one label: its count C_il, and whether it carries the label, y_il.
+struct Entry {
+    std::size_t label;
+    std::int32_t count;
+    bool carries;
+};
+
+// The training rows, their entries stored as 2 C_il + y_il.
+template <class I>
+class CountedRows {
+public:
+    CountedRows(const Vector<const I>& indptr, const Vector<const I>& indices,
+                const Vector<const std::int32_t>& entries, std::size_t q)
+        : rows_(indptr, indices.size(), "entries have an indptr that does not fit their indices"),
+          indices_(indices.data()),
+          entries_(entries.data()),
+          q_(q) {
+        require(indices.size() == entries.size(), "entries must have an index each");
+    }
+
+    std::size_t size() const { return rows_.rows(); }
+
+    std::size_t checked(I row) const {
+        require(static_cast<std::uint64_t>(static_cast<std::int64_t>(row)) < size(),
+                "postings hold an index that is no row");
+        return static_cast<std::size_t>(row);
+    }
+
+    // Calls `use` with the entries of a row until it says no. Whether it never did.
+    template <class Use>
+    bool all(std::size_t row, Use use) const {
+        std::size_t begin, end;
+        rows_.row(row, begin, end);
+        for (std::size_t at = begin; at < end; ++at) {
+            const std::size_t label =
+                checked_label(indices_[at], q_, "entries hold an index that is no label");
+            if (!use(Entry{label, entries_[at] >> 1, (entries_[at] & 1) != 0})) return false;
+        }
+        return true;
+    }
+
+private:
+    CsrRows<I> rows_;
+    const I* indices_;
+    const std::int32_t* entries_;
+    std::size_t q_;
+};
+
+// The rows by label and count: a list for each cell, those of a label one after the other.
+template <class I>
+class Postings {
+public:
+    Postings(const Cells& cells, std::size_t n_cells, const Vector<const I>& indptr,
+             const Vector<const I>& rows)
+        : cells_(cells), ends_(indptr.data()), rows_(rows.data()), size_(rows.size()) {
+        require(indptr.size() == n_cells + 1, "postings must have a list for each cell");
+    }
+
+    // The rows with a count of a label from `low` to `high`.
+    Span<I> rows(std::size_t label, std::int64_t low, std::int64_t high) const {
+        const I begin = ends_[cells_.at_most(label, low)];
+        const I end = ends_[cells_.at_most(label, high + 1)];
+        require(begin >= 0 && begin <= end && static_cast<std::uint64_t>(end) <= size_,
+                "postings have an indptr that does not fit their indices");
+        return {rows_ + begin, rows_ + end};
+    }
+
+private:
+    const Cells& cells_;
+    const I* ends_;
+    const I* rows_;
+    std::size_t size_;
+};
+
+// The counts of one query, to be compared with those of training rows.
+class Query {
+public:
+    Query(std::size_t q, std::int64_t tolerance) : count_(q), tolerance_(tolerance) {}
+
+    // Forgets the query before.
+    void read(const std::int64_t* labels, const std::int32_t* counts, std::size_t size) {
+        for (const std::size_t label : labels_) count_[label] = 0;
+        labels_.clear();
+        heavy_ = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::size_t label =
+                checked_label(labels[i], count_.size(), "counts hold an index that is no label");
+            require(counts[i] > 0, "counts must be from 1 up");
+            require(count_[label] == 0, "counts hold a label twice");
+            labels_.push_back(label);
+            count_[label] = counts[i];
+            heavy_ += counts[i] > tolerance_;
+        }
+    }
+
+    const std::vector<std::size_t>& labels() const { return labels_; }
+    std::int32_t count(std::size_t label) const { return count_[label]; }
+    bool is_heavy(std::size_t label) const { return count_[label] > tolerance_; }
+    std::size_t heavy() const { return heavy_; }  // how many counts are
+
+    // Whether a row that was found by its count of one label is admissible. A heavy row stands in
+    // the lists of all its heavy labels; a light query takes it from that of the first.
+    template <class I>
+    bool admits(const CountedRows<I>& rows, std::size_t row, std::size_t found_by) const {
+        std::size_t near = 0;  // heavy counts of the query that the row is near
+        bool is_first = heavy_ == 0;
+        const bool is_within = rows.all(row, [&](const Entry& entry) {
+            const std::int64_t own = count_[entry.label];
+            if (is_first && entry.count > tolerance_) {
+                if (entry.label != found_by) return false;
+                is_first = false;
+            }
+            near += own > tolerance_ && entry.count >= own - tolerance_;
+            return entry.count <= own + tolerance_;
+        });
+        return is_within && near == heavy_;
+    }
+
+private:
+    std::vector<std::int32_t> count_;
+    std::vector<std::size_t> labels_;
+    std::int64_t tolerance_;
+    std::size_t heavy_ = 0;
+};
+
+// The admissible rows of a query: the light rows or none of them, some more, and less some of them.
+template <class I>
+class Found {
+public:
+    Found(const CountedRows<I>& rows, const Postings<I>& postings,
+          const Vector<const std::uint8_t>& is_light, std::int64_t tolerance)
+        : rows_(rows), postings_(postings), is_light_(is_light.data()), tolerance_(tolerance) {
+        require(is_light.size() == rows.size(), "is_light must say so of each row");
+    }
+
+    void find(const Query& query) {
+        added.clear();
+        removed.clear();
+        with_light_rows = query.heavy() == 0;
+        if (!with_light_rows) return find_by_heavy(query);
+        for (const std::size_t label : query.labels()) {
+            const std::int64_t most = query.count(label) + tolerance_;
+            add(query, label, postings_.rows(label, tolerance_ + 1, most));
+        }
+    }
+
+    bool with_light_rows = false;
+    std::vector<std::size_t> added, removed;
+
+private:
+    void add(const Query& query, std::size_t label, const Span<I>& list) {
+        for (const I* at = list.begin; at != list.end; ++at) {
+            const std::size_t row = rows_.checked(*at);
+            if (query.admits(rows_, row, label)) added.push_back(row);
+        }
+    }
+
+    // A row that is admissible for a query with heavy counts is in the lists of all of these.
+    void find_by_heavy(const Query& query) {
+        lists_.clear();
+        std::size_t shortest = 0;
+        for (const std::size_t label : query.labels()) {
+            if (!query.is_heavy(label)) continue;
+            const std::int64_t count = query.count(label);
+            lists_.push_back(postings_.rows(label, count - tolerance_, count + tolerance_));
+            if (size(lists_.back()) < size(lists_[shortest])) shortest = lists_.size() - 1;
+        }
+        const std::size_t n = rows_.size();
+        if (size(lists_[shortest]) <= n / 2) return add(query, 0, lists_[shortest]);
+        times_listed_.assign(n, 0);
+        for (const Span<I>& list : lists_) {
+            for (const I* at = list.begin; at != list.end; ++at) {
+                ++times_listed_[rows_.checked(*at)];
+            }
+        }
+        with_light_rows = true;
+        for (std::size_t row = 0; row < n; ++row) {
+            const bool in_all = times_listed_[row] == lists_.size();
+            if (is_light_[row] && !in_all) {
+                removed.push_back(row);
+            } else if (!is_light_[row] && in_all && query.admits(rows_, row, 0)) {
+                added.push_back(row);
+            }
+        }
+    }
+
+    static std::size_t size(const Span<I>& list) {
+        return static_cast<std::size_t>(list.end - list.begin);
+    }
+
+    const CountedRows<I>& rows_;
+    const Postings<I>& postings_;
+    const std::uint8_t* is_light_;
+    std::int64_t tolerance_;
+    std::vector<Span<I>> lists_;
+    std::vector<std::uint32_t> times_listed_;
+};
+
+// The light rows by label and count, and by label where a query has no count.
+class LightRows {
+public:
+    LightRows(const Cells& cells, const Vector<const std::int64_t>& with,
+              const Vector<const std::int64_t>& without)
+        : cells_(cells),
+          with_(with.data()),
+          without_(without.data()),
+          none_with_(cells.labels()),
+          none_without_(cells.labels()) {
+        require(with.size() == without.size(), "the light tables must be of one size");
+        for (std::size_t label = 0; label < none_with_.size(); ++label) {
+            const std::size_t cell = cells.of(label, 0);
+            none_with_[label] = static_cast<std::int32_t>(with_[cell]);
+            none_without_[label] = static_cast<std::int32_t>(without_[cell]);
+        }
+    }
+
+    // Those with the counts of a query; of none where `is_counted` is false.
+    void copy(const Query& query, bool is_counted, std::int32_t* with,
+              std::int32_t* without) const {
+        for (std::size_t label = 0; label < none_with_.size(); ++label) {
+            with[label] = is_counted ? none_with_[label] : 0;
+            without[label] = is_counted ? none_without_[label] : 0;
+        }
+        for (const std::size_t label : query.labels()) {
+            const std::size_t cell = cells_.of(label, query.count(label));
+            with[label] = is_counted ? static_cast<std::int32_t>(with_[cell]) : 0;
+            without[label] = is_counted ? static_cast<std::int32_t>(without_[cell]) : 0;
+        }
+    }
+
+private:
+    const Cells& cells_;
+    const std::int64_t* with_;
+    const std::int64_t* without_;
+    std::vector<std::int32_t> none_with_, none_without_;
+};
+
+// Counts some rows to those with a query's counts; `times` is 1, or -1 to take them out.
+template <class I>
+void count_rows(const Query& query, const CountedRows<I>& rows,
+                const std::vector<std::size_t>& some, std::uint32_t times, std::size_t q,
+                std::int32_t* with, std::int32_t* without) {
+    // First as if they had no entries: count 0 of every label, and none carried.
+    const std::uint32_t all = times * static_cast<std::uint32_t>(some.size());
+    for (std::size_t label = 0; all != 0 && label < q; ++label) {
+        add(without[label], query.count(label) == 0 ? all : 0);
+    }
+    for (const std::size_t row : some) {
+        rows.all(row, [&](const Entry& entry) {
+            // No branches, which would be guessed wrong: ones where it counts, else zeros.
+            const std::int32_t count = query.count(entry.label);
+            const std::uint32_t is_same = entry.count == count, carries = entry.carries;
+            const std::uint32_t was_counted = count == 0;
+            add(with[entry.label], times * (is_same & carries));
+            add(without[entry.label], times * ((is_same & ~carries) - was_counted));
+            return true;
+        });
+    }
+}
+
+// For each query: how many rows are admissible, and how many of these have its count of a label,
+// by whether they carry the label.
+template <class I>
+void tally_admissible(Vector<const std::int64_t> query_indptr,
+                      Vector<const std::int64_t> query_labels,
+                      Vector<const std::int32_t> query_counts, Vector<const I> indptr,
+                      Vector<const I> indices, Vector<const std::int32_t> entries,
+                      Vector<const std::int64_t> start, Vector<const std::int64_t> light_with,
+                      Vector<const std::int64_t> light_without, Vector<const std::uint8_t> is_light,
+                      Vector<const I> posting_indptr, Vector<const I> posting_rows,
+                      std::int64_t tolerance, Vector<std::int64_t> admissible,
+                      Matrix<std::int32_t> with_label, Matrix<std::int32_t> without_label) {
+    require(tolerance >= 0 && tolerance <= INT32_MAX, "tolerance must be from 0 to 2^31 - 1");
+    const Cells cells(start, light_with.size());
+    const std::size_t q = cells.labels();
+    const LightRows light(cells, light_with, light_without);
+    const CountedRows<I> rows(indptr, indices, entries, q);
+    const Postings<I> postings(cells, light_with.size(), posting_indptr, posting_rows);
+    Found<I> found(rows, postings, is_light, tolerance);
+    std::int64_t n_light = 0;
+    for (std::size_t row = 0; row < rows.size(); ++row) n_light += is_light.data()[row] != 0;
+
+    const CsrRows<std::int64_t> queries(query_indptr, query_labels.size(),
+                                        "counts have an indptr that does not fit their indices");
+    const std::size_t m = queries.rows();
+    require(query_labels.size() == query_counts.size(), "counts must have an index each");
+    require(admissible.size() == m && with_label.shape(0) == m && without_label.shape(0) == m &&
+                with_label.shape(1) == q && without_label.shape(1) == q,
+            "the results must have a row a query and a column a label");
+    Query query(q, tolerance);
+    for (std::size_t row = 0; row < m; ++row) {
+        std::size_t begin, end;
+        queries.row(row, begin, end);
+        query.read(query_labels.data() + begin, query_counts.data() + begin, end - begin);
+        found.find(query);
+        admissible.data()[row] = (found.with_light_rows ? n_light : 0) +
+                                 static_cast<std::int64_t>(found.added.size()) -
+                                 static_cast<std::int64_t>(found.removed.size());
+        std::int32_t* const with = with_label.data() + row * q;
+        std::int32_t* const without = without_label.data() + row * q;
+        light.copy(query, found.with_light_rows, with, without);
+        count_rows(query, rows, found.added, 1, q, with, without);
+        count_rows(query, rows, found.removed, UINT32_MAX, q, with, without);
+    }
+}
+
+template <class I>
+void bind(nb::module_& module) {
+    module.def("tally_admissible", &tally_admissible<I>, "query_indptr"_a.noconvert(),
+               "query_labels"_a.noconvert(), "query_counts"_a.noconvert(), "indptr"_a.noconvert(),
+               "indices"_a.noconvert(), "entries"_a.noconvert(), "start"_a.noconvert(),
+               "light_with"_a.noconvert(), "light_without"_a.noconvert(), "is_light"_a.noconvert(),
+               "posting_indptr"_a.noconvert(), "posting_rows"_a.noconvert(), "tolerance"_a,
+               "admissible"_a.noconvert(), "with_label"_a.noconvert(),
+               "without_label"_a.noconvert(), Released());
+}
+
+}  // namespace
+
+void bind_admissible(nb::module_& module) {
+    bind<std::int32_t>(module);
+    bind<std::int64_t>(module);
+}

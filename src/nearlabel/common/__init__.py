@@ -1,0 +1,1 @@
+"""What every layer uses: arrays, the engine, threads, progress, checks and files."""

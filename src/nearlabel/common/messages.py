@@ -1,0 +1,68 @@
+"""Texts from outside: for messages, and as arrays of names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+
+_MOST_BYTES = 2**28  # of an array of names
+
+
+def one_line(text: str, width: int = 400) -> str:
+    """A message as one line, without anything that controls a terminal, and not too long."""
+    line = "".join(mark if mark.isprintable() else "?" for mark in text[: 4 * width])
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def shown(text: str, width: int = 40) -> str:
+    """A piece of a file for a message: quoted, and not too long."""
+    quoted = repr(text[: width + 1])
+    return quoted if len(quoted) <= width + 2 else quoted[: width + 1] + "…" + quoted[0]
+
+
+def plain_json(text: str | bytes) -> Any:
+    """The value of a JSON text; a ValueError for NaN and infinities, too, which JSON has not."""
+    return json.loads(text, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def text_array(names: Any) -> Array:
+    """Texts as an array, or a ValueError where it would not hold them as they are."""
+    longest = ""
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"a text expected; got {shown(repr(name))}")
+        if not name.isprintable() and ("\0" in name or _has_half_a_character(name)):
+            raise ValueError(f"{shown(name)} is no text: it has a zero or half a character")
+        longest = name if len(name) > len(longest) else longest
+    if 4 * len(longest) * len(names) > _MOST_BYTES and len(longest) > 200:  # all take its room
+        raise ValueError(f"{shown(longest)} has {len(longest)} characters; that is no name")
+    return np.array(names, dtype=np.str_)
+
+
+def first_twice(names: Iterable[str]) -> str | None:
+    """The first name that was there before, if there is one."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def some(names: Sequence[str]) -> str:
+    """The first three names and how many more, for a message."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(shown, names[:3])) + more
+
+
+def _has_half_a_character(name: str) -> bool:
+    return any("\ud800" <= mark <= "\udfff" for mark in name)

@@ -1,0 +1,114 @@
+"""Work in runs of rows, by several threads, while BLAS keeps to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event, Lock, Thread
+
+from nearlabel.common.progress import Progress as Progress
+
+Work = Callable[[slice], Iterator[None] | None]
+
+
+def run_blocks(work: Work, n: int, step: int, n_jobs: int, progress: Progress | None) -> None:
+    """Call `work` with runs of at most `step` of n rows, in `n_jobs` threads; see `run_slices`."""
+    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    run_slices(work, blocks, n_jobs, progress)
+
+
+def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
+    """Call `work` with each of some runs of rows, in `n_jobs` threads.
+
+    Work of many steps yields after each. An error or an interrupt ends all threads at their next
+    step, or at the end of the block that they work on.
+    """
+    n, done = sum(block.stop - block.start for block in blocks), 0
+
+    def tell(block: slice) -> None:
+        nonlocal done
+        done += block.stop - block.start
+        if progress is not None:
+            progress(done, n)
+
+    ended = Event()
+
+    def take_steps(block: slice) -> None:
+        for _ in work(block) or ():
+            if ended.is_set():
+                return
+
+    if n_jobs == 1 or len(blocks) == 1:
+        for block in blocks:
+            take_steps(block)
+            tell(block)
+        return
+
+    blas = _hold_blas_of_this_thread
+    with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
+        try:
+            running = {pool.submit(take_steps, block): block for block in blocks}
+            for finished in as_completed(running):
+                finished.result()
+                tell(running[finished])
+        except BaseException:
+            ended.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while at least one search or the like has its reasons for it.
+
+    The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
+    back while that thread lives. Of several searches at once, the first need not be the last to
+    end; so a thread of its own makes the setting, waits for all, takes it back and is gone.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._searches = 0
+        self._all_done = Event()
+        self._holder = Thread()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._searches:
+                is_set = Event()
+                self._all_done = Event()
+                self._holder = Thread(target=self._hold, args=(is_set, self._all_done), daemon=True)
+                try:
+                    self._holder.start()
+                    is_set.wait()
+                except BaseException:  # an interrupt: nobody else would let it go
+                    self._all_done.set()
+                    raise
+            self._searches += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._searches -= 1
+            if not self._searches:
+                self._all_done.set()
+                self._holder.join()
+
+    @staticmethod
+    def _hold(is_set: Event, all_done: Event) -> None:
+        from threadpoolctl import threadpool_limits
+
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                is_set.set()
+                all_done.wait()
+        finally:
+            is_set.set()
+
+
+def _hold_blas_of_this_thread() -> None:
+    """For the BLAS libraries whose number of threads belongs to the thread that calls them."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, user_api="blas")
+
+
+one_blas_thread = _OneBlasThread()

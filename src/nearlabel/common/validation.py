@@ -1,0 +1,281 @@
+"""Checks of what comes from outside, and the messages of their errors.
+
+Everything that a user hands in passes here once, at the border. Behind it arrays are trusted:
+vectors are a numeric array or a canonical ``csr_array``, labels are a canonical ``csr_array`` of
+ones.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+
+_NUMBERS_AT_ONCE = 2**22  # that are looked at together
+_NOT_A_MATRIX = (
+    "y must be a 0/1 matrix with one column a label; got a list of labels for each row "
+    "(scikit-learn's MultiLabelBinarizer makes a matrix of these)"
+)
+
+
+class LabelClasses(list[Array]):
+    """The classes [0, 1] of each of q labels: scikit-learn's list of arrays for several outputs.
+
+    It has a shape because scikit-learn's `cross_val_predict` asks for one where `predict_proba`
+    gives one array for all labels.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of labels and of classes of each."""
+        return len(self), 2
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a user gave as y, and what is needed to answer in the same form.
+
+    Attributes
+    ----------
+    matrix : csr_array of int8, shape (n, q)
+        The label sets: row i has a one in the columns of its labels.
+    classes : LabelClasses or ndarray
+        ``[0, 1]`` for each column; the two classes where y was 1-d.
+    names : ndarray of str or None
+        Names of the columns, where y had names.
+    sparse : bool
+        Whether y was sparse; predictions then are, too.
+    """
+
+    matrix: Csr
+    classes: LabelClasses | Array
+    names: Array | None
+    sparse: bool
+
+
+def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+    """`value` as an int within [low, high], or an error that names the argument."""
+    wanted = f"an integer from {low} up" if high is None else f"an integer from {low} to {high}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be {wanted}; got {value!r} of type {type(value).__name__}")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        raise ValueError(f"{name} must be {wanted}; got {value}")
+    return number
+
+
+def check_real(value: Any, name: str, *, low: float, high: float = math.inf) -> float:
+    """`value` as a finite float within [low, high], or an error that names the argument."""
+    span = f"from {low} up" if high == math.inf else f"from {low} to {high}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{name} must be a number {span}; got {value!r} of type {type(value).__name__}"
+        )
+    number = float(value)
+    if not (math.isfinite(number) and low <= number <= high):
+        raise ValueError(f"{name} must be a finite number {span}; got {value}")
+    return number
+
+
+def check_choice(value: Any, name: str, choices: Any) -> Any:
+    """`value` if it is one of `choices`, or an error that lists them."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    return value
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """`value` as a bool, or an error that names the argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name} must be True or False; got {value!r} of type {type(value).__name__}"
+        )
+    return bool(value)
+
+
+def check_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads: None is one, -1 all cores that this process may use, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, numbers.Integral) and n_jobs < 0:
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
+        return max(1, cores + 1 + int(n_jobs))
+    return check_integer(n_jobs, "n_jobs (or None, or a negative number)", low=1)
+
+
+def check_vectors(X: Any, name: str) -> Any:
+    """Feature vectors as a numeric 2-d array or a canonical ``csr_array``; finite, not empty."""
+    from sklearn.utils import check_array
+
+    return checked_vectors(partial(check_array, input_name=name), X, name)
+
+
+def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
+    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order.
+
+    It looks for numbers that are not finite by masks as large as the array where that has half
+    precision; such arrays are looked at in runs of rows instead.
+    """
+    from sklearn.utils import assert_all_finite
+
+    if not (isinstance(X, np.ndarray) and X.dtype == np.float16):
+        return canonical_vectors(check(X, accept_sparse="csr"))
+    X = check(X, accept_sparse="csr", ensure_all_finite=False)
+    step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
+    for start in range(0, len(X), step):
+        assert_all_finite(X[start : start + step], input_name=name)
+    return X
+
+
+def canonical_vectors(X: Any) -> Any:
+    """Checked vectors with CSR rows sorted and free of duplicates, without touching the user's."""
+    return canonical_csr(X) if sparse.issparse(X) else X
+
+
+def all_finite(values: Array) -> bool:
+    """Whether an array holds nothing but finite numbers, by runs of rows."""
+    step = max(1, _NUMBERS_AT_ONCE // max(1, math.prod(values.shape[1:])))
+    return all(
+        bool(np.isfinite(values[start : start + step]).all())
+        for start in range(0, len(values), step)
+    )
+
+
+def check_labels(y: Any, names: Any = None) -> Labels:
+    """Read y in any of its accepted forms.
+
+    Parameters
+    ----------
+    y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q); or 1-d with two classes
+    names : sequence of str, shape (q,), optional
+        Names of the labels, where y does not bring them or they are to be others.
+
+    Raises
+    ------
+    ValueError
+        If 2-d y holds anything but 0 and 1, or 1-d y has not exactly two classes.
+    """
+    from sklearn.utils import check_array
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
+    if not hasattr(y, "shape"):
+        try:
+            y = np.asarray(y)
+        except ValueError:
+            raise ValueError(_NOT_A_MATRIX) from None
+    if len(y.shape) == 2:
+        matrix = label_matrix(y, "y")
+        q = matrix.shape[1]
+        return Labels(
+            matrix,
+            LabelClasses([np.array([0, 1])] * q),
+            _label_names(getattr(y, "columns", None) if names is None else names, q),
+            bool(sparse.issparse(y)),
+        )
+
+    if y.dtype == object and any(isinstance(row, list | tuple | set | frozenset) for row in y):
+        raise ValueError(_NOT_A_MATRIX)
+    column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    try:
+        check_classification_targets(column)
+        classes, codes = np.unique(column, return_inverse=True)
+    except TypeError:
+        raise ValueError("a 1-d y must hold classes of one type; it mixes several") from None
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(column)}: a 1-d y with {len(classes)} classes. Give several labels "
+            "as a 0/1 matrix, one column a label (scikit-learn's MultiLabelBinarizer makes one)."
+        )
+    if len(classes) < 2:
+        raise ValueError(f"a 1-d y must hold two classes; got one class: {classes[0]!r}")
+    matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
+    return Labels(matrix, classes, _label_names(classes[1:] if names is None else names, 1), False)
+
+
+def label_matrix(Y: Any, name: str) -> Csr:
+    """A 0/1 matrix in any form as a canonical ``csr_array`` of int8 ones, shape (n, q)."""
+    from sklearn.utils import check_array
+
+    if hasattr(Y, "dtypes") and hasattr(Y, "to_numpy"):  # a DataFrame, of pandas or polars
+        Y = Y.to_numpy()
+    if getattr(Y, "dtype", None) == np.dtype(object):
+        Y = _numbers(Y, name)
+    matrix = check_array(Y, accept_sparse="csr", dtype=None, input_name=name)
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold 0 and 1 only; got values of type {matrix.dtype}")
+    if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # not for sparse matrices
+        matrix = matrix.astype(np.float64)
+    csr = canonical_csr(matrix)
+    if not np.all(csr.data):
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    wrong = np.flatnonzero(csr.data != 1)
+    if wrong.size:
+        row = np.searchsorted(csr.indptr, wrong[0], side="right") - 1
+        raise ValueError(
+            f"a 2-d {name} must hold 0 and 1 only (1: the row carries the column's label); "
+            f"got {csr.data[wrong[0]]} at row {row}, column {csr.indices[wrong[0]]}"
+        )
+    return with_data(csr, np.ones(csr.nnz, np.int8))
+
+
+def _numbers(Y: Array, name: str) -> Array:
+    """Python objects as floats."""
+    text = next((value for value in Y.flat if isinstance(value, str)), None)
+    if text is not None:
+        raise ValueError(f"{name} must hold 0 and 1 only; got {text!r}")
+    try:
+        return Y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must hold 0 and 1 only; a value is missing or no number"
+        ) from None
+
+
+def _label_names(names: Any, q: int) -> Array | None:
+    if names is None:
+        return None
+    found = np.array([str(name) for name in names])
+    if len(found) != q:
+        raise ValueError(f"label_names must hold a name for each of {q} labels; got {len(found)}")
+    return found
+
+
+def check_same_length(**lengths: int) -> None:
+    """Refuse arguments that speak of different numbers of rows."""
+    if len(set(lengths.values())) > 1:
+        given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"inconsistent numbers of rows: {given}; they must be equal")
+
+
+def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: str) -> None:
+    """Refuse a dense matrix that would not fit into the memory of this machine."""
+    need = shape[0] * shape[1] * itemsize
+    memory = physical_memory()
+    if memory is not None and need > memory:
+        raise MemoryError(
+            f"{what} would be a dense matrix of {shape[0]:,} x {shape[1]:,} = "
+            f"{need / 2**30:,.1f} GiB, more than the {memory / 2**30:,.1f} GiB of this machine; "
+            f"use {instead}"
+        )
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory that this machine has, where it says so."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not told on this platform
+        return None

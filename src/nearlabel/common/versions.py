@@ -1,0 +1,40 @@
+"""What this installation runs on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from nearlabel.common.engine import engine_name
+
+_PACKAGES = ("nearlabel", "numpy", "scipy", "scikit-learn", "threadpoolctl")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, the platform and the packages in use, for reports and result files."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": str(os.cpu_count()),
+        "engine": engine_name(),
+        **package_versions(),
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of this package and of those that it computes with."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def show_versions() -> None:
+    """Print the versions that a report of a problem needs."""
+    for name, value in versions().items():
+        sys.stdout.write(f"{name:>14}: {value}\n")

@@ -1,0 +1,320 @@
+"""A large collection with a long-tailed vocabulary and incomplete lists, made from a seed.
+
+Items stand in a tree of places: scenes of about 32 items, regions of 32 scenes, domains of 32
+regions, and the whole. Places give items their vectors and labels their reach, so that neighbors
+share frequent labels because they are of one domain, and rare ones because they are of one scene.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from nearlabel.common.arrays import Array, Csr, csr_of_known
+from nearlabel.common.files import replacing
+from nearlabel.common.validation import check_choice, check_integer, check_real
+from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.generators import label_sets, numbered_names
+
+_BRANCHES = 32  # items of a scene, scenes of a region, regions of a domain
+_SHIFT = 2.7  # of Zipf's law in Mandelbrot's form: the label of rank r is used as 1 / (r + 2.7)
+_MOST = 0.5  # a place is large enough for a label that at most this share of its items carry
+_WIDER = 0.25  # chance that a label is scattered over the next larger place instead, and so on
+_CERTAIN = 0.9  # chance that no label exceeds, however few labels there are
+
+# Typical distances of two items. Those within a region are about 1.
+_IN_SCENE = (0.2, 0.8)  # each scene has its own: some are near copies, some are loose
+_BETWEEN_SCENES = 0.8
+_NOISE = 0.15  # in all directions
+_SHARED, _OWN = 64, 16  # dimensions that all places share, and those of them that a region uses
+
+_ROWS_AT_ONCE = 2**14
+_MOST_ITEMS = 10**9  # or labels: their numbers are int32
+_DTYPES = ("float32", "float16")
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Items whose lists of labels are incomplete, new items to ask about, and the whole truth.
+
+    Attributes
+    ----------
+    data : Dataset
+        The items; Y has what their lists show. ``extra`` has the place of each: its ``scene`` and
+        its ``region``, by number.
+    complete : csr_array of int8, shape (n, q)
+        All labels that are true of the items.
+    queries : Dataset
+        New items of the same places, in the same form.
+    queries_complete : csr_array of int8, shape (m, q)
+        All labels that are true of the new items.
+    """
+
+    data: Dataset
+    complete: Csr
+    queries: Dataset
+    queries_complete: Csr
+
+    def __repr__(self) -> str:
+        return f"Collection({self.data!r}, {len(self.queries)} queries)"
+
+
+def make_collection(
+    n_samples: int = 1_000_000,
+    n_features: int = 128,
+    n_labels: int = 190_000,
+    *,
+    labels_per_sample: float = 8.0,
+    completeness: float = 0.7,
+    n_queries: int | None = None,
+    overlap: float = 0.5,
+    dtype: str = "float32",
+    out: str | os.PathLike[str] | None = None,
+    random_state: int | None = 0,
+) -> Collection:
+    """Make a collection like that of the 2017 paper: by default a million items, 190,000 labels.
+
+    Items stand in scenes of some 32, of very different popularity; 32 scenes are a region, 32
+    regions a domain. The vectors of a region vary in a few directions of their own. The vocabulary
+    follows Zipf's law. A label belongs to the smallest kind of place that is large enough for its
+    frequency: a few to all items, more to a domain or a region, and most, the rare ones, to a
+    scene. Every fourth is scattered over the next larger place instead. Within its place a label is
+    carried at random, and each list shows only a part of the labels that are true.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labels : int
+        Size. With fewer items there are fewer places, and the rarest labels may not occur.
+    labels_per_sample : float, default=8.0
+        About how many labels an item's list shows; fewer where that is a large part of all labels.
+    completeness : float, default=0.7
+        Share of an item's labels that its list shows, at random.
+    n_queries : int, optional
+        New items, beside `n_samples`; by default one for a hundred items.
+    overlap : float, default=0.5
+        Typical distance within a region, relative to that between the centers of two regions of one
+        domain. With 0.5 a neighborhood seldom leaves its region; with 4 regions lie in each other.
+    dtype : {"float32", "float16"}, default="float32"
+        Of the vectors.
+    out : path, optional
+        A ``.npy`` file that the vectors of the items are written to, block by block; then X is its
+        read-only memory map. It is whole or not there.
+    random_state : int or None, default=0
+
+    Returns
+    -------
+    Collection
+
+    See Also
+    --------
+    make_local_labels : smaller data sets with two levels of places.
+
+    Examples
+    --------
+    >>> make_collection(2000, 16, 400)
+    Collection(Dataset(2000 items, 16 features, 400 labels, 7.98 labels an item), 20 queries)
+    """
+    n = check_integer(n_samples, "n_samples", low=2, high=_MOST_ITEMS)
+    d = check_integer(n_features, "n_features", low=1)
+    q = check_integer(n_labels, "n_labels", low=1, high=_MOST_ITEMS)
+    mean = check_real(labels_per_sample, "labels_per_sample", low=0, high=q)
+    completeness = check_real(completeness, "completeness", low=0.01, high=1)
+    if n_queries is None:
+        n_queries = n // 100
+    new = check_integer(n_queries, "n_queries", low=0, high=_MOST_ITEMS)
+    overlap = check_real(overlap, "overlap", low=0.01, high=100)
+    kind = np.dtype(check_choice(dtype, "dtype", _DTYPES))
+    if out is not None and Path(out).suffix != ".npy":
+        raise ValueError(f"out must be the name of a .npy file; got {os.fspath(out)!r}")
+    if random_state is not None:
+        check_integer(random_state, "random_state", low=0)
+    tree, labels, lists, vectors = np.random.default_rng(random_state).spawn(4)
+
+    places = _Places.grown(tree, n + new)
+    row = tree.permutation(n + new)  # of each item in the order of the tree
+    scene = np.empty(n + new, np.int32)
+    scene[row] = places.scene
+    item, label = _carried(labels, places, q, mean / completeness)
+    complete = label_sets(row[item].astype(np.int32), label, (n + new, q))
+    del item, label  # a few hundred MB of a large collection
+    shown = _shown(lists, complete, completeness)
+    names, region = numbered_names(q), places.region[scene]
+    geometry = _Geometry.laid_out(vectors, places, d, overlap)
+    streams = vectors.spawn(2)
+
+    def part(rows: slice, path: str | os.PathLike[str] | None) -> Dataset:
+        blocks = geometry.vectors(streams, scene[rows], kind)
+        X = _collected(blocks, (rows.stop - rows.start, d), kind, path)
+        extra = {"scene": scene[rows], "region": region[rows]}
+        return Dataset(X, shown[rows], names, extra=extra)
+
+    items, new_items = slice(0, n), slice(n, n + new)
+    data, queries = part(items, out), part(new_items, None)
+    return Collection(data, complete[items], queries, complete[new_items])
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The tree of places; items are numbered in its order, so that each place is a run of items.
+
+    Attributes
+    ----------
+    scene : ndarray of int, shape (items,)
+    region : ndarray of int, shape (scenes,)
+    domain : ndarray of int, shape (regions,)
+    begin : tuple of ndarray
+        Where the items of each place begin, and where the last ends: of the whole, the domains, the
+        regions, the scenes.
+    """
+
+    scene: Array
+    region: Array
+    domain: Array
+    begin: tuple[Array, ...]
+
+    @classmethod
+    def grown(cls, rng: np.random.Generator, n: int) -> _Places:
+        """Places of n items."""
+        scenes = -(-n // _BRANCHES)
+        regions = -(-scenes // _BRANCHES)
+        domains = -(-regions // _BRANCHES)
+        region = np.arange(scenes) * regions // scenes
+        domain = np.arange(regions) * domains // regions
+        popularity = np.exp(rng.normal(size=scenes))
+        sizes = rng.multinomial(n, popularity / popularity.sum())
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        of_regions = ends[np.searchsorted(region, np.arange(regions + 1))]
+        of_domains = of_regions[np.searchsorted(domain, np.arange(domains + 1))]
+        begin = (np.array([0, n]), of_domains, of_regions, ends)
+        return cls(np.repeat(np.arange(scenes), sizes), region, domain, begin)
+
+
+def _carried(rng: np.random.Generator, places: _Places, q: int, mean: float) -> tuple[Array, Array]:
+    """Pairs of an item and a label that is true of it, some of them twice."""
+    n = len(places.scene)
+    use = 1 / (np.arange(1, q + 1) + _SHIFT)
+    use *= mean * n / use.sum()  # the items that will carry the label of each rank, about
+    count = np.array([len(begin) - 1 for begin in places.begin])  # places of each level
+    size = n / count
+    level = np.sum(_MOST * size[:, None] >= use, axis=0) - 1
+    level = np.maximum(level - (rng.geometric(1 - _WIDER, q) - 1), 0)
+    place = (rng.random(q) * count[level]).astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(count)])[level] + place
+    begin = np.concatenate([begin[:-1] for begin in places.begin])[first]
+    width = np.concatenate([np.diff(begin) for begin in places.begin])[first]
+    chance = np.minimum(use / size[level], _CERTAIN)
+    # Items drawn so often are hit at least once with just this chance, independently.
+    draws = rng.poisson(-width * np.log1p(-chance))
+    label = np.repeat(rng.permutation(q).astype(np.int32), draws)
+    item = rng.random(len(label))
+    item *= np.repeat(width, draws)
+    item += np.repeat(begin, draws)
+    return item.astype(np.int32), label
+
+
+def _shown(rng: np.random.Generator, complete: Csr, share: float) -> Csr:
+    """A random part of the labels."""
+    kept = rng.random(complete.nnz) < share
+    ends = np.concatenate([[0], np.cumsum(kept)])[complete.indptr]
+    indices = complete.indices[kept]
+    return csr_of_known(np.ones(len(indices), np.int8), indices, ends, complete.shape)
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """Where places lie, as float32.
+
+    Attributes
+    ----------
+    centers : ndarray, shape (regions, shared)
+    directions : ndarray of int, shape (regions, own)
+        The dimensions in which the items of a region differ.
+    offsets : ndarray, shape (scenes, own)
+        Of a scene from the center of its region.
+    spread : ndarray, shape (scenes, 1)
+        Standard deviation of the items of a scene.
+    rotation : ndarray, shape (shared, d)
+        From the shared dimensions to the features, orthonormal.
+    region : ndarray of int, shape (scenes,)
+    """
+
+    centers: Array
+    directions: Array
+    offsets: Array
+    spread: Array
+    rotation: Array
+    region: Array
+
+    @classmethod
+    def laid_out(
+        cls, rng: np.random.Generator, places: _Places, d: int, overlap: float
+    ) -> _Geometry:
+        """Places laid out at random."""
+        shared = min(_SHARED, d)
+        own = min(_OWN, shared)
+        scenes, regions, domains = len(places.region), len(places.domain), places.domain[-1] + 1
+        centers = _scattered(rng, (domains, shared), 1 / overlap)[places.domain]
+        centers += _scattered(rng, (regions, shared), 1 / overlap)
+        directions = rng.random((regions, shared)).argsort(axis=1)[:, :own]
+        offsets = _scattered(rng, (scenes, own), _BETWEEN_SCENES)
+        spread = rng.uniform(*_IN_SCENE, (scenes, 1)) / np.sqrt(2 * own)
+        rotation = np.linalg.qr(rng.normal(size=(d, shared)))[0].T
+        centers, offsets, spread, rotation = (
+            part.astype(np.float32) for part in (centers, offsets, spread, rotation)
+        )
+        return cls(centers, directions, offsets, spread, rotation, places.region)
+
+    def vectors(
+        self, streams: list[np.random.Generator], scene: Array, dtype: np.dtype[Any]
+    ) -> Iterator[Array]:
+        """Vectors of items in the scenes given, block by block.
+
+        What varies within scenes and what is noise have streams of their own, so that the size of
+        the blocks changes nothing.
+        """
+        within, noise = streams
+        own, d = self.offsets.shape[1], self.rotation.shape[1]
+        for first in range(0, len(scene), _ROWS_AT_ONCE):
+            here = scene[first : first + _ROWS_AT_ONCE]
+            rows, region = np.arange(len(here))[:, None], self.region[here]
+            step = within.standard_normal((len(here), own), np.float32) * self.spread[here]
+            shared = self.centers[region]
+            shared[rows, self.directions[region]] += self.offsets[here] + step
+            X = noise.standard_normal((len(here), d), np.float32)
+            X *= np.float32(_NOISE / np.sqrt(2 * d))
+            X += shared @ self.rotation
+            yield X.astype(dtype, copy=False)
+
+
+def _scattered(rng: np.random.Generator, shape: tuple[int, int], distance: float) -> Array:
+    """Points two of which are about so far from each other."""
+    points: Array = rng.normal(scale=distance / np.sqrt(2 * shape[1]), size=shape)
+    return points
+
+
+def _collected(
+    blocks: Iterator[Array],
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    path: str | os.PathLike[str] | None,
+) -> Array:
+    """All blocks as one array: in memory, or in a file that is mapped."""
+    if path is None:
+        X, start = np.empty(shape, dtype), 0
+        for block in blocks:
+            X[start : start + len(block)] = block
+            start += len(block)
+        return X
+    with replacing(path) as file:
+        header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(block.data)
+    mapped: Array = np.load(path, mmap_mode="r")
+    return mapped

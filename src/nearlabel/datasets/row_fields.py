@@ -1,0 +1,156 @@
+"""What the rows of a file have beside features: labels, names, and their part of a split."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.messages import shown, text_array
+from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.text_lines import (
+    DataError,
+    TextFile,
+    column_names,
+)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns of a table are what; None where their names are to tell.
+
+    Attributes
+    ----------
+    labels : sequence of str or None
+        Columns of 0 and 1. Empty: no labels are wanted.
+    tags : str or None
+        The column that has all labels of a row.
+    separator : str or None
+        Between two tags. None: the first of ``;``, ``|`` and ``,`` that occurs in any row.
+    id : str or None
+    ignore : sequence of str
+    features : sequence of str or None
+        The features that a model knows: only these are read.
+    """
+
+    labels: Sequence[str] | None = None
+    tags: str | None = None
+    separator: str | None = None
+    id: str | None = None
+    ignore: Sequence[str] = ()
+    features: Sequence[str] | None = None
+
+
+_SEPARATORS = (";", "|", ",")
+
+
+class Numbers:
+    """The names 0, 1, 2 … of labels without names, however many they are."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, name: str) -> int | None:
+        """The label of a name."""
+        is_number = len(name) < 11 and name.isascii() and name.isdigit()
+        return int(name) if is_number and int(name) < self._count else None
+
+
+class RowParts:
+    """What rows have beside features: labels, names and the split.
+
+    Unless the split is needed, a column of that name with other values in it is no error.
+    """
+
+    def __init__(self, file: TextFile, separator: str | None, split_needed: bool = True) -> None:
+        self._file, self._separator = file, separator
+        self._split_needed, self._is_split = split_needed, True
+        self._sets: dict[Any, int] = {}  # each distinct cell of tags, and its number
+        self._set_of = array("q")
+        self._names: list[str] = []
+        self._train = bytearray()
+        self.count = 0
+
+    def add(self, tags: Any, name: Any, split: Any) -> None:
+        """Take up a row; None for what it has not."""
+        self.count += 1
+        if tags is not None:
+            if isinstance(tags, list):
+                if not all(isinstance(tag, str) for tag in tags):
+                    raise self._file.error("labels as a list of texts expected")
+                tags = tuple(tags)
+            elif not isinstance(tags, str):
+                raise self._file.error(f"labels as text expected; got {shown(str(tags))}")
+            self._set_of.append(self._sets.setdefault(tags, len(self._sets)))
+        if name is not None:
+            self._names.append(str(name))
+        if split is not None:
+            part = str(split).strip().lower()
+            self._is_split = self._is_split and part in ("train", "test")
+            if not self._is_split and self._split_needed:
+                raise self._file.error(
+                    f"split: train or test expected; got {shown(str(split))} (if it is no split, "
+                    "leave the column out: ignore=)"
+                )
+            self._train.append(part == "train")
+
+    def finish(self, data: Dataset, label_names: Sequence[str] | Numbers | None) -> Dataset:
+        """The data set with what the rows had; with labels of its own where they had none."""
+        for what, count in (
+            ("labels", len(self._set_of)),
+            ("id", len(self._names)),
+            ("split", len(self._train)),
+        ):
+            if count not in (0, self.count):
+                raise DataError(self._file.name, None, f"not all rows have {what}")
+        Y, names = data.Y, data.label_names
+        if self._set_of:
+            Y, names = self._labels(label_names)
+        return Dataset(
+            data.X,
+            Y,
+            names,
+            data.feature_names,
+            np.array(self._train, dtype=bool) if self._train and self._is_split else None,
+            text_array(self._names) if self._names else None,
+        )
+
+    def _labels(self, label_names: Sequence[str] | Numbers | None) -> tuple[Csr, Array | None]:
+        texts = [cell for cell in self._sets if isinstance(cell, str)]
+        separator = self._separator or next(
+            (mark for mark in _SEPARATORS if any(mark in text for text in texts)), None
+        )
+        sets = [_tags(cell, separator) for cell in self._sets]
+        known = sorted({tag for tags in sets for tag in tags})
+        names = known if label_names is None else label_names
+        place: Numbers | dict[str, int]
+        if isinstance(names, Numbers):
+            place = names
+        else:
+            place = {name: column for column, name in enumerate(names)}
+        unknown = next((tag for tag in known if place.get(tag) is None), None)
+        if unknown is not None:
+            raise DataError(self._file.name, None, f"{shown(unknown)} is none of its labels")
+        if not len(names):
+            raise DataError(self._file.name, None, "no row has a label")
+        columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
+        sizes = np.array([len(part) for part in columns])
+        of = np.array(self._set_of)
+        indices = np.concatenate([columns[number] for number in of.tolist()])
+        indptr = np.concatenate([[0], np.cumsum(sizes[of])])
+        ones = np.ones(len(indices), np.int8)
+        Y = sparse.csr_array((ones, indices, indptr), (len(of), len(names)))
+        return Y, None if isinstance(names, Numbers) else column_names(list(names))
+
+
+def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:
+    parts = cell if isinstance(cell, tuple) else cell.split(separator) if separator else [cell]
+    return set(parts) if isinstance(cell, tuple) else {tag.strip() for tag in parts} - {""}

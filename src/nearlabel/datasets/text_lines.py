@@ -1,0 +1,194 @@
+"""Text files read line by line: plain, gzipped or from standard input, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+from zipfile import BadZipFile
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.messages import one_line, shown, text_array
+
+# Called with (bytes read, bytes in all), or (lines read, None) where the size is not known.
+Progress = Callable[[int, int | None], None]
+
+LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
+LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
+_LINES_A_REPORT = 1000
+# What compressed files end in; zipfile says by a RuntimeError what it cannot read.
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
+
+
+class DataError(ValueError):
+    """A file that is not what it should be: which, where, and what was expected.
+
+    Parameters
+    ----------
+    file : str
+    line : int or None
+        Counted from 1.
+    message : str
+    """
+
+    def __init__(self, file: str, line: int | None, message: str) -> None:
+        where = file if line is None else f"{file}, line {line}"
+        super().__init__(one_line(f"{where}: {message}", 600))
+        self.file, self.line, self.message = file, line, message
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int | None, str]]:
+        return type(self), (self.file, self.line, self.message)
+
+
+class TextFile:
+    """The lines of a file, each with its number.
+
+    Parameters
+    ----------
+    path : Path, or "-" for standard input
+        A gzipped file is recognized by its content.
+    encoding : str
+    progress : callable, optional
+    opener : callable, optional
+        Opens the file, where it is no file of its own but a part of an archive.
+    """
+
+    def __init__(
+        self,
+        path: os.PathLike[str] | str,
+        encoding: str = "utf-8",
+        progress: Progress | None = None,
+        opener: Callable[[], Any] | None = None,
+    ) -> None:
+        self.name = "standard input" if str(path) == "-" else str(path)
+        self._path, self._encoding, self._progress = Path(path), encoding, progress
+        self._opener = opener or self._open
+        self._reading = self._read()
+        self.line = 0
+
+    def error(self, message: str, line: int | None = None) -> DataError:
+        """An error at the line that was read last, or at another one."""
+        return DataError(self.name, self.line if line is None else line, message)
+
+    def lines(self) -> Iterator[str]:
+        """Read the lines, with their ends."""
+        self._reading = self._read()
+        return self._reading
+
+    def close(self) -> None:
+        """Close the file, where it was not read to its end."""
+        self._reading.close()
+
+    def _read(self) -> Generator[str]:
+        with ExitStack() as opened:
+            try:
+                raw = opened.enter_context(self._opener())
+                total, stream = _size(raw), _decompressed(raw)
+            except _DAMAGED as error:
+                raise self._damaged(error) from None
+            while content := self._content(stream):
+                self.line += 1
+                if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+                    raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
+                yield self._text(content)
+                if self._progress is not None and self.line % _LINES_A_REPORT == 0:
+                    self._progress(self.line if total is None else raw.tell(), total)
+
+    def _content(self, stream: BinaryIO) -> bytes:
+        """The bytes of the next line."""
+        try:
+            return stream.readline(LONGEST_LINE)
+        except _DAMAGED as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> DataError:
+        reason = "encrypted" if "encrypted" in str(error) else "damaged or cut off here"
+        return self.error(f"the compressed file is {reason}", self.line + 1)
+
+    def _open(self) -> AbstractContextManager[BinaryIO]:
+        if str(self._path) != "-":
+            return self._path.open("rb")
+        if sys.stdin is None:
+            raise ValueError("standard input is closed")
+        return nullcontext(sys.stdin.buffer)
+
+    def _text(self, content: bytes) -> str:
+        if self.line == 1:
+            content = content.removeprefix(b"\xef\xbb\xbf")
+        if self.line == 1 and content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise self.error("this is UTF-16 text; save the file as UTF-8")
+        try:
+            text = content.decode(self._encoding)
+        except UnicodeError:
+            hint = "; was it saved in another encoding? (encoding='latin-1', say)"
+            raise self.error(f"this is not {self._encoding} text{hint}") from None
+        if "\0" in text:
+            raise self.error("a zero byte: this is no text file")
+        return text
+
+
+def _size(raw: BinaryIO) -> int | None:
+    """Bytes of a file; None for a pipe and the like."""
+    try:
+        found = os.fstat(raw.fileno())
+    except (OSError, io.UnsupportedOperation):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _decompressed(raw: BinaryIO) -> BinaryIO:
+    peek = raw.peek(2)[:2]  # type: ignore[attr-defined]
+    return gzip.open(raw, "rb") if peek == b"\x1f\x8b" else raw  # type: ignore[return-value]
+
+
+def number(value: str | float) -> float:
+    """A finite number, or a ValueError: of texts it reads less than `float` does."""
+    odd = isinstance(value, str) and ("_" in value or not value.isascii())
+    result = math.nan if odd else float(value)
+    if not math.isfinite(result):
+        raise ValueError(f"a finite number expected; got {shown(str(value))}")
+    return result
+
+
+_YES, _NO = {"1", "true", "yes", "t", "y"}, {"0", "false", "no", "f", "n"}
+
+
+def truth(text: str) -> bool | None:
+    """What a word for yes or no says; None where it is neither."""
+    word = text.strip().lower()
+    return True if word in _YES else False if word in _NO else None
+
+
+def column_names(names: list[str]) -> Array | None:
+    """Names as an array; None where they are nothing but the columns' numbers."""
+    if all(name == str(place) for place, name in enumerate(names)):
+        return None
+    return text_array(names)
+
+
+def names_or_numbers(names: Array | None, count: int) -> list[str]:
+    """The names of columns; their numbers where they have none."""
+    return [str(name) for name in (range(count) if names is None else names.tolist())]
+
+
+def column_texts(names: Array | None) -> list[str]:
+    """The names of columns as they are; none where they have none."""
+    return [] if names is None else [str(name) for name in names.tolist()]
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse an encoding that is unknown, or whose line ends are not single bytes."""
+    try:
+        is_known = "\n".encode(encoding) == b"\n"
+    except (LookupError, UnicodeError, TypeError):
+        is_known = False
+    if not is_known:
+        raise ValueError(f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}")

@@ -1,0 +1,173 @@
+"""From scores to label sets: by given cuts, and cuts learnt from scores of rows with known labels.
+
+Nothing here allocates rows x labels: the rows that do not touch a label have its default score, and
+count as one entry with many rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers
+from nearlabel.labels.scores import LabelScores
+
+
+def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = False) -> Csr:
+    """Labels whose score reaches a cut.
+
+    Parameters
+    ----------
+    scores : LabelScores of shape (n, q)
+    cut : float or ndarray of shape (q,)
+        One for all labels, or one a label.
+    strict : bool, default=False
+        Whether the score must be above the cut.
+
+    Returns
+    -------
+    csr_array of int64 ones, shape (n, q)
+        Labels that a row does not touch are decided by their default scores.
+    """
+    reached = np.greater if strict else np.greater_equal
+    cuts = np.broadcast_to(cut, scores.shape[1:])
+    touched = scores.touched()
+    yes = reached(touched.data, cuts[touched.indices])
+    row, label = row_numbers(touched)[yes], touched.indices[yes]
+    if scores.defaults is not None:
+        by_default = sparse.csr_array(reached(scores.defaults.values, cuts))
+        if by_default.nnz:
+            given = by_default[scores.group]
+            more_rows, more_labels = row_numbers(given), given.indices
+            free = ~entries_at(touched, more_rows, more_labels)[0]
+            row = np.concatenate([row, more_rows[free]])
+            label = np.concatenate([label, more_labels[free]])
+    decided = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=scores.shape)
+    decided.sort_indices()
+    return decided
+
+
+def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
+    """So many of the best labels of each row.
+
+    Parameters
+    ----------
+    scores : LabelScores of shape (n, q)
+    how_many : ndarray of int, shape (n,)
+    preferred : ndarray of shape (q,)
+        Of labels with equal scores the one with the greater value is better, then the lower column.
+
+    Returns
+    -------
+    csr_array of int64 ones, shape (n, q)
+    """
+    order = np.lexsort((np.arange(len(preferred)), -preferred))
+    by_preference = scores.with_columns(order)  # whose ties go to the lower column
+    rows, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for r in np.unique(how_many[how_many > 0]):
+        some = np.flatnonzero(how_many == r)
+        rows.append(np.repeat(some, r))
+        labels.append(order[by_preference.take(some).top(int(r))[0].ravel()])
+    row, label = np.concatenate(rows), np.concatenate(labels)
+    chosen = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=scores.shape)
+    chosen.sort_indices()
+    return chosen
+
+
+def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:
+    """For each label the cut with the greatest F1 on rows whose labels are known.
+
+    Parameters
+    ----------
+    scores : LabelScores of shape (n, q)
+    Y : csr_array, shape (n, q)
+        The labels that the rows carry.
+    least : float, default=0
+        What F1 must come to.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        Halfway between two scores; of several equally good cuts the lowest. Infinite where no cut
+        has an F1 of `least`, or none above 0.
+    """
+    levels = _levels(*_entries(scores, Y))
+    carriers = np.bincount(Y.indices, minlength=scores.shape[1])
+    f1 = 2 * levels.true / (levels.given + carriers[levels.label])
+    # The last of the best levels of each label.
+    best = np.lexsort((np.arange(len(f1)), f1, levels.label))
+    best = best[np.flatnonzero(np.diff(levels.label[best], append=-1))]
+    cuts = np.full(scores.shape[1], np.inf)
+    good = (f1[best] > 0) & (f1[best] >= least)
+    cuts[levels.label[best]] = np.where(good, levels.cut[best], np.inf)
+    return cuts
+
+
+def hamming_cut(scores: LabelScores, Y: Csr) -> float:
+    """The one cut for all labels with the least Hamming loss on rows whose labels are known.
+
+    Halfway between two scores; of several equally good cuts the highest. Infinite where the loss is
+    least without any label.
+    """
+    label, *entries = _entries(scores, Y)
+    levels = _levels(np.zeros_like(label), *entries)
+    gain = 2 * levels.true - levels.given  # right less wrong among the labels that are given
+    best = int(np.argmax(gain))
+    return float(levels.cut[best]) if gain[best] > 0 else np.inf
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """What is given if the scores down to some level are: one entry a label and distinct score."""
+
+    label: Array  # in order, and for a label from the greatest score down
+    cut: Floats  # between this level's score and the next lower one
+    given: Array  # decisions for labels at this level and above
+    true: Array  # those of them that are right
+
+
+def _levels(label: Array, score: Floats, rows: Array, carriers: Array) -> _Levels:
+    order = np.lexsort((-score, label))
+    label, score = label[order], score[order]
+    ends = (np.diff(label, append=-1) != 0) | (np.diff(score, append=np.nan) != 0)
+    last = np.flatnonzero(ends)  # of equal scores of a label
+    given, true = (np.cumsum(part[order])[last] for part in (rows, carriers))
+    label, score = label[last], score[last]
+    first = np.flatnonzero(np.diff(label, prepend=-1))
+    sizes = np.diff(np.append(first, len(label)))
+    given, true = (  # less what the labels before have added
+        part - np.repeat(np.where(first > 0, part[first - 1], 0), sizes) for part in (given, true)
+    )
+    lower = np.append(score[1:], 0.0)
+    lowest = first + sizes - 1
+    lower[lowest] = score[lowest]  # nothing is below
+    cut = (score + lower) / 2
+    cut = np.where(cut > lower, cut, score)  # neighbors among the floats have nothing between
+    return _Levels(label, cut, given, true)
+
+
+def _entries(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Array]:
+    """Labels with scores, how many rows have them, and how many of these carry the label."""
+    touched = scores.touched()
+    row, label = row_numbers(touched), touched.indices
+    carried = entries_at(Y, row, label)[0].astype(np.int64)
+    score, rows = touched.data, np.ones(len(label), np.int64)
+    if scores.defaults is None:
+        return label, score, rows, carried
+    n_groups, q = scores.defaults.values.shape
+    cells = n_groups * q
+    touched_at = scores.group[row] * q + label
+    own_at = scores.group[row_numbers(Y)] * q + Y.indices
+    others = np.repeat(np.bincount(scores.group, minlength=n_groups), q)
+    others -= np.bincount(touched_at, minlength=cells)
+    carriers = np.bincount(own_at, minlength=cells)
+    carriers -= np.bincount(touched_at[carried == 1], minlength=cells)
+    some = np.flatnonzero(others)
+    return (
+        np.concatenate([label, some % q]),
+        np.concatenate([score, scores.defaults.values.ravel()[some]]),
+        np.concatenate([rows, others[some]]),
+        np.concatenate([carried, carriers[some]]),
+    )

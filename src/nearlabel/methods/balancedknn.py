@@ -1,0 +1,234 @@
+"""Class-balanced k nearest neighbors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Csr, Floats, runs, with_data
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_dense_size, check_integer, check_n_jobs, check_real
+from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.labels.counts import label_totals
+from nearlabel.labels.decisions import f1_cuts, labels_from
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explaining import NeighborClassifier
+from nearlabel.methods.fitting import NO_ROWS, check_two_rows
+from nearlabel.methods.storing import stored_array
+from nearlabel.search import class_neighbors
+
+_MEMBERS_AT_ONCE = 2**23  # neighbors of queries that are held together: some 100 MB
+_SCORES_AT_ONCE = 2**22  # of training rows, of which the cuts are learnt together
+_BYTES_A_MEMBER = 12  # a row and its distance
+
+
+class BalancedkNN(NeighborClassifier):
+    """Class-balanced k nearest neighbors [1]_.
+
+    A frequent label has a neighbor nearly everywhere, a rare one nearly nowhere. Here every label
+    sends its own: N*(t) is the union, over all labels, of the `per_class` nearest rows that carry
+    the label. The score of a label is the sum of exp(-d²/sigma²) over the rows of N*(t) that carry
+    it. A label is predicted where its score reaches a cut of its own, the one with the best F1 on
+    the training rows, each left out of its own neighbors.
+
+    Parameters
+    ----------
+    per_class : int, default=10
+        Nearest rows of each label; all rows that carry it where there are fewer.
+    bandwidth : "median" or float, default="median"
+        sigma. By default the median distance of all neighbors of all training rows.
+    metric : str or callable, default="euclidean"
+        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The result is the same.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        sigma in use.
+    cuts_ : ndarray of float, shape (q,)
+        The score from which each label is predicted; infinite for a label that no row carries.
+    n_neighbors_ : int
+        `per_class`, n - 1 at most: what `kneighbors` gives by default. The method itself looks at
+        the nearest rows of each label instead.
+    classes_, label_names_, n_features_in_
+        As in `MLkNN`.
+
+    Notes
+    -----
+    The neighbors of a graph do not hold enough of each label: the model searches by itself, always
+    exactly, and needs vectors beside any graph. N*(t) has up to q times `per_class` rows, and so
+    the method is not for many labels; sizes that cannot be are refused before anything is searched.
+    Leave-one-out scores of the training rows leave a row out of its own neighbors; cuts and sigma
+    stay those of all rows.
+
+    References
+    ----------
+    .. [1] H. Wang, C. Ding and H. Huang, "Multi-label classification: inconsistency and class
+       balanced k-nearest neighbor", AAAI Conference on Artificial Intelligence, 2010.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
+    >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
+    >>> model = nl.BalancedkNN(per_class=2, bandwidth=1.0).fit(X, y)
+    >>> model.label_scores([[2.2, 0.4]]).toarray().round(6)
+    array([[0.208634, 0.222547, 0.      , 0.229285]])
+    >>> model.predict([[2.2, 0.4]])
+    array([[1, 1, 0, 1]])
+    """
+
+    search = "auto"  # of `kneighbors`
+    _dense_scores = True
+    _needs_graph = False
+
+    def __init__(
+        self,
+        per_class: int = 10,
+        bandwidth: float | str = "median",
+        metric: Any = "euclidean",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.per_class = per_class
+        self.bandwidth = bandwidth
+        self.metric = metric
+        self.n_jobs = n_jobs
+
+    @property
+    def n_neighbors(self) -> int:  # type: ignore[override]
+        """What the base asks of every method: here `per_class`."""
+        return self.per_class
+
+    @property
+    def _needs_vectors(self) -> bool:
+        return True
+
+    def _training_rows(self, n: int) -> Array | None:
+        return NO_ROWS
+
+    def _check_parameters(self) -> None:
+        check_integer(self.per_class, "per_class", low=1)
+        super()._check_parameters()
+        if not isinstance(self.bandwidth, str) or self.bandwidth != "median":
+            check_real(self.bandwidth, "bandwidth (or 'median')", low=0)
+
+    def _usable_neighbors(self, n: int) -> int:
+        check_two_rows(n)
+        return min(self.per_class, n - 1)  # a label with few rows is nothing to warn of
+
+    def _check_size(self, Y: Csr, X: Any) -> None:
+        n = Y.shape[0]
+        members = _most_members(Y, min(self.per_class, n))
+        what = "the neighbors of BalancedkNN, the nearest rows of each label for each row,"
+        check_dense_size(what, (n, members), _BYTES_A_MEMBER, "fewer per_class, or MLkNN")
+
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
+        n, q = Y.shape
+        self._per_class = min(int(self.per_class), n)
+        distances = self._members(X, np.arange(n))
+        self.bandwidth_ = self._sigma(distances.data)
+        similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
+        self.cuts_ = np.empty(q)
+        for some in runs(np.full(q, n), _SCORES_AT_ONCE):
+            scores = LabelScores.from_dense((similarities @ Y[:, some]).toarray())
+            self.cuts_[some] = f1_cuts(scores, Y[:, some])
+
+    def _sigma(self, distances: Floats) -> float:
+        if self.bandwidth != "median":
+            return float(self.bandwidth)
+        return float(np.median(distances)) if len(distances) else 1.0
+
+    def _members(self, X: Any, left_out: Array | None = None) -> Csr:
+        """N*(t) of each row t of X, with the distances; shape (m, n)."""
+        assert self._store is not None
+        return class_neighbors(
+            self._store.vectors,
+            self._metric,
+            self._labels,
+            self._per_class,
+            X,
+            left_out=left_out,
+            n_jobs=check_n_jobs(self.n_jobs),
+        )
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        return self._sums(X)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        return self._sums(X, rows)
+
+    def _sums(self, X: Any, left_out: Array | None = None) -> LabelScores:
+        """score_l = sum over N*(t) of kappa(d_j) y_jl, the rows of X in blocks."""
+        scores = np.empty((X.shape[0], self._labels.shape[1]))
+        members = _most_members(self._labels, self._per_class)
+        for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
+            distances = self._members(X[some], None if left_out is None else left_out[some])
+            similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
+            scores[some] = (similarities @ self._labels).toarray()
+        return LabelScores.from_dense(scores, self.label_names_)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        return labels_from(scores, self.cuts_)
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        total = scores + self.cuts_
+        share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
+        return np.asarray(share)
+
+    def _search_by(self, search: Any) -> None:
+        """Nothing: it always searches exactly."""
+
+    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+        """N*(t) as a graph of one row, nearest first."""
+        members = self._members(X)
+        order = np.lexsort((members.indices, members.data))[None]
+        n = self._labels.shape[0]
+        indices = members.indices[order].astype(index_type(n))
+        graph = NeighborGraph.unchecked(indices, members.data[order], n)
+        return graph, graph
+
+    def _scores_without(self, further: NeighborGraph, X: Any, left_out: Array) -> LabelScores:
+        """Without a row of N*(t), the next of its labels move up."""
+        return self._sums(X[np.zeros(len(left_out), np.intp)], left_out)
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        terms: dict[str, float] = {
+            "count": int(np.sum(self._labels[graph.indices[0]].indices == label)),
+            "bandwidth": self.bandwidth_,
+        }
+        if np.isfinite(self.cuts_[label]):  # some training row carries the label
+            terms["cut"] = float(self.cuts_[label])
+        return terms
+
+    def _learned(self) -> dict[str, Any]:
+        return {
+            "per_class": self._per_class,
+            "bandwidth": self.bandwidth_,
+            "cuts": self.cuts_,
+        }
+
+    def _recall(self, learned: Mapping[str, Any]) -> None:
+        if self._store is None:
+            raise ValueError("it has no vectors, among which its method searches")
+        n, q = self._labels.shape
+        self._per_class = check_integer(learned["per_class"], "per_class", low=1, high=n)
+        self.bandwidth_ = check_real(learned["bandwidth"], "bandwidth", low=0)
+        self.cuts_ = stored_array(learned, "cuts", "f", 1)
+        if len(self.cuts_) != q or not np.all(self.cuts_ >= 0):
+            raise ValueError("its cuts are not one number from 0 up for each label")
+
+
+def _kappa(distances: Floats, sigma: float) -> Floats:
+    """exp(-d²/sigma²): 1 at distance zero, whatever sigma is."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(distances == 0, 1.0, np.exp(-np.square(distances / sigma)))
+
+
+def _most_members(Y: Csr, per_class: int) -> int:
+    """Rows that N*(t) can have."""
+    return int(min(Y.shape[0], np.minimum(label_totals(Y), per_class).sum()))

@@ -1,0 +1,1 @@
+"""Model files: what `nearlabel.save` writes and `nearlabel.load` reads."""

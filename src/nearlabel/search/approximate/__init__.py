@@ -1,0 +1,1 @@
+"""Approximate search by inverted lists, with its recall measured."""

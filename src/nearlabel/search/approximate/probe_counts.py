@@ -1,0 +1,133 @@
+"""How many lists a search must probe: tried out on rows whose exact neighbors are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search.approximate.probing import ListedRows
+from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
+
+_THROUGH = 20  # first neighbors whose neighbors are looked at
+_PASS_COST = 2  # of looking at a neighbor's neighbor, in rows of lists
+_ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
+_STEP = 1.2  # from one number of probes to the next that is tried
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows, by place, and their exact neighbors, by place."""
+
+    rows: Array
+    exact: NeighborGraph
+
+    def shares(self, distances: Floats) -> Floats:
+        """The shares of their neighbors that are at most as far as the k-th nearest one."""
+        return np.asarray(np.mean(distances <= self.exact.distances[:, -1:], axis=1))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known of the searches for k neighbors.
+
+    Attributes
+    ----------
+    probes : int
+        For queries.
+    recall : Recall
+        Of base rows that are searched as if they were queries.
+    tried : list of int
+        Fewer probes, and `probes`.
+    tuned, measured : Sample
+        Rows on which probes are chosen, and others on which recall is measured. Where these fall
+        short, which is seldom, there are more probes.
+    """
+
+    probes: int
+    recall: Recall
+    tried: list[int]
+    tuned: Sample
+    measured: Sample
+
+
+def more_probes(probes: int, count: int) -> int:
+    """The next number of probes to be tried, of so many lists."""
+    return min(count, max(probes + 1, round(_STEP * probes)))
+
+
+def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int) -> Plan:
+    """How many probes queries need to reach a recall of their k neighbors."""
+    n, count = len(listed), len(listed.lists)
+    random = np.random.default_rng([seed, 1])
+    chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
+    exact = listed.left_out(chosen, k, count, n_jobs)
+    parts = np.split(np.arange(len(chosen)), [len(chosen) // 3])
+    tuned, measured = (Sample(chosen[some], exact.take(some)) for some in parts)
+    tried = [listed.least_probes(k + 1)]
+    while tried[-1] < count:
+        tried.append(more_probes(tried[-1], count))
+
+    def shares(probes: int, sample: Sample = tuned) -> Floats:
+        return sample.shares(listed.left_out(sample.rows, k, probes, n_jobs).distances)
+
+    probes = _fewest(tried, shares, recall, errors=1)
+    while (found := recall_of_shares(shares(probes, measured), k, "base")).value < recall:
+        probes = more_probes(probes, count)
+    return Plan(probes, found, tried[: tried.index(probes) + 1], tuned, measured)
+
+
+def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[int, int]:
+    """How many probes the base rows themselves need, and through how many neighbors to look then.
+
+    None are looked through where that costs more than the probes that it spares.
+    """
+    k = plan.tuned.exact.k
+    rows_a_probe = len(listed) / len(listed.lists)
+    most = plan.probes - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
+
+    def shares(probes: int) -> Floats:
+        return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
+
+    if plan.tried[0] > most:
+        return plan.probes, 0
+    # A graph that falls short is searched again, which costs more than to be on the safe side.
+    probes = _fewest(plan.tried, shares, recall, errors=2)
+    return (probes, _THROUGH) if probes <= most else (plan.probes, 0)
+
+
+def _fewest(
+    tried: list[int], shares: Callable[[int], Floats], wanted: float, *, errors: int
+) -> int:
+    """The fewest probes whose recall is as wanted, with some standard errors to be safe."""
+    low, high = 0, len(tried) - 1
+    if wanted == 1:  # no sample can tell that nothing was missed
+        low = high
+    while low < high:
+        middle = (low + high) // 2
+        recall = recall_of_shares(shares(tried[middle]), 1)
+        if recall.value - errors * recall.standard_error >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return tried[high]
+
+
+def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: int) -> Floats:
+    """Shares of the neighbors of some rows that are found by probes and a pass after them."""
+    k, n = sample.exact.k, len(listed)
+    own = listed.left_out(sample.rows, k, probes, n_jobs).indices
+    first = own[:, : min(_THROUGH, k)]
+    between, at = np.unique(first, return_inverse=True)
+    theirs = listed.left_out(between, k, probes, n_jobs).indices
+    seen = np.hstack([own, theirs[at.reshape(first.shape)].reshape(len(own), -1)])
+    pairs = np.unique(np.arange(len(own), dtype=np.int64)[:, None] * n + seen)
+    row, place = np.divmod(pairs, n)
+    other = place != sample.rows[row]
+    row, place = row[other], place[other]
+    distances = listed.distances(listed.rows[sample.rows], row, place)
+    near = distances <= sample.exact.distances[row, -1]
+    return np.minimum(np.bincount(row[near], minlength=len(own)), k) / k

@@ -1,0 +1,295 @@
+"""Rows in lists, and searches among the lists that are nearest to a query.
+
+Rows are called here by their places in the order of the lists. Among the rows of a query's lists
+its neighbors are exact, ties by number; so neither threads nor blocks nor the engine change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Floats, runs
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks, run_slices
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.approximate.partition import divide
+from nearlabel.search.approximate.reordered_rows import ordered_rows
+from nearlabel.search.exact.distances import Space, space
+from nearlabel.search.exact.index import ExactSearch
+from nearlabel.search.exact.packed_bounds import Packed, Products, products_for
+from nearlabel.search.exact.row_arithmetic import float_kind
+from nearlabel.search.exact.shortlist import core_rows
+
+_QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
+_PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
+_ROWS_A_PASS = 2048
+_ROWS_A_PRODUCT = 768  # as those of the exact search
+_PACKED_BYTES = 2**30  # packed lists are kept up to here
+
+
+@dataclass(frozen=True)
+class Found:
+    """Neighbors of some queries: places or numbers of rows, and their distances, (m, k)."""
+
+    rows: Array
+    distances: Array
+
+    @classmethod
+    def room(cls, m: int, k: int, distance: Any = np.float64) -> Found:
+        """Room for the k neighbors of m queries."""
+        return cls(np.empty((m, k), np.int32), np.empty((m, k), distance))
+
+
+class ListedRows:
+    """Dense rows in lists.
+
+    Attributes
+    ----------
+    lists : Lists
+    rows : ndarray of float, shape (n, d)
+        The rows by place: a copy, in memory or in a temporary file.
+    """
+
+    def __init__(self, vectors: Any, metric: str, seed: int, n_jobs: int) -> None:
+        self._metric = metric
+        self.lists = divide(vectors, metric, seed, n_jobs)
+        self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
+        self._centers = ExactSearch().build(self.lists.centers, metric)
+        self._products: Products | None = None
+        if engine.core() is not None:
+            self._products = products_for(self.rows, metric)
+        if self._products is not None:
+            self._pack(self._products, n_jobs)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _pack(self, products: Products, n_jobs: int) -> None:
+        self._core_rows = core_rows(self.rows, self._metric)
+        self._errors = np.empty(len(self), np.float32)
+        self._packed: list[Packed | None] = [None] * len(self.lists)
+        is_kept = products.bytes_of(self.rows) <= _PACKED_BYTES
+
+        def pack(some: slice) -> None:
+            for number in range(some.start, some.stop):
+                packed = products.pack(self.rows[self._inside(number)])
+                self._errors[self._inside(number)] = packed.errors
+                self._packed[number] = packed if is_kept else None
+
+        run_blocks(pack, len(self.lists), 16, n_jobs, None)
+
+    def _inside(self, number: int) -> slice:
+        starts = self.lists.starts
+        return slice(int(starts[number]), int(starts[number + 1]))
+
+    def least_probes(self, k: int) -> int:
+        """How many lists hold k rows, whichever they are."""
+        return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
+
+    def nearest_lists(self, queries: Any, probes: int, n_jobs: int = 1) -> Array:
+        """The lists whose centers are nearest to each query, nearest first, shape (m, probes)."""
+        return self._centers.graph(probes, queries, n_jobs=n_jobs).indices
+
+    def search(self, queries: Any, probes: int, found: Found, itself: int = -1) -> Iterator[None]:
+        """Write the neighbors of some queries among their nearest lists; in many steps.
+
+        Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1.
+        """
+        near = self.nearest_lists(queries, probes)
+        left = np.arange(len(near))
+        if self._products is not None and self._products.reaches(queries):
+            given_up = np.empty(len(near), bool)
+            yield from self._by_core(self._products, queries, near, found, itself, given_up)
+            left = np.flatnonzero(given_up)
+        for query in left:
+            own = int(itself + query) if itself >= 0 else -1
+            found.rows[query], found.distances[query] = self._by_numpy(
+                queries[query : query + 1], near[query], found.rows.shape[1], own
+            )
+            yield
+
+    def _by_core(
+        self,
+        products: Products,
+        queries: Any,
+        near: Array,
+        found: Found,
+        itself: int,
+        given_up: Array,
+    ) -> Iterator[None]:
+        m, k = found.rows.shape
+        packed = products.pack(queries)
+        shortlist = engine.core().Shortlist(
+            queries=core_rows(queries, self._metric),
+            base=self._core_rows,
+            k=k,
+            room=min(2 * k + 16, len(self) - (itself >= 0)),
+            query_errors=packed.errors,
+            base_errors=self._errors,
+            scale=products.scale,
+            itself=itself,
+            stripe=m,
+            names=self.lists.order,
+        )
+        packed = products.pack_queries(packed)
+        memory = np.empty(0, np.float32)
+        # The nearest list of each first: that gives every query a good limit.
+        for lists in (near[:, :1], near[:, 1:]):
+            for number, chosen in _by_list(lists):
+                base = self._packed[number] or products.pack(self.rows[self._inside(number)])
+                width = len(base.offsets)
+                for start in range(0, len(chosen), _ROWS_A_PRODUCT):
+                    some = chosen[start : start + _ROWS_A_PRODUCT]
+                    if len(memory) < len(some) * width:
+                        memory = np.empty(len(some) * width, np.float32)
+                    block = memory[: len(some) * width].reshape(len(some), width)
+                    part = Packed(packed.factors[some], packed.offsets[some], packed.errors)
+                    products.fill(block, part, base)
+                    shortlist.offer_to(block, some, self._inside(number).start)
+                yield
+        shortlist.finish(0, found.rows, found.distances)
+        shortlist.given_up(given_up)
+
+    def nearest(
+        self,
+        queries: Array,
+        k: int,
+        probes: int,
+        n_jobs: int,
+        progress: Progress | None = None,
+    ) -> Found:
+        """The neighbors of any queries, by place; those with the same nearest list together."""
+        m = len(queries)
+        step = min(_queries_at_once(probes), -(-m // n_jobs))
+        order = np.arange(m)
+        if step < m:
+            order = np.argsort(self.nearest_lists(queries, 1, n_jobs)[:, 0], kind="stable")
+        found = Found.room(m, k)
+
+        def search(block: slice) -> Iterator[None]:
+            some = order[block]
+            part = Found.room(len(some), k)
+            yield from self.search(queries[some], probes, part)
+            found.rows[some], found.distances[some] = part.rows, part.distances
+
+        run_blocks(search, m, step, n_jobs, progress)
+        return found
+
+    def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
+        """The neighbors of some rows, by place, each left out of its own."""
+        found = self.nearest(self.rows[places], k + 1, probes, n_jobs)
+        return NeighborGraph.unchecked(found.rows, found.distances, len(self)).without(places)
+
+    def among(
+        self,
+        k: int,
+        probes: int,
+        through: int,
+        n_jobs: int,
+        progress: Sequence[Progress | None] = (None, None),
+    ) -> Found:
+        """The neighbors of all rows, in their own order and by number, distances in float32.
+
+        The neighbors of a row's first `through` neighbors are looked at. That is the second part of
+        the work; progress is told for each part.
+        """
+        starts = self.lists.starts
+        found = Found.room(len(self), k, np.float32)
+
+        def search(lists: slice) -> Iterator[None]:
+            places = slice(int(starts[lists.start]), int(starts[lists.stop]))
+            part = Found.room(places.stop - places.start, k)
+            yield from self.search(self.rows[places], probes, part, places.start)
+            found.rows[places], found.distances[places] = part.rows, part.distances
+
+        blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
+        run_slices(search, blocks, n_jobs, progress[0])
+        result = Found.room(len(self), k, np.float32)
+
+        def look(places: slice) -> None:
+            self.look_at_neighbors(found, min(through, k), result, places)
+
+        # Each call of the core has to note which rows it has seen, of all.
+        run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
+        return result
+
+    @cached_property
+    def _space(self) -> Space:
+        return space(self.rows, self._metric)
+
+    def _by_numpy(self, query: Any, near: Array, k: int, own: int) -> tuple[Array, Floats]:
+        places = np.concatenate([np.r_[self._inside(number)] for number in near])
+        places = places[places != own]
+        distances = self._distances_to(query, places)
+        order = np.lexsort((self.lists.order[places], distances))[:k]
+        if not np.isfinite(distances[order]).all():
+            raise ValueError("a distance to a neighbor is too large for float64; rescale X")
+        return places[order], distances[order]
+
+    def distances(self, queries: Any, row: Array, place: Array) -> Floats:
+        """Canonical distances of pairs of a query and a row."""
+        return self._space.distances(queries, row, place)
+
+    def _distances_to(self, query: Any, places: Array) -> Floats:
+        return self.distances(query, np.zeros(len(places), np.intp), places)
+
+    def look_at_neighbors(self, found: Found, through: int, result: Found, rows: slice) -> None:
+        """Write the nearest of the neighbors of rows and of those of their first neighbors.
+
+        Parameters
+        ----------
+        found : Found
+            Neighbors of all rows by place, with distances in float32.
+        through : int
+            First neighbors of a row whose neighbors are looked at.
+        result : Found
+            For all rows, by their numbers instead of their places.
+        rows : slice
+            Places of the rows to do.
+        """
+        names = self.lists.order
+        if self._products is not None:
+            engine.core().look_at_neighbors(
+                self._core_rows,
+                found.rows,
+                found.distances,
+                names,
+                rows.start,
+                rows.stop,
+                through,
+                result.rows,
+                result.distances,
+            )
+            return
+        for row in range(rows.start, rows.stop):
+            own = found.rows[row]
+            others = np.setdiff1d(found.rows[own[:through]], [row, *own])
+            distances = self._distances_to(self.rows[row : row + 1], others).astype(np.float32)
+            distances = np.concatenate([found.distances[row], distances])
+            numbers = names[np.concatenate([own, others])]
+            order = np.lexsort((numbers, distances))[: len(own)]
+            result.rows[names[row]] = numbers[order]
+            result.distances[names[row]] = distances[order]
+
+
+def _queries_at_once(probes: int) -> int:
+    """How many queries are searched together; fewer where each has many lists."""
+    return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes))
+
+
+def _by_list(lists: Array) -> Iterator[tuple[int, Array]]:
+    """For each list in `lists`, shape (m, probes), the queries that name it."""
+    probes = lists.shape[1]
+    if not probes:
+        return
+    named = lists.ravel()
+    order = np.argsort(named, kind="stable")
+    numbers, first = np.unique(named[order], return_index=True)
+    queries = (order // probes).astype(np.int32)
+    yield from zip(numbers.tolist(), np.split(queries, first[1:]), strict=True)

@@ -1,0 +1,41 @@
+"""How much of the true neighbors a search has found: measured on some rows, by distance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search.exact.distances import Metric
+from nearlabel.search.exact.index import ExactSearch, matching
+
+ROWS_MEASURED = 512  # their exact neighbors cost little beside a search, and tell recall to 0.001
+
+
+def recall_of(found: Floats, exact: NeighborGraph, sample: str = "graph") -> Recall:
+    """The recall of neighbors at canonical distances `found`, (n, k), against the exact ones."""
+    farthest = exact.distances[:, -1:].astype(found.dtype)
+    return recall_of_shares(np.mean(found <= farthest, axis=1), exact.k, sample)
+
+
+def recall_of_shares(shares: Floats, k: int, sample: str = "graph") -> Recall:
+    """The recall of rows of which each has found a share of its k neighbors."""
+    error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
+    return Recall(float(shares.mean()), float(error), len(shares), k, sample)
+
+
+def sample_rows(n: int, seed: int, rows: int = ROWS_MEASURED) -> Array:
+    """Some of n rows, drawn at random, in their order."""
+    return np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False))
+
+
+def exact_neighbors(
+    vectors: Any, metric: Metric, k: int, queries: Any, rows: Array, n_jobs: int
+) -> NeighborGraph:
+    """The k nearest base rows of some queries; of base rows, without themselves, for None."""
+    index = ExactSearch().build(vectors, metric)
+    if queries is None:
+        return index.graph(k + 1, vectors[rows], n_jobs=n_jobs).without(rows)
+    return index.graph(k, matching(queries, vectors)[rows], n_jobs=n_jobs)

@@ -1,0 +1,52 @@
+"""Rows in another order: in memory, or in a temporary file where they are large."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.search.exact.row_arithmetic import ELEMENTS_AT_ONCE
+
+_KEPT_BYTES = 2**31  # in memory up to here
+
+
+def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
+    """A copy of dense rows in the given order, as floats of one kind.
+
+    A temporary file has no name, so that nothing of it is left, however the program ends. It is
+    written as a file, not as a memory map: a disk without room is an error then, not a crash.
+    """
+    shape = len(order), vectors.shape[1]
+    size = shape[0] * shape[1] * np.dtype(kind).itemsize
+    if size <= _KEPT_BYTES:
+        rows = np.empty(shape, kind)
+        for start, part in _parts(vectors, order):
+            rows[start : start + len(part)] = part
+        return rows
+    try:
+        if shutil.disk_usage(tempfile.gettempdir()).free < size:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        with tempfile.TemporaryFile(prefix="nearlabel-") as file:
+            for _, part in _parts(vectors, order):
+                file.write(np.ascontiguousarray(part, kind).data)
+            file.flush()
+            return np.memmap(file, kind, "r", shape=shape)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"a temporary copy of the vectors, {size / 2**30:.1f} GiB, could not be written to "
+            f"{tempfile.gettempdir()} ({error.strerror}); nothing is left of it. Make room there, "
+            "or set TMPDIR to another folder",
+        ) from error
+
+
+def _parts(vectors: Any, order: Array) -> Iterator[tuple[int, Array]]:
+    step = max(1, ELEMENTS_AT_ONCE // vectors.shape[1])
+    for start in range(0, len(order), step):
+        yield start, vectors[order[start : start + step]]

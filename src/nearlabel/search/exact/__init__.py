@@ -1,0 +1,1 @@
+"""Exact search: every engine ends in the same neighbors."""

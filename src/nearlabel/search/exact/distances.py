@@ -1,0 +1,369 @@
+"""One canonical distance a metric, and cheap bounds on it.
+
+The canonical distance of two rows is computed in float64, the terms of the features added one
+after the other in feature order, no two operations fused. It does not depend on block sizes,
+threads or the BLAS, and a CSR row gives what the dense row gives: a feature where both rows are
+zero adds exactly zero. It is too slow for all pairs, so a search asks `Space.bounds` first: lower
+and upper bounds from one matrix product, with the rounding errors of both computations inside.
+Only pairs that the bounds leave open are computed canonically.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Floats, runs
+from nearlabel.common.validation import check_choice
+from nearlabel.search.exact.row_arithmetic import (
+    ELEMENTS_AT_ONCE,
+    as_float,
+    chunks,
+    dense_rows,
+    largest_entries,
+    most_terms,
+    squared,
+    squared_lengths,
+    sum_in_feature_order,
+    typical_length,
+    unit_rows,
+)
+
+UNIT = 2.0**-53  # unit roundoff of float64
+TINY = 2.0**-1022  # smallest normal float64: covers what underflow can take from one term
+_KEPT_ELEMENTS = 2**25  # rows made ready are kept up to here: 256 MiB in float64
+
+Metric = str | Callable[[Array, Array], float]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on the distances of a block of queries to all base rows, on any increasing scale.
+
+    A distance lies between ``lower`` and ``lower * (1 + relative) + row[:, None] + column``.
+    """
+
+    lower: Floats  # (n_queries, n_base)
+    relative: float
+    row: Floats  # (n_queries,)
+    column: Floats  # (n_base,)
+
+    def upper(self, row: Array, column: Array) -> Floats:
+        """Upper bounds of pairs of a query and a base row."""
+        upper: Floats = self.lower[row, column] * (1 + self.relative)
+        with np.errstate(invalid="ignore"):
+            upper = upper + self.row[row] + self.column[column]
+        upper[~np.isfinite(upper)] = np.inf
+        return upper
+
+    def among(self, columns: Array) -> Bounds:
+        """The bounds on the distances to some of the base rows."""
+        return Bounds(self.lower[:, columns], self.relative, self.row, self.column[columns])
+
+
+class Space(ABC):
+    """Base rows under one metric."""
+
+    densifies: ClassVar[bool] = False  # whether CSR rows are made dense, few at a time
+
+    def __init__(self, vectors: Any) -> None:
+        self.vectors = vectors
+
+    @property
+    def width(self) -> int:
+        """Numbers that a typical row takes while distances are computed."""
+        return int(self.vectors.shape[1]) if self.densifies else typical_length(self.vectors)
+
+    def prepare(self) -> None:  # noqa: B027 - most metrics need nothing
+        """Compute what `bounds` needs of all base rows."""
+
+    @abstractmethod
+    def bounds(self, queries: Any) -> Bounds:
+        """Bounds on the distances between `queries` and all base rows."""
+
+    @abstractmethod
+    def canonical(self, A: Any, B: Any) -> Floats:
+        """Canonical distances between row i of A and row i of B, both float64, dense or CSR."""
+
+    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
+        """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
+        result = np.empty(len(query_rows))
+        for pairs in runs(self._pair_sizes(queries, query_rows, base_rows), ELEMENTS_AT_ONCE):
+            with np.errstate(over="ignore"):
+                result[pairs] = self.canonical(
+                    as_float(queries[query_rows[pairs]]), as_float(self.vectors[base_rows[pairs]])
+                )
+        if np.isnan(result).any():
+            raise ValueError("metric gave a distance that is not a number")
+        return result
+
+    def _pair_sizes(self, queries: Any, query_rows: Array, base_rows: Array) -> Array:
+        """Numbers that each pair takes while its distance is computed."""
+        if self.densifies or not sparse.issparse(self.vectors):
+            return np.full(len(query_rows), self.vectors.shape[1])
+        stored = np.diff(queries.indptr)[query_rows] + np.diff(self.vectors.indptr)[base_rows]
+        return np.asarray(stored + 1, np.int64)
+
+    def _empty_bounds(self, queries: Any) -> Floats:
+        return np.empty((queries.shape[0], self.vectors.shape[0]))
+
+
+class ProductSpace(Space):
+    """A metric whose bounds come from the inner products of rows that were made ready for it."""
+
+    kept: Floats | None = None
+
+    @abstractmethod
+    def ready(self, rows: Any) -> Any:
+        """Rows as they enter the products."""
+
+    def prepare(self) -> None:
+        if sparse.issparse(self.vectors):
+            self.transposed = self.ready(self.vectors).T.tocsr()
+        elif self.vectors.size <= _KEPT_ELEMENTS:
+            self.kept = self.ready(self.vectors)
+
+    def ready_chunks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield runs of base rows made ready, with their places."""
+        for place, rows in chunks(self.vectors, self.width):
+            yield place, self.ready(rows) if self.kept is None else self.kept[place]
+
+    def products(self, queries: Any) -> Floats:
+        """Inner products of queries that are ready with all base rows."""
+        if sparse.issparse(self.vectors):
+            return np.asarray((queries @ self.transposed).toarray())
+        result = self._empty_bounds(queries)
+        for place, rows in self.ready_chunks():
+            np.matmul(queries, rows.T, out=result[:, place])
+        return result
+
+
+class Euclidean(ProductSpace):
+    """sqrt of the sum of squared differences; bounds by |x|² + |y|² - 2xy on centered rows."""
+
+    center: Floats | None = None
+
+    def prepare(self) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not sparse.issparse(self.vectors):  # a common offset would swamp the differences
+                self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
+            super().prepare()
+            self.norms = np.concatenate([squared_lengths(rows) for _, rows in self.ready_chunks()])
+
+    def ready(self, rows: Any) -> Any:
+        return as_float(rows) if self.center is None else as_float(rows) - self.center
+
+    def bounds(self, queries: Any) -> Bounds:
+        with np.errstate(over="ignore", invalid="ignore"):
+            queries = self.ready(queries)
+            lower = self.products(queries)
+            # Both norms, the product, the centering and the canonical sum each err by at most
+            # about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors within
+            # 2 units. That makes less than (4 d + 36) units of |x|² + |y|²: twice that is taken.
+            slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
+            tiny = (queries.shape[1] + 8) * TINY
+            norms = squared_lengths(queries)
+            lower *= -2
+            lower += ((1 - slack) * norms - tiny)[:, None]
+            lower += (1 - slack) * self.norms
+            if not np.isfinite(4 * (norms.max() + self.norms.max())):
+                _open_overflows(lower)
+            return Bounds(lower, 0.0, 2 * (slack * norms + tiny), 2 * slack * self.norms)
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        return np.sqrt(sum_in_feature_order(squared(A - B)))
+
+
+class SquaredEuclidean(Euclidean):
+    """The sum of squared differences."""
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        return sum_in_feature_order(squared(A - B))
+
+
+class Cosine(ProductSpace):
+    """1 - cosine, as half the squared difference of the unit rows.
+
+    So the distance of equal rows is exactly zero. A row of zeros is at distance 1 from every row,
+    as in scikit-learn.
+    """
+
+    def ready(self, rows: Any) -> Any:
+        return unit_rows(rows)
+
+    def bounds(self, queries: Any) -> Bounds:
+        lower = self.products(self.ready(queries))
+        slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
+        np.subtract(1 - slack, lower, out=lower)
+        n, n_base = lower.shape
+        return Bounds(lower, 0.0, np.full(n, 2 * slack), np.zeros(n_base))
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        difference = sum_in_feature_order(squared(unit_rows(A) - unit_rows(B)))
+        empty = (largest_entries(A) == 0) | (largest_entries(B) == 0)
+        return np.where(empty, 1.0, difference / 2)
+
+
+class Pairwise(Space):
+    """A metric whose bounds come from a pairwise distance function of scipy or scikit-learn."""
+
+    densifies = True
+    name: ClassVar[str]  # scipy's name of the metric
+
+    def bounds(self, queries: Any) -> Bounds:
+        lower = self._empty_bounds(queries)
+        for place, rows in chunks(self.vectors, self.width):
+            lower[:, place] = self._pairwise(queries, rows)
+        slack = 4 * (most_terms(self.vectors, queries) + 8) * UNIT
+        lower *= 1 - slack
+        _open_overflows(lower)
+        return Bounds(lower, 3 * slack, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
+
+    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+        from scipy.spatial.distance import cdist
+
+        distances: Floats = cdist(dense_rows(queries), dense_rows(rows), self.name)
+        return distances
+
+
+class Manhattan(Pairwise):
+    """The sum of absolute differences."""
+
+    name = "cityblock"
+    densifies = False
+
+    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+        if not sparse.issparse(rows):
+            return super()._pairwise(queries, rows)
+        from sklearn.metrics.pairwise import manhattan_distances
+
+        distances: Floats = manhattan_distances(_narrow(queries), _narrow(rows))
+        return distances
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        return sum_in_feature_order(abs(A - B))
+
+
+def _narrow(rows: Any) -> Any:
+    """CSR rows with 32-bit indices, the only ones that scikit-learn's manhattan_distances takes."""
+    parts = as_float(rows).data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return sparse.csr_matrix(parts, shape=rows.shape)
+
+
+class Chebyshev(Pairwise):
+    """The largest absolute difference."""
+
+    name = "chebyshev"
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        largest: Floats = np.max(np.abs(dense_rows(A) - dense_rows(B)), axis=1)
+        return largest
+
+
+class Hamming(Pairwise):
+    """The share of features that differ."""
+
+    name = "hamming"
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        share: Floats = np.sum(dense_rows(A) != dense_rows(B), axis=1) / A.shape[1]
+        return share
+
+
+class Jaccard(Pairwise):
+    """1 - |A and B| / |A or B| of the sets of non-zero features; two empty sets are at 0."""
+
+    name = "jaccard"
+
+    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+        return super()._pairwise(dense_rows(queries) != 0, dense_rows(rows) != 0)
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        a, b = dense_rows(A) != 0, dense_rows(B) != 0
+        either = np.sum(a | b, axis=1)
+        share: Floats = np.sum(a ^ b, axis=1) / np.maximum(either, 1)
+        return share
+
+
+class Function(Space):
+    """A metric given as a function of two 1-d arrays: one call a pair."""
+
+    densifies = True
+
+    def __init__(self, vectors: Any, function: Callable[[Array, Array], float]) -> None:
+        super().__init__(vectors)
+        self.function = function
+
+    def bounds(self, queries: Any) -> Bounds:
+        lower = self._empty_bounds(queries)
+        for place, rows in chunks(self.vectors, self.width):
+            base = _read_only(rows)
+            for i, query in enumerate(_read_only(queries)):
+                lower[i, place] = [self.function(query, row) for row in base]
+        _open_overflows(lower)
+        return Bounds(lower, 0.0, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
+
+    def canonical(self, A: Any, B: Any) -> Floats:
+        values = [self.function(a, b) for a, b in zip(_read_only(A), _read_only(B), strict=True)]
+        distances = np.asarray(values, dtype=np.float64)
+        if np.any(distances < 0):
+            raise ValueError(f"metric must not be negative; the function gave {distances.min()}")
+        return distances
+
+
+def _open_overflows(lower: Floats) -> None:
+    """Let a bound that overflowed say nothing: its pair stays a candidate."""
+    lower[~np.isfinite(lower)] = -np.inf
+
+
+def _read_only(rows: Any) -> Array:
+    """Dense rows that a function of the user's cannot write to."""
+    view = dense_rows(rows).view()
+    view.flags.writeable = False
+    return view
+
+
+SPACES: dict[str, type[Space]] = {
+    "euclidean": Euclidean,
+    "sqeuclidean": SquaredEuclidean,
+    "cosine": Cosine,
+    "manhattan": Manhattan,
+    "chebyshev": Chebyshev,
+    "hamming": Hamming,
+    "jaccard": Jaccard,
+}
+SLOW = ("chebyshev", "hamming", "jaccard")
+
+
+def check_metric(metric: Any) -> Metric:
+    """`metric` if it is a function or a name that is known, or an error that lists the names."""
+    if callable(metric):
+        return metric  # type: ignore[no-any-return]
+    known = (*SPACES, "precomputed")
+    return str(check_choice(metric, "metric (or a function of two rows)", known))
+
+
+def space(vectors: Any, metric: Metric) -> Space:
+    """The base rows `vectors` under `metric`, a name or a function of two rows."""
+    metric = check_metric(metric)
+    return Function(vectors, metric) if callable(metric) else SPACES[metric](vectors)
+
+
+def warn_if_slow(metric: Metric) -> None:
+    """Say so where a metric compares row by row."""
+    if callable(metric) or metric in SLOW:
+        from sklearn.exceptions import EfficiencyWarning
+
+        named = f"metric={metric!r}" if isinstance(metric, str) else "a function as metric"
+        fast = ", ".join(name for name in SPACES if name not in SLOW)
+        warnings.warn(
+            f"{named} compares row by row, which is slow; fast are {fast}",
+            EfficiencyWarning,
+            stacklevel=2,
+        )

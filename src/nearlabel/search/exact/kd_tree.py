@@ -1,0 +1,96 @@
+"""Exact search in few dimensions: SciPy's k-d tree finds candidates, canonical distances decide.
+
+The tree gives a few rows more than asked for. All others are at least as far as the farthest of
+these by the tree's own distance, which differs from the canonical one by rounding alone. So where
+the k-th canonical distance is clearly below that, the k nearest are known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.threads import Progress, run_blocks
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.exact.distances import Metric, Space
+
+_POWERS = {"euclidean": 2, "sqeuclidean": 2, "manhattan": 1, "chebyshev": np.inf}
+_MOST_FEATURES = 8
+_ROWS_AT_ONCE = 4096
+_BYTES_A_PAIR = 64  # indices, distances, their order and the rows of a chunk
+_ROUNDING = 2.0**-40  # far above what the distances and the bounds of the tree's nodes can err by
+_MORE = 8  # rows that are asked for beyond k
+
+
+def tree_wins(vectors: Any, metric: Metric) -> bool:
+    """Whether a tree is faster than comparing all rows, as measured: few features, many rows."""
+    if sparse.issparse(vectors) or not isinstance(metric, str) or metric not in _POWERS:
+        return False
+    n, d = vectors.shape
+    # Each feature more takes four times the rows; NumPy compares rows much slower than the core.
+    return bool(d <= _MOST_FEATURES and n >= (200 if engine.core() else 12) * 4**d)
+
+
+class TreeIndex:
+    """Base rows in a k-d tree."""
+
+    def __init__(self, space: Space, metric: str, block_bytes: int) -> None:
+        from scipy.spatial import cKDTree
+
+        self._space, self._metric, self._block_bytes = space, metric, block_bytes
+        # Splitting at midpoints is fast, and does not mind rows that are equal.
+        self._tree = cKDTree(space.vectors, balanced_tree=False)
+
+    def search(
+        self,
+        queries: Any,
+        found: NeighborGraph,
+        alone: bool,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> Array:
+        """Fill the graph of queries, or of the base rows if `alone`; returns what is left to do."""
+        is_known = np.zeros(len(found), bool)
+        tries = (_MORE, 4 * (found.k + _MORE))  # ties take more rows
+
+        def work(rows: slice) -> None:
+            some = np.arange(rows.start, rows.stop)
+            for more in tries:
+                is_known[some] = self._fill(queries, some, found, alone, more)
+                some = some[~is_known[some]]
+                if not len(some):
+                    break
+
+        most = min(found.n_base, found.k + 1 + max(tries))
+        step = self._block_bytes // (_BYTES_A_PAIR * most * n_jobs)
+        run_blocks(work, len(found), max(1, min(step, _ROWS_AT_ONCE)), n_jobs, progress)
+        return np.flatnonzero(~is_known)
+
+    def _fill(self, queries: Any, some: Array, found: NeighborGraph, alone: bool, more: int) -> Any:
+        """Fill some rows of the graph, from `more` rows than needed; returns which are certain."""
+        n, k = found.n_base, found.k
+        wanted = min(n, k + alone + more)
+        part = queries[some]
+        reached, index = self._tree.query(part, np.arange(1, wanted + 1), p=_POWERS[self._metric])
+        too_far = index == n  # the tree's distance overflowed: it gives no row
+        index[too_far] = 0
+        row = np.repeat(np.arange(len(some)), wanted)
+        distances = self._space.distances(part, row, index.ravel()).reshape(index.shape)
+        if alone:
+            distances[index == some[:, None]] = np.inf  # itself goes to the end
+        order = np.lexsort((index, distances))[:, :k]
+        found.indices[some] = np.take_along_axis(index, order, axis=1)
+        found.distances[some] = np.take_along_axis(distances, order, axis=1)
+        farthest = found.distances[some, -1]
+        is_certain = (wanted == n) | (farthest < self._beyond(reached[:, -1]))
+        return np.isfinite(farthest) & is_certain & ~too_far.any(axis=1)
+
+    def _beyond(self, reached: Floats) -> Floats:
+        """A lower bound on the canonical distances of rows that the tree did not give."""
+        squared = reached * reached if self._metric == "sqeuclidean" else reached
+        bound: Floats = squared * (1 - _ROUNDING)
+        return bound

@@ -1,0 +1,78 @@
+"""Work in runs of rows: all of it once, and an end at the next step after a failure."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from nearlabel.common import threads
+from nearlabel.common.threads import one_blas_thread, run_blocks
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_every_row_once(n_jobs):
+    seen = []
+    run_blocks(lambda rows: seen.extend(range(rows.start, rows.stop)), 23, 4, n_jobs, None)
+    assert sorted(seen) == list(range(23))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_all_steps_of_a_work_that_yields(n_jobs):
+    steps = []
+
+    def work(rows):
+        for step in range(3):
+            steps.append((rows.start, step))
+            yield
+
+    run_blocks(work, 6, 2, n_jobs, None)
+    assert sorted(steps) == [(start, step) for start in (0, 2, 4) for step in range(3)]
+
+
+def test_a_failure_ends_the_others_at_their_next_step():
+    begun = threading.Event()
+    steps = []
+
+    def work(rows):
+        if rows.start == 0:
+            begun.wait(10)
+            raise KeyboardInterrupt
+        for step in range(10_000):
+            begun.set()
+            steps.append(step)
+            time.sleep(0.001)
+            yield
+
+    with pytest.raises(KeyboardInterrupt):
+        run_blocks(work, 2, 1, 2, None)
+    assert 0 < len(steps) < 5000
+
+
+def test_an_interrupt_while_blas_is_asked_to_hold_does_not_hold_it_for_ever(monkeypatch):
+    class Interrupted(threading.Event):
+        """An event whose first waiter hears Ctrl-C instead."""
+
+        def wait(self, timeout=None):
+            if threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    holders = []
+    make = threading.Thread
+
+    def thread(*args, **kwargs):
+        holders.append(make(*args, **kwargs))
+        return holders[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threads, "Event", Interrupted)
+        patched.setattr(threads, "Thread", thread)
+        with pytest.raises(KeyboardInterrupt), one_blas_thread:
+            pytest.fail("it was interrupted")
+    (holder,) = holders
+    holder.join(10)
+    assert not holder.is_alive()
+    with one_blas_thread:
+        pass

@@ -1,0 +1,131 @@
+"""Admissible rows: as many as a look at every row and every label finds."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from strategies import label_matrices
+
+import nearlabel as nl
+from nearlabel.common.validation import label_matrix
+from nearlabel.formulas import similar_counts as admissible
+from nearlabel.formulas.similar_counts import AdmissibleRows
+from nearlabel.labels.counts import neighbor_counts
+
+
+@st.composite
+def counted_rows(draw):
+    """C and Y of training rows, k, the tolerance, and counts of queries: whatever can be."""
+    n = draw(st.integers(2, 14))
+    Y = draw(label_matrices(n))
+    k = draw(st.integers(1, n - 1))
+    most = np.minimum(Y.sum(axis=0), k)
+    m = draw(st.integers(1, 5))
+    counts = draw(hnp.arrays(np.int32, (n + m, Y.shape[1]), elements=st.integers(0, k)))
+    counts = np.minimum(counts, most)
+    counts[draw(st.integers(0, n + m - 1))] = 0  # a row whose neighbors carry nothing
+    return counts[:n], Y, k, draw(st.integers(0, k + 1)), counts[n:]
+
+
+def literal(C, Y, tolerance, c):
+    """|A|, V and U of one query."""
+    A = [
+        i
+        for i in range(len(C))
+        if all(abs(a - b) <= tolerance for a, b in zip(C[i], c, strict=True))
+    ]
+    V = [sum(C[i, a] == c[a] and Y[i, a] == 1 for i in A) for a in range(len(c))]
+    U = [sum(C[i, a] == c[a] and Y[i, a] == 0 for i in A) for a in range(len(c))]
+    return len(A), V, U
+
+
+def tally_of(rows, counts):
+    """One tally of all queries."""
+    parts = [tally for _, tally in rows.tallies(counts)]
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+@settings(max_examples=400)
+@given(problem=counted_rows(), at_once=st.sampled_from([1, 7, 2**19]))
+def test_every_row_and_label_was_looked_at(problem, at_once):
+    C, Y, k, tolerance, queries = problem
+    matrices = [label_or_count(matrix) for matrix in (C, Y, queries)]
+    rows = AdmissibleRows.of(matrices[0], matrices[1], k, tolerance)
+    with mock.patch.object(admissible, "_CELLS_AT_ONCE", at_once):
+        sizes, V, U = tally_of(rows, matrices[2])
+    for query, c in enumerate(queries):
+        expected = literal(C, Y, tolerance, c)
+        assert (sizes[query], V[query].tolist(), U[query].tolist()) == expected
+    np.testing.assert_array_equal(rows.counts.toarray(), C)
+
+
+def label_or_count(dense):
+    from nearlabel.common.arrays import canonical_csr
+
+    return canonical_csr(dense.astype(np.int32))
+
+
+def test_light_rows_are_counted_beforehand():
+    C = label_or_count(np.array([[1, 0, 0], [0, 1, 1], [3, 0, 0], [0, 0, 0]]))
+    Y = label_matrix(np.array([[1, 0, 1], [1, 1, 0], [1, 1, 0], [0, 0, 0]]), "Y")
+    rows = AdmissibleRows.of(C, Y, 3, tolerance=2)
+    assert rows.is_light.tolist() == [True, True, False, True]
+    # Labels 0, 1 and 2 have 4, 3 and 2 cells.
+    assert rows.light.start.tolist() == [0, 4, 7, 9]
+    assert rows.light.with_label.tolist() == [1, 1, 0, 0, 0, 1, 0, 1, 0]
+    assert rows.light.without_label.tolist() == [1, 0, 0, 0, 2, 0, 0, 1, 1]
+    # Only label 0 can have a count above 2; row 0 has one neighbor with it, and row 2 three.
+    assert rows.postings.shape == (9, 4)
+    assert [rows.postings[[cell]].indices.tolist() for cell in range(4)] == [[], [0], [], [2]]
+    assert rows.postings.nnz == 2
+
+
+def test_ways_to_find_rows():
+    """Each is taken: few rows or most rows in a list of a heavy count, and no heavy count."""
+    C = np.array([[3, 0], [2, 0], [2, 0], [1, 0], [0, 3], [0, 0]])
+    Y = np.array([[1, 1], [1, 1], [1, 0], [0, 1], [0, 0], [0, 1]])
+    rows = AdmissibleRows.of(label_or_count(C), label_matrix(Y, "Y"), 3, tolerance=1)
+    ways = []
+    for c in ([2, 0], [0, 3], [1, 0], [2, 2], [0, 0]):
+        label = np.flatnonzero(c)
+        tables, added, removed = rows._found(np.array(c), label, np.array(c)[label])
+        ways.append((tables, added.tolist(), removed.tolist()))
+        sizes, V, U = tally_of(rows, label_or_count(np.array([c])))
+        assert (sizes[0], V[0].tolist(), U[0].tolist()) == literal(C, Y, 1, c)
+    assert ways == [
+        (True, [0, 1, 2], [5]),  # four of six rows have 1 to 3 of label 0
+        (False, [4], []),
+        (True, [1, 2], []),
+        (False, [], []),
+        (True, [], []),
+    ]
+
+
+def test_a_tolerance_of_k_needs_no_lists():
+    data = nl.datasets.make_local_labels(100, 4, 8)
+    C = neighbor_counts(nl.neighbor_graph(data.X, 5), data.Y)
+    assert AdmissibleRows.of(C, data.Y, 5, 4).postings.nnz > 0
+    rows = AdmissibleRows.of(C, data.Y, 5, 10**30)
+    assert (rows.postings.nnz, rows.is_light.sum(), rows.tolerance) == (0, 100, 5)
+
+
+@pytest.mark.parametrize("limit", ["_CELLS_AT_ONCE", "_ENTRIES_A_CALL"])
+def test_queries_come_in_runs_of_bounded_work(limit):
+    data = nl.datasets.make_local_labels(60, 4, 8)
+    C = neighbor_counts(nl.neighbor_graph(data.X, 5), data.Y)
+    rows = AdmissibleRows.of(C, data.Y, 5, 1)
+    (_, whole), *more = rows.tallies(C)
+    assert not more
+    unit = 8 if limit == "_CELLS_AT_ONCE" else rows.entries.nnz + 1
+    with mock.patch.object(admissible, limit, 7 * unit):
+        parts = list(rows.tallies(C))
+    assert [place.stop - place.start for place, _ in parts] == [7] * 8 + [4]
+    for place, tally in parts:
+        for some, all_ in zip(tally, whole, strict=True):
+            np.testing.assert_array_equal(some, all_[place])
+    assert not list(rows.tallies(C[:0]))

@@ -1,0 +1,459 @@
+"""The compiled kernels over labels: as their twins in NumPy, and safe whatever comes."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import label_scores, labeled_graphs
+
+import nearlabel as nl
+from nearlabel.common import engine
+from nearlabel.labels import counts as statistics
+from nearlabel.labels import scores as scores_module
+from nearlabel.labels.counts import label_histograms, neighbor_counts, neighbor_sums
+from nearlabel.labels.ranks import at_or_above
+from nearlabel.labels.scores import LabelScores
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Whatever engine was chosen: here it is the compiled core."""
+    with mock.patch.object(engine, "core", return_value=CORE):
+        yield
+
+
+def both(work):
+    """What the compiled core gives, and what NumPy gives."""
+    results = []
+    for core in (CORE, None):
+        with mock.patch.object(engine, "core", return_value=core):
+            results.append(work())
+    return results
+
+
+def assert_same(ours, twin):
+    assert ours.dtype == twin.dtype
+    assert ours.tobytes() == twin.tobytes()  # zeros of either sign stay what they were
+
+
+@given(labeled_graphs(), st.sampled_from([1, 2, 2**16]))
+def test_counts(problem, rows_at_once):
+    graph, Y = problem
+    with mock.patch.object(statistics, "_ROWS_AT_ONCE", rows_at_once):
+        ours, twin = both(lambda: neighbor_counts(graph, Y))
+    assert ours.shape == twin.shape
+    assert ours.has_canonical_format
+    assert_same(ours.data, twin.data)
+    np.testing.assert_array_equal(ours.indices, twin.indices)
+    np.testing.assert_array_equal(ours.indptr, twin.indptr)
+
+
+@given(labeled_graphs(), st.sampled_from([1, 2, 2**16]), st.integers(0, 2**32 - 1))
+def test_sums(problem, rows_at_once, seed):
+    graph, Y = problem
+    rng = np.random.default_rng(seed)
+    weights = rng.choice([0.0, -0.0, 1e-300, 0.1, 1.0, -1.0, 1e17], graph.indices.shape)
+    with mock.patch.object(statistics, "_ROWS_AT_ONCE", rows_at_once):
+        ours, twin = both(lambda: neighbor_sums(graph, Y, weights))
+    counts = neighbor_counts(graph, Y)
+    np.testing.assert_array_equal(ours.indices, counts.indices)
+    np.testing.assert_array_equal(ours.indptr, counts.indptr)
+    np.testing.assert_array_equal(twin.indices, counts.indices)
+    np.testing.assert_array_equal(ours.data, twin.data)  # zeros of either sign are one weight
+    for row in range(min(3, len(graph))):
+        for label in counts.indices[counts.indptr[row] : counts.indptr[row + 1]][:5]:
+            total = 0.0
+            for neighbor, weight in zip(graph.indices[row], weights[row], strict=True):
+                total += weight if Y[neighbor, label] else 0
+            assert ours[row, label] == total
+
+
+@given(
+    labeled_graphs(of_training_rows=True), st.sampled_from([1, 3, 2**16]), st.sampled_from([1, 3])
+)
+def test_histograms_and_the_values_of_their_cells(problem, rows_at_once, n_groups):
+    graph, Y = problem
+    group = None if n_groups == 1 else np.arange(len(graph)) * 7 % 5 % n_groups
+    with mock.patch.object(statistics, "_ROWS_AT_ONCE", rows_at_once):
+        ours, twin = both(lambda: label_histograms(graph, Y, group=group, n_groups=n_groups))
+    for name in ("n", "totals", "start", "with_label", "without_label"):
+        assert_same(getattr(ours, name), getattr(twin, name))
+    assert ours.with_label.sum() == Y.nnz
+    assert ours.without_label.sum() == Y.shape[0] * Y.shape[1] - Y.nnz
+    table = np.random.default_rng(0).random(len(ours.with_label))
+    counts = neighbor_counts(graph, Y)
+    assert_same(*both(lambda: ours.values_at(counts, table, group)))
+
+
+@given(label_scores(), st.sampled_from([np.int32, np.int64]))
+def test_the_best_labels_and_dense_scores(given_scores, kind):
+    scores, dense = given_scores
+    touched = scores.touched()
+    touched.indices, touched.indptr = touched.indices.astype(kind), touched.indptr.astype(kind)
+    for form in (scores, LabelScores.from_dense(dense)):
+        for r in range(1, scores.shape[1] + 1):
+            for ours, twin in zip(*both(lambda: form.top(r)), strict=True):  # noqa: B023
+                assert_same(ours, twin)
+        assert_same(*both(form.toarray))
+
+
+def test_many_labels_and_rows():
+    rng = np.random.default_rng(1)
+    touched = sparse.csr_array((rng.random((60, 5000)) < 0.1) * rng.random((60, 5000)).round(2))
+    # Defaults of some groups are above all that rows touch, and below in others.
+    defaults = rng.random((3, 5000)).round(2) + np.array([[-1.0], [0.0], [1.0]])
+    scores = LabelScores(touched, defaults, group=rng.integers(0, 3, 60).astype(np.uint8))
+    for r in (1, 10, 700, 5000):
+        for ours, twin in zip(*both(lambda: scores.top(r)), strict=True):  # noqa: B023
+            assert_same(ours, twin)
+    one_default = LabelScores(touched, 0.5)
+    for ours, twin in zip(*both(lambda: one_default.top(900)), strict=True):
+        assert_same(ours, twin)
+
+
+@pytest.mark.parametrize("k", [255, 256, 65535, 65536])
+def test_counters_hold_the_number_of_neighbors(k):
+    # A label that all rows carry is counted k times.
+    Y = sparse.csr_array(np.ones((k + 1, 1), np.int8))
+    indices = np.arange(k + 1)[None, 1:]
+    graph = nl.NeighborGraph.unchecked(indices, np.zeros(indices.shape), k + 1)
+    assert neighbor_counts(graph, Y).data.tolist() == [k]
+
+
+def test_no_rows():
+    Y = sparse.csr_array(np.eye(3, dtype=np.int8))
+    graph = nl.neighbor_graph(np.arange(3)[:, None], 1).rows(0, 0)
+    ours, twin = both(lambda: neighbor_counts(graph, Y))
+    assert ours.shape == twin.shape == (0, 3)
+    assert LabelScores(ours).top(2)[0].shape == (0, 2)
+
+
+def test_a_slice_of_a_graph_is_not_copied():
+    wide = np.tile(np.arange(1, 101, dtype=np.int32), (50_000, 1))
+    Y = sparse.csr_array((101, 1), dtype=np.int8)
+    with mock.patch.object(np, "require", side_effect=np.require) as require:
+        neighbor_counts(nl.NeighborGraph.unchecked(wide, wide, 101).head(2), Y)
+    taken = [call for call in require.call_args_list if call.args[0].ndim == 2]
+    assert sum(len(call.args[0]) for call in taken) == len(wide)
+    assert all(np.shares_memory(np.require(*call.args), wide) for call in taken)
+
+
+def arrays(**changed):
+    """Arguments of the counting kernels: a circle of three rows, of which row i carries label i."""
+    given = {
+        "graph": np.array([[1], [2], [0]]),
+        "rows": np.array([0, 1, 2]),
+        "indptr": np.array([0, 1, 2, 3]),
+        "indices": np.array([0, 1, 2]),
+        "labels": 3,
+        "start": np.array([0, 2, 4, 6]),
+        "with_label": np.zeros(6, np.int64),
+        "without_label": np.zeros(6, np.int64),
+    }
+    return {**given, **{name: np.asarray(value) for name, value in changed.items()}}
+
+
+COUNTING = [
+    ({"graph": [[1], [2], [3]]}, "graph holds an index that is no row of Y"),
+    ({"graph": [[-1], [2], [0]]}, "graph holds an index that is no row of Y"),
+    ({"graph": [[1], [2], [2**62]]}, "graph holds an index that is no row of Y"),
+    ({"indptr": np.array([], np.int64)}, "Y has an indptr that does not fit"),
+    ({"indptr": [0, 2, 1, 3]}, "Y has an indptr that does not fit"),
+    ({"indptr": [0, 1, 2, 4]}, "Y has an indptr that does not fit"),
+    ({"indptr": [-1, 1, 2, 3]}, "Y has an indptr that does not fit"),
+    ({"indices": [0, 1, 3]}, "Y holds an index that is no label"),
+    ({"indices": [0, -1, 2]}, "Y holds an index that is no label"),
+    ({"indptr": [0, 4, 4, 4], "indices": [0, 1, 2, 2]}, "Y holds a label twice"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"), [*COUNTING, ({"labels": -1}, "Y must have"), ({"labels": 2**31}, "Y")]
+)
+def test_counts_of_what_cannot_be_are_refused(changed, message):
+    given = arrays(**changed)
+    with pytest.raises(ValueError, match=message):
+        CORE.neighbor_counts(
+            given["graph"], given["indptr"], given["indices"], int(given["labels"])
+        )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        *COUNTING,
+        ({"rows": [0, 1]}, "rows must name a row of Y for each of the graph"),
+        ({"rows": [0, 1, 3]}, "rows must be within those of Y"),
+        ({"rows": [0, -1, 2]}, "rows must be within those of Y"),
+        ({"rows": [2**62, 1, 2]}, "rows must be within those of Y"),
+        ({"start": np.array([], np.int64)}, "start must have one place more"),
+        ({"start": [0, 2, 4, 7]}, "start must stay within the table"),
+        ({"start": [-1, 2, 4, 6]}, "start must stay within the table"),
+        ({"start": [0, 9, 4, 6]}, "start must not go back"),
+        ({"start": [0, 1, 2, 3]}, "a label is counted more often than it occurs"),
+        ({"graph": [[1, 1], [2, 2], [0, 0]]}, "graph holds a neighbor twice"),
+        ({"with_label": np.zeros(5, np.int64)}, "must be of one size"),
+    ],
+)
+def test_histograms_of_what_cannot_be_are_refused(changed, message):
+    given = arrays(**changed)
+    given.pop("labels")
+    with pytest.raises(ValueError, match=message):
+        CORE.add_to_histograms(**given)
+
+
+def test_labels_that_are_named_too_often_do_no_harm():
+    # No canonical matrix is so; a counter of 8 bits runs over, and the label is listed again.
+    indices = np.zeros(600, np.int64)
+    data, columns, ends = CORE.neighbor_counts(
+        np.zeros((1, 1), np.int64), np.array([0, 600]), indices, 700
+    )
+    assert (len(data), columns.tolist(), ends.tolist()) == (1, [0], [0, 1])
+    with pytest.raises(ValueError, match="Y holds a label twice in one row"):
+        CORE.neighbor_counts(
+            np.zeros((1, 255), np.int64), np.array([0, 2]), np.zeros(2, np.int64), 1
+        )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"label": [3]}, "label and count must be within the table"),
+        ({"label": [-1]}, "label and count must be within the table"),
+        ({"count": np.array([-1], np.int32)}, "label and count must be within the table"),
+        ({"count": np.array([2], np.int32)}, "a label is counted more often than it occurs"),
+        ({"start": [0, 2, 4, 7]}, "start must stay within the table"),
+        ({"out": np.empty(2)}, "label, count and out must be of one size"),
+    ],
+)
+def test_looking_up_what_is_not_there_is_refused(changed, message):
+    given = {
+        "table": np.zeros(6),
+        "start": np.array([0, 2, 4, 6]),
+        "label": np.array([2]),
+        "count": np.array([1], np.int32),
+        "out": np.empty(1),
+    }
+    CORE.look_up(**given)
+    given.update({name: np.asarray(value) for name, value in changed.items()})
+    with pytest.raises(ValueError, match=message):
+        CORE.look_up(**given)
+
+
+def ranking(**changed):
+    """Arguments of the ranking kernels: two rows of three labels, the second touches none."""
+    given = {
+        "indptr": np.array([0, 2, 2]),
+        "indices": np.array([0, 1]),
+        "scores": np.array([0.1, 0.3]),
+        "group": np.array([0, 0]),
+        "values": np.array([[0.2, 0.5, 0.4]]),
+        "order": np.array([[1, 2, 0]]),
+        "labels": np.empty((2, 2), np.int32),
+        "best_scores": np.empty((2, 2)),
+        "out": np.empty((2, 3)),
+    }
+    return {**given, **{name: np.asarray(value) for name, value in changed.items()}}
+
+
+TOUCHED = [
+    ({"indices": [0, 3]}, "touched holds an index that is no label"),
+    ({"indices": [-1, 1]}, "touched holds an index that is no label"),
+    ({"indices": [0, 1, 2]}, "touched has an indptr that does not fit"),
+    ({"indptr": [0, 3, 3]}, "touched has an indptr that does not fit"),
+    ({"indptr": [0, 2, 1]}, "touched has an indptr that does not fit"),
+    ({"indptr": [-2, 2, 2]}, "touched has an indptr that does not fit"),
+    ({"indptr": [0, 2]}, "touched, group and out must have the same rows"),
+    ({"group": [0]}, "touched, group and out must have the same rows"),
+    ({"group": [0, 1]}, "group holds an index that is no row of the defaults"),
+    ({"group": [0, -1]}, "group holds an index that is no row of the defaults"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        *TOUCHED,
+        ({"order": [[1, 2, 3]]}, "order must hold each label once"),
+        ({"order": [[1, -1, 0]]}, "order must hold each label once"),
+        # The first row touches the only label that the order holds: none is left.
+        ({"order": [[1, 1, 1]], "indptr": [1, 2, 2]}, "order must hold each label once"),
+        ({"order": [[0, 1]]}, "order must have the shape of the defaults"),
+        ({"best_scores": np.empty((2, 3))}, "labels and scores must be of one shape"),
+        (
+            {"labels": np.empty((2, 4), np.int32), "best_scores": np.empty((2, 4))},
+            "no wider than there are labels",
+        ),
+    ],
+)
+def test_ranking_what_cannot_be_is_refused(changed, message):
+    given = ranking()
+    del given["out"]
+    CORE.top_labels(**given)
+    assert given["labels"].tolist() == [[2, 1], [1, 2]]
+    given = ranking(**changed)
+    del given["out"]
+    with pytest.raises(ValueError, match=message):
+        CORE.top_labels(**given)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [*TOUCHED, ({"out": np.empty((2, 4))}, "out must be as wide as the defaults")],
+)
+def test_filling_what_cannot_be_is_refused(changed, message):
+    given = ranking(**changed)
+    for name in ("order", "labels", "best_scores"):
+        del given[name]
+    with pytest.raises(ValueError, match=message):
+        CORE.fill_scores(**given)
+
+
+def test_a_dense_ranking_of_other_shapes_is_refused():
+    for labels, scores in (((2, 4), (2, 4)), ((2, 2), (2, 3)), ((1, 2), (2, 2))):
+        with pytest.raises(ValueError, match="labels and scores must be of one shape"):
+            CORE.top_of_dense(np.zeros((2, 3)), np.empty(labels, np.int32), np.empty(scores))
+
+
+def test_scores_without_an_order_do_no_harm():
+    rng = np.random.default_rng(0)
+    wild = rng.choice([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], (50, 400))
+    labels, scores = np.empty((50, 300), np.int32), np.empty((50, 300))
+    CORE.top_of_dense(wild, labels, scores)
+    assert 0 <= labels.min() <= labels.max() < 400
+
+
+def test_arrays_of_other_types_are_refused():
+    given = arrays(graph=[[1.0], [2.0], [0.0]])
+    with pytest.raises(TypeError):
+        CORE.neighbor_counts(given["graph"], given["indptr"], given["indices"], 3)
+
+
+def test_what_a_user_hands_in_is_refused_by_name():
+    Y = sparse.csr_array(np.eye(3, dtype=np.int8))
+    graph = nl.neighbor_graph(np.arange(3)[:, None], 1)
+    for work in (neighbor_counts, label_histograms):
+        with pytest.raises(ValueError, match="graph is over 3 rows; Y has 2 rows"):
+            work(graph, Y[:2])
+        wrong = nl.NeighborGraph.unchecked(graph.indices + 2, graph.distances, 3)
+        with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
+            work(wrong, Y)
+    with pytest.raises(ValueError, match="graph has 2, Y has 3"):
+        label_histograms(graph.rows(0, 2), Y)
+
+
+@given(label_scores(), st.data(), st.booleans(), st.sampled_from([1, 5, 2**20]))
+def test_places(problem, data, is_dense, at_once):
+    scores, dense = problem
+    n, q = dense.shape
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    Y = sparse.csr_array(np.random.default_rng(seed).integers(0, 2, (n, q)).astype(np.int8))
+    scores = LabelScores.from_dense(dense) if is_dense else scores
+    with mock.patch.object(scores_module, "_ENTRIES_AT_ONCE", at_once):
+        ours, twin = both(lambda: scores.places_of(Y))
+    for name in ("above", "tied_lower", "tied_higher"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(twin, name))
+    for ties in ("max", "min", "higher", "lower"):
+        ranks = ours.ranks(ties)
+        np.testing.assert_array_equal(*both(lambda ranks=ranks: at_or_above(ranks, Y)))
+
+
+def test_many_labels_at_or_above():
+    rng = np.random.default_rng(0)
+    Y = sparse.csr_array((rng.random((5, 300)) < 0.5).astype(np.int8))
+    ranks = rng.integers(1, 40, Y.nnz)
+    np.testing.assert_array_equal(*both(lambda: at_or_above(ranks, Y)))
+
+
+def int64(*values):
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indptr": int64(0, 3)},
+        {"indptr": int64(1, 0)},
+        {"indptr": int64(0, 1, 2)},
+        {"indices": int64(3, 0)},
+        {"indices": int64(-1, 0)},
+        {"above": int64(0)},
+    ],
+)
+def test_places_refuse_what_does_not_fit(change):
+    truth = {"indptr": int64(0, 2), "indices": int64(0, 2)}
+    given_arrays = truth | {name: int64(0, 0) for name in ("above", "lower", "higher")}
+    CORE.places_in_dense(np.array([[0.1, 0.2, 0.3]]), **given_arrays)
+    with pytest.raises(ValueError, match="Y|above"):
+        CORE.places_in_dense(np.array([[0.1, 0.2, 0.3]]), **given_arrays | change)
+    touched = {
+        "touched_indptr": int64(0, 1),
+        "touched_indices": int64(1),
+        "touched_scores": np.array([0.5]),
+        "group": int64(0),
+        "values": np.array([[0.1, 0.2, 0.3]]),
+        "order": np.array([[2, 1, 0]]),
+    }
+    CORE.places_in_touched(**touched, **given_arrays)
+    with pytest.raises(ValueError, match="Y|above"):
+        CORE.places_in_touched(**touched, **given_arrays | change)
+    for wrong in (
+        {"touched_indptr": int64(0, 2)},
+        {"touched_indices": int64(3)},
+        {"touched_indices": int64(-1)},
+        {"touched_indices": int64(1, 2)},
+        {"group": int64(1)},
+        {"group": int64(-1)},
+        {"group": int64(0, 0)},
+        {"order": np.array([[3, 3, 3]])},
+        {"order": np.array([[-1, -1, -1]])},
+        {"order": np.array([[0, 1]])},
+    ):
+        with pytest.raises(ValueError, match="touched|group|order"):
+            CORE.places_in_touched(**touched | wrong, **given_arrays)
+
+
+def test_sweeps_refuse_what_does_not_fit():
+    def arrays(**change):
+        return {
+            "neighbor": int64(1, 0),
+            "indptr": int64(0, 1, 2),
+            "indices": int64(0, 2),
+            "own": np.zeros((2, 3), np.uint8),
+            "counts": np.zeros((2, 3), np.uint16),
+            "cells": np.zeros((2, 3, 2), np.int64),
+        } | change
+
+    CORE.add_neighbor(**arrays())
+    for wrong in (
+        {"neighbor": int64(2, 0)},
+        {"neighbor": int64(-1, 0)},
+        {"neighbor": int64(0)},
+        {"indptr": int64(0, 1, 3)},
+        {"indices": int64(0, 3)},
+        {"indices": int64(0, -1)},
+        {"own": np.zeros((1, 3), np.uint8)},
+        {"counts": np.full((2, 3), 1, np.uint16)},
+        {"cells": np.zeros((1, 3, 2), np.int64)},
+        {"cells": np.zeros((2, 3, 1), np.int64)},
+    ):
+        with pytest.raises(ValueError, match="neighbor|Y|own|cells"):
+            CORE.add_neighbor(**arrays(**wrong))
+    table, own, counts = np.zeros((2, 3, 2)), *(arrays()[name] for name in ("own", "counts"))
+    out = np.empty((2, 3))
+    CORE.values_of_counts(table, own, counts, out)
+    for wrong in (
+        (table[:1], own, counts, out),
+        (table, own[:1], counts, out),
+        (table, own, counts + np.uint16(2), out),
+        (table, own, counts, out[:, :2].copy()),
+    ):
+        with pytest.raises(ValueError, match="own|table"):
+            CORE.values_of_counts(*wrong)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from strategies import label_scores
+
+from nearlabel.labels import scores as scores_module
+from nearlabel.labels.decisions import labels_from
+from nearlabel.labels.scores import LabelScores
+
+
+@given(label_scores(), st.data())
+def test_everything_equals_the_dense_matrix(given_scores, data):
+    scores, dense = given_scores
+    n, q = dense.shape
+    np.testing.assert_array_equal(scores.toarray(), dense)
+    best = [sorted(range(q), key=lambda a: (-row[a], a)) for row in dense]
+    Y = data.draw(hnp.arrays(np.int64, (n, q), elements=st.integers(0, 1)))
+    for form in (scores, LabelScores.from_dense(dense)):
+        for r in {1, min(2, q), q, q + 3}:
+            labels, values = form.top(r)
+            np.testing.assert_array_equal(labels, [row[:r] for row in best])
+            np.testing.assert_array_equal(values, np.take_along_axis(dense, labels, axis=1))
+        np.testing.assert_array_equal(form.rank().labels, best)
+        for ties in ("max", "min", "higher", "lower"):
+            expected = np.array([oracles.ranks(row, ties) for row in dense.tolist()]) * Y
+            np.testing.assert_array_equal(form.ranks_of(Y, ties).toarray(), expected)
+        np.testing.assert_array_equal(labels_from(form, 0.5).toarray(), dense >= 0.5)
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    rng = np.random.default_rng(0)
+    touched = sparse.csr_array((rng.random((40, 30)) < 0.2) * rng.random((40, 30)).round(1))
+    scores = LabelScores(touched, rng.integers(0, 3, (1, 30)) / 2)
+    Y = (rng.random((40, 30)) < 0.2).astype(int)
+    top, ranks = scores.top(7), scores.ranks_of(Y).toarray()
+    monkeypatch.setattr(scores_module, "_ENTRIES_AT_ONCE", 1)
+    np.testing.assert_array_equal(scores.top(7)[0], top[0])
+    np.testing.assert_array_equal(scores.ranks_of(Y).toarray(), ranks)
+
+
+def test_a_million_labels_without_a_dense_matrix():
+    n, q = 2000, 1_000_000
+    rng = np.random.default_rng(0)
+    row, label = np.repeat(np.arange(n), 20), rng.integers(q, size=20 * n)
+    touched = sparse.csr_array((rng.random(20 * n), (row, label)), shape=(n, q))
+    scores = LabelScores(touched, rng.random(q) * 0.9)
+    labels, values = scores.top(10)
+    assert labels.shape == values.shape == (n, 10)
+    assert (np.diff(values) <= 0).all()
+    ranks = scores.ranks_of(
+        sparse.csr_array((np.ones(n), (np.arange(n), labels[:, 4])), shape=(n, q))
+    )
+    assert set(ranks.data.tolist()) == {5}
+    assert labels_from(scores, 0.95).nnz == np.sum(touched.data >= 0.95)
+    huge = LabelScores(sparse.csr_array((10_000_000, q)), np.zeros(q))
+    for dense in (huge.toarray, huge.rank):
+        with pytest.raises(MemoryError, match="10,000,000 x 1,000,000 = .* GiB.* use .*rank"):
+            dense()
+    with pytest.raises(ValueError, match="read-only"):
+        scores.defaults.values[0, 0] = 7
+
+
+def test_names():
+    scores = LabelScores.from_dense([[0.1, 0.9]], label_names=np.array(["sea", "hill"]))
+    assert scores.rank().names.tolist() == [["hill", "sea"]]
+    assert LabelScores.from_dense([[0.1, 0.9]]).rank(1).names.tolist() == [[1]]
+    assert repr(scores) == "LabelScores(n=1, q=2, dense)"
+    assert (
+        repr(LabelScores(sparse.csr_array((3, 4)))) == "LabelScores(n=3, q=4, touched=0, groups=1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"defaults": [0.0, 1.0]}, "defaults must have 3 columns; got shape"),
+        ({"defaults": [0.0, np.nan, 0.0]}, "defaults must hold finite scores"),
+        ({"touched": [[np.inf, 0, 0]]}, "touched must hold finite scores"),
+        ({"group": [1]}, "group must hold rows of defaults, 0 to 0; got 1 to 1"),
+        ({"group": [0, 0]}, "touched has 1, group has 2"),
+        ({"group": [0.0]}, "group must be a 1-d array of integers; got float64"),
+        ({"defaults": np.zeros((2, 3))}, "group must say which of 2 rows of defaults"),
+        ({"label_names": ["a"]}, r"label_names must hold 3 names; got shape \(1,\)"),
+        ({"touched": np.zeros((2, 0))}, "touched must have at least one label"),
+    ],
+)
+def test_scores_that_cannot_be_are_refused(arguments, message):
+    given = {"touched": [[1.0, 0.0, 0.0]], "defaults": 0.0, **arguments}
+    with pytest.raises(ValueError, match=message):
+        LabelScores(sparse.csr_array(given.pop("touched")), **given)
+
+
+def test_arguments_of_the_readings():
+    scores = LabelScores.from_dense([[0.1, 0.9]])
+    with pytest.raises(ValueError, match="r must be an integer from 1 up; got 0"):
+        scores.top(0)
+    with pytest.raises(ValueError, match=r"Y must have the shape of the scores, \(1, 2\)"):
+        scores.ranks_of([[1, 0, 1]])
+    with pytest.raises(ValueError, match="ties must be one of"):
+        scores.ranks_of([[1, 0]], ties="average")
+    with pytest.raises(ValueError, match="Input scores contains NaN"):
+        LabelScores.from_dense([[np.nan]])

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.methods import balancedknn
+
+BANDWIDTHS = st.sampled_from(["median", 0.0, 0.5, 3.0])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(150, 4, 6)
+
+
+class TestWorkedExample:
+    """The six rows of the notes: two rows a class, sigma 1."""
+
+    def test_members_and_similarities(self, f6):
+        X, Y, t = f6
+        model = nl.BalancedkNN(per_class=2, bandwidth=1.0).fit(X, Y)
+        members = model._members(t)
+        assert members.indices.tolist() == [0, 1, 3]
+        similarities = balancedknn._kappa(members.data, 1.0)
+        np.testing.assert_allclose(similarities, [0.006738, 0.201897, 0.020651], atol=5e-7)
+
+    def test_lists_of_each_class(self, f6):
+        X, Y, t = f6
+        model = nl.BalancedkNN(per_class=2, bandwidth=1.0).fit(X, Y)
+        got = {g.label: g.ids.tolist() for g in model.retrieve(t, top=4, per_label=2)[0]}
+        assert got == {0: [1, 0], 1: [1, 3], 2: [], 3: [1, 3]}
+
+    def test_scores_and_order(self, f6):
+        X, Y, t = f6
+        model = nl.BalancedkNN(per_class=2, bandwidth=1.0).fit(X, Y)
+        scores = model.label_scores(t).toarray()
+        np.testing.assert_allclose(scores, [[0.208634, 0.222547, 0, 0.229285]], atol=5e-7)
+        assert model.rank(t).labels.tolist() == [[3, 1, 0, 2]]
+        assert model.cuts_[2] == np.inf
+        assert model.predict(t)[0, 2] == 0
+
+
+@settings(max_examples=200)
+@given(problem=problems(), bandwidth=BANDWIDTHS, is_sparse=st.booleans())
+def test_equals_the_literal_method(problem, bandwidth, is_sparse):
+    X, Y, queries, per_class = problem
+    expected, sigma, cuts = oracles.balancedknn(X, Y, per_class, queries, bandwidth)
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.BalancedkNN(per_class, bandwidth).fit(form(X), form(Y))
+    assert model.bandwidth_ == sigma
+    np.testing.assert_allclose(model.cuts_, cuts, rtol=1e-10)
+    scores = model.label_scores(form(queries)).toarray()
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-300)
+    decided = model.predict(form(queries))
+    decided = decided.toarray() if is_sparse else decided
+    np.testing.assert_array_equal(decided, scores >= model.cuts_)
+    probabilities = model.predict_proba(form(queries))
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    np.testing.assert_array_equal(probabilities > 0.5, decided == 1)
+    usual = (scores > 0) & np.isfinite(model.cuts_) & (probabilities < 1 - 1e-15)
+    score, cut = scores[usual], np.broadcast_to(model.cuts_, scores.shape)[usual]
+    np.testing.assert_allclose(probabilities[usual], score / (score + cut), rtol=1e-12)
+
+
+@given(problem=problems(), bandwidth=BANDWIDTHS)
+def test_explain_gives_the_members_and_the_score_without_each(problem, bandwidth):
+    X, Y, queries, per_class = problem
+    model = nl.BalancedkNN(per_class, bandwidth).fit(X, Y)
+    members = oracles.class_neighbors(X, Y, per_class, queries[0])
+    nearest_first = sorted(members, key=lambda j: (members[j], j))
+    explained = model.explain(queries[0], top=99)
+    assert explained.n_neighbors == len(members)
+    assert [a.label for a in explained] == model.rank(queries[:1], 99).labels[0].tolist()
+    for label in explained:
+        column = label.label
+        voters = [j for j in nearest_first if Y[j, column]]
+        assert [v.id for v in label.neighbors] == voters
+        assert [v.distance for v in label.neighbors] == [members[j] for j in voters]
+        assert label.predicted == (label.score >= model.cuts_[column])
+        assert label.terms["count"] == len(voters)
+        assert label.terms["bandwidth"] == model.bandwidth_
+        assert label.terms.get("cut", np.inf) == model.cuts_[column]
+        for voter in label.neighbors:
+            others = oracles.class_neighbors(X, Y, per_class, queries[0], voter.id)
+            expected = oracles.balanced_scores(Y, others, model.bandwidth_)[column]
+            assert voter.score_without == pytest.approx(expected, rel=1e-10, abs=1e-300)
+            assert voter.part == label.score - voter.score_without
+
+
+def test_rare_labels_have_neighbors_everywhere():
+    """What the method is for: two rows of three hundred carry a label, far from the query."""
+    X = np.arange(300.0)[:, None]
+    Y = np.ones((300, 2), int)
+    Y[2:, 1] = 0
+    members = nl.BalancedkNN(per_class=3).fit(X, Y)._members(np.array([[200.0]]))
+    assert members.indices.tolist() == [0, 1, 199, 200, 201]
+
+
+def test_left_out_scores(data):
+    model = nl.BalancedkNN(per_class=5).fit(data.X, data.Y)
+    rows = np.array([3, 50, 4])
+    got = model._left_out_scores(None, data.X[rows], rows).toarray()
+    Y = data.Y.toarray()
+    for place, row in enumerate(rows):
+        members = oracles.class_neighbors(data.X, Y, 5, data.X[row], row)
+        expected = oracles.balanced_scores(Y, members, model.bandwidth_)
+        np.testing.assert_allclose(got[place], expected, rtol=1e-10)
+    assert (got <= model.label_scores(data.X[rows]).toarray() + 1e-12).all()
+
+
+def test_blocks_of_rows_and_labels_change_nothing(data, monkeypatch):
+    expected = nl.BalancedkNN().fit(data.X, data.Y)
+    scores = expected.label_scores(data.X).toarray()
+    monkeypatch.setattr(balancedknn, "_MEMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(balancedknn, "_SCORES_AT_ONCE", 1)
+    model = nl.BalancedkNN(n_jobs=2).fit(data.X, data.Y)
+    np.testing.assert_array_equal(model.cuts_, expected.cuts_)
+    np.testing.assert_array_equal(model.label_scores(data.X).toarray(), scores)
+
+
+def test_it_searches_once_for_the_training_rows_and_once_for_queries(data, monkeypatch):
+    calls = []
+    original = balancedknn.class_neighbors
+
+    def counted(*given, **more):
+        calls.append(given[4].shape[0])
+        return original(*given, **more)
+
+    monkeypatch.setattr(balancedknn, "class_neighbors", counted)
+    monkeypatch.setattr("nearlabel.search.ExactIndex.graph", None)  # no other search
+    model = nl.BalancedkNN().fit(data.X, data.Y)
+    assert calls == [150]
+    model.predict(data.X[:9])
+    assert calls == [150, 9]
+    model.rank(data.X[:8])
+    assert calls == [150, 9, 8]
+
+
+def test_one_search_beside_the_graph_in_a_comparison(data, monkeypatch):
+    from nearlabel.experiments import evaluate_splits, splits
+
+    calls = []
+    original = balancedknn.class_neighbors
+
+    def counted(*given, **more):
+        calls.append(given[4].shape[0])
+        return original(*given, **more)
+
+    monkeypatch.setattr(balancedknn, "class_neighbors", counted)
+    parts = splits(data, "holdout")
+    evaluate_splits(data, [nl.MLkNN(), nl.BalancedkNN()], parts)
+    assert calls == [len(parts[0][0]), len(parts[0][1])]
+
+
+def test_no_label_at_all():
+    X, Y = np.arange(4.0)[:, None], np.zeros((4, 2), int)
+    model = nl.BalancedkNN().fit(X, Y)
+    assert model.bandwidth_ == 1.0
+    assert model.predict(X).tolist() == [[0, 0]] * 4
+    assert [len(label.neighbors) for label in model.explain(X[0])] == [0, 0]
+
+
+def test_it_needs_vectors(data):
+    graph = nl.neighbor_graph(data.X, 10)
+    with pytest.raises(ValueError, match="X is missing: BalancedkNN needs the vectors"):
+        nl.BalancedkNN().fit_graph(graph, data.Y)
+    with pytest.raises(ValueError, match="metric='precomputed': BalancedkNN needs the vectors"):
+        nl.BalancedkNN(metric="precomputed").fit(np.zeros((150, 150)), data.Y)
+    model = nl.BalancedkNN().fit_graph(graph, data.Y, data.X)
+    with pytest.raises(ValueError, match="X is missing: BalancedkNN needs the vectors of queries"):
+        model.scores_from_graph(graph)
+
+
+def test_few_rows_are_nothing_to_warn_of(f6):
+    X, Y, t = f6
+    model = nl.BalancedkNN(per_class=10**30).fit(X, Y)
+    assert model.n_neighbors_ == 5
+    assert model.kneighbors(t)[1].shape == (1, 5)
+    assert model._members(t).nnz == 6
+    with pytest.raises(ValueError, match="X has 1 sample"):
+        nl.BalancedkNN().fit(X[:1], Y[:1])
+
+
+def test_parameters_changed_after_fit_wait_for_the_next_fit(data):
+    model = nl.BalancedkNN(per_class=3).fit(data.X, data.Y)
+    expected = model.predict_proba(data.X)
+    model.set_params(per_class=7, bandwidth=0.1)
+    np.testing.assert_array_equal(model.predict_proba(data.X), expected)
+    assert model.explain(data.X[0]).n_neighbors <= 3 * 6
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"per_class": 0}, ValueError, "per_class must be an integer from 1 up; got 0"),
+        ({"per_class": 1.5}, TypeError, "per_class must be an integer from 1 up; got 1.5"),
+        ({"bandwidth": -1}, ValueError, r"bandwidth \(or 'median'\) must be a finite number"),
+        ({"bandwidth": np.inf}, ValueError, r"bandwidth \(or 'median'\) must be a finite number"),
+        ({"bandwidth": "mean"}, TypeError, r"bandwidth \(or 'median'\) must be a number .* 'mean'"),
+        ({"metric": "l3"}, ValueError, "metric .* must be one of .* got 'l3'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+    ],
+)
+def test_bad_parameters(data, parameters, error, message):
+    with pytest.raises(error, match=message):
+        nl.BalancedkNN(**parameters).fit(data.X, data.Y)
+
+
+def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(monkeypatch):
+    monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
+    monkeypatch.setattr("nearlabel.methods.fitting.build_index", None)
+    n = 100_000
+    Y = sparse.diags_array(np.ones(n), format="csr")
+    message = r"neighbors of BalancedkNN.* 100,000 x 100,000 = 111.8 GiB.*; use fewer per_class"
+    with pytest.raises(MemoryError, match=message):
+        nl.BalancedkNN(per_class=1).fit(sparse.csr_array((n, 3)), Y)
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_model_file(tmp_path, data, form, is_mapped):
+    Y = data.Y.toarray()
+    Y[:, 2] = 0
+    X = form(data.X * (data.X > 0))
+    model = nl.BalancedkNN(4).fit(X, Y)
+    model.set_params(per_class=9)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model", mmap=is_mapped)
+    assert again.get_params() == model.get_params()
+    ours, theirs = model.label_scores(X), again.label_scores(X)
+    np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert str(again.explain(X[[3]])) == str(model.explain(X[[3]]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cuts": np.zeros(5)},
+        {"cuts": np.full(6, np.nan)},
+        {"cuts": -np.ones(6)},
+        {"cuts": np.zeros(6, int)},
+        {"bandwidth": -1.0},
+        {"bandwidth": "median"},
+        {"per_class": 0},
+        {"per_class": 151},
+        {"per_class": 2.5},
+    ],
+)
+def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
+    nl.BalancedkNN(4).fit(data.X, data.Y).save(tmp_path / "model")
+    tree, _ = read_tree(tmp_path / "model")
+    write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
+    with pytest.raises(FileError, match="is damaged"):
+        nl.load(tmp_path / "model")
+    write_tree(tmp_path / "model", {**tree, "vectors": None})
+    with pytest.raises(FileError, match="is damaged: it has no vectors"):
+        nl.load(tmp_path / "model")

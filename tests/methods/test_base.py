@@ -1,0 +1,415 @@
+"""What every method has from its base: the interface beside scikit-learn's checks."""
+
+from __future__ import annotations
+
+import json
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+import nearlabel as nl
+from nearlabel.labels import counts as statistics
+from nearlabel.methods import base
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+
+
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(200, 5, 7)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+
+
+def test_too_many_neighbors_are_lowered_with_a_warning(f6):
+    X, Y, t = f6
+    with pytest.warns(UserWarning, match="n_neighbors=10 is more than the 5 other training rows"):
+        model = nl.MLkNN().fit(X, Y)
+    assert model.n_neighbors_ == 5
+    exact = nl.MLkNN(n_neighbors=5).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(t), exact.predict_proba(t))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([[1, 2], [0, 1], [0, 0]]), "got 2 at row 0, column 1"),
+        (np.array([[1, 0], [0, -1], [0, 0]]), "got -1 at row 1, column 1"),
+        (np.array([[0.5, 0], [0, 1], [0, 0]]), "got 0.5 at row 0, column 0"),
+        (sparse.csr_array([[1, 0], [0, 3], [0, 0]]), "got 3 at row 1, column 1"),
+        (sparse.csr_array(([1, 1], ([0, 0], [1, 1])), shape=(3, 2)), "got 2 at row 0, column 1"),
+        (np.array([[1, np.nan], [0, 1], [0, 0]]), "Input y contains NaN"),
+        (np.array([["a", "b"], ["c", "d"], ["e", "f"]]), "y must hold 0 and 1 only; got values of"),
+        ([[1, 0], [0, 1]], "X has 3, y has 2"),
+        ([["sea"], ["sea", "hill"], []], "MultiLabelBinarizer"),
+        ([{"sea"}, {"sea", "hill"}, {"town"}], "MultiLabelBinarizer"),
+        (np.array([1, "a", 1], dtype=object), "Unknown label type"),
+        (np.array(["a", 1, "a"], dtype=object), "must hold classes of one type; it mixes several"),
+        (np.array([["1", 0], [0, 1], [0, 1]], dtype=object), "y must hold 0 and 1 only; got '1'"),
+        (np.array([[None, 0], [0, 1], [0, 1]], dtype=object), "Input y contains NaN"),
+        ([0, 1, 2], "Only binary classification is supported"),
+        ([1, 1, 1], "must hold two classes; got one class"),
+        (None, "requires y to be passed"),
+        (np.empty((3, 0)), r"0 feature\(s\)"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        nl.MLkNN(n_neighbors=1).fit([[0.0], [1.0], [2.0]], y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer from 1 up; got 0"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer from 1 up; got 2.5"),
+        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 to 1e[+]100; got '1'"),
+        ({"metric": "l3"}, ValueError, "metric .* must be one of .* got 'l3'"),
+        ({"search": "quick"}, ValueError, "search must be .* got 'quick'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+    ],
+)
+def test_parameters_out_of_range(f6, parameters, error, message):
+    X, Y, _ = f6
+    with pytest.raises(error, match=message):
+        nl.MLkNN(**{"n_neighbors": 2, **parameters}).fit(X, Y)
+
+
+def test_classes(f6):
+    X, Y, t = f6
+    assert [c.tolist() for c in nl.MLkNN(3).fit(X, Y).classes_] == [[0, 1]] * 4
+    model = nl.MLkNN(3).fit(X, np.where(Y[:, 0], "warm", "cold"))
+    assert model.classes_.tolist() == ["cold", "warm"]
+    assert model.predict(t).tolist() == ["warm"]
+    np.testing.assert_allclose(model.predict_proba(t), [[0.2, 0.8]])
+    assert model.rank(t).names.tolist() == [["warm"]]
+
+
+def test_names_of_labels(data):
+    names = [f"tag {column}" for column in range(7)]
+    graph = nl.neighbor_graph(data.X, 10)
+    for model in (
+        nl.MLkNN().fit(data.X, data.Y, label_names=names),
+        nl.MLkNN().fit_graph(graph, data.Y, data.X, label_names=names),
+    ):
+        ranked = model.rank(data.X[:4], top=3)
+        np.testing.assert_array_equal(ranked.names, np.array(names)[ranked.labels])
+        assert model.explain(data.X[0])[0].name == ranked.names[0, 0]
+        assert model.retrieve(data.X[:1])[0][0].name == ranked.names[0, 0]
+        assert model.label_scores(data.X[:4]).rank(3).names.tolist() == ranked.names.tolist()
+    with pytest.raises(ValueError, match="a name for each of 7 labels; got 2"):
+        nl.MLkNN().fit(data.X, data.Y, label_names=names[:2])
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, np.float32, ">i4", ">f8", object])
+def test_labels_of_any_number_type(data, dtype):
+    Y = data.Y.toarray()
+    expected = nl.MLkNN().fit(data.X, Y).predict(data.X)
+    np.testing.assert_array_equal(nl.MLkNN().fit(data.X, Y.astype(dtype)).predict(data.X), expected)
+    assert nl.metrics.hamming_loss(Y.astype(dtype), Y) == 0
+
+
+def test_missing_labels_of_a_data_frame_are_refused(data):
+    pd = pytest.importorskip("pandas")
+    Y = pd.DataFrame(data.Y.toarray()).astype("Int64")
+    Y.iloc[3, 2] = pd.NA
+    with pytest.raises(ValueError, match="y must hold 0 and 1 only; a value is missing"):
+        nl.MLkNN().fit(data.X, Y)
+
+
+def test_leave_one_out_neighbors_of_the_training_rows(data, model):
+    distances, indices = model.kneighbors()
+    graph = nl.neighbor_graph(data.X, 6)
+    np.testing.assert_array_equal(indices, graph.indices)
+    np.testing.assert_array_equal(distances, graph.distances)
+    assert model.kneighbors(data.X[:3], 200, return_distance=False).shape == (3, 200)
+    for X, wrong in ((None, 200), (data.X, 201)):
+        with pytest.raises(ValueError, match=f"n_neighbors must be an integer .* got {wrong}"):
+            model.kneighbors(X, wrong)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_retrieve_gives_the_nearest_items_that_carry_each_label(data, is_sparse):
+    form = sparse.csr_array if is_sparse else np.asarray
+    model = nl.MLkNN(n_neighbors=6).fit(form(data.X), data.Y)
+    queries = data.X[:10] + np.float32(0.1)
+    result = model.retrieve(form(queries), top=4, per_label=9)
+    distances, order = nl.MLkNN().fit(data.X, data.Y).kneighbors(queries, 200)
+    ranked = model.rank(form(queries), top=4)
+    dense = data.Y.toarray()
+    assert len(result) == 10
+    for row, groups in enumerate(result):
+        assert [group.label for group in groups] == ranked.labels[row].tolist()
+        assert [group.score for group in groups] == ranked.scores[row].tolist()
+        for group in groups:
+            carriers = np.flatnonzero(dense[order[row], group.label])[:9]
+            np.testing.assert_array_equal(group.ids, order[row, carriers])
+            np.testing.assert_array_equal(group.distances, distances[row, carriers])
+
+
+def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
+    x = data.X[3] + np.float32(0.1)
+    forms = [x, x[None, :], x.tolist(), sparse.csr_array(x[None, :])]
+    if hasattr(sparse.coo_array(x), "reshape") and sparse.coo_array(x).ndim == 1:
+        forms.append(sparse.coo_array(x))  # what a row of a csr_array is in today's SciPy
+    forms.append(pytest.importorskip("polars").Series(x))
+    texts = {str(model.explain(form)) for form in forms}
+    assert len(texts) == 1
+    text = texts.pop()
+    assert text.startswith("+ ")
+    assert "of 6 neighbors carry it" in text
+    assert "without it" in text
+    assert len(model.explain(x, top=2)) == 2
+    assert [a.label for a in model.explain(x, labels=[5, 0])] == [5, 0]
+    assert [a.label for a in model.explain(x, labels=5)] == [5]
+    with pytest.raises(ValueError, match="explain takes one item; x has 2 rows"):
+        model.explain(data.X[:2])
+    with pytest.raises(ValueError, match="a column of labels must be an integer .* got 7"):
+        model.explain(x, labels=[7])
+
+
+def test_explain_takes_names_and_series(data):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(data.X, columns=list("abcde"))
+    names = [f"tag {column}" for column in range(7)]
+    model = nl.MLkNN(n_neighbors=6).fit(X, data.Y, label_names=names)
+    assert model.explain(X.iloc[3], labels="tag 5")[0].label == 5
+    explained = model.explain(X.iloc[3], labels=["tag 5", 0])
+    assert [(a.label, a.name) for a in explained] == [(5, "tag 5"), (0, "tag 0")]
+    json.dumps([v.id for a in explained for v in a.neighbors])
+    with pytest.raises(ValueError, match="labels holds 'sea', which is no name of a label"):
+        model.explain(X.iloc[3], labels=["sea"])
+
+
+def test_explain_says_when_a_precomputed_graph_is_too_short(data):
+    graph = nl.neighbor_graph(data.X, 6).to_csr()
+    model = nl.MLkNN(n_neighbors=6, metric="precomputed").fit(graph, data.Y)
+    asked = nl.neighbor_graph(data.X, 6, data.X[:1]).to_csr()
+    model.predict(asked)
+    with pytest.raises(
+        ValueError, match="explain needs the 7 nearest training rows, one more than"
+    ):
+        model.explain(asked)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "label_scores", "rank", "retrieve"])
+def test_only_kneighbors_takes_no_queries(model, method):
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        getattr(model, method)(None)
+
+
+def test_the_metric_of_fit_stays(data):
+    model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    expected = [group.distances.tolist() for group in model.retrieve(data.X[:1], per_label=50)[0]]
+    model.set_params(metric="manhattan")
+    got = [group.distances.tolist() for group in model.retrieve(data.X[:1], per_label=50)[0]]
+    assert got == expected
+
+
+def test_a_fit_that_fails_keeps_what_was_learnt(data):
+    model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    expected = model.predict_proba(data.X)
+    huge = np.where(np.arange(200)[:, None] == 3, 1e200, data.X.astype(float))
+    with pytest.raises(ValueError, match="too large for float64"):
+        model.fit(huge, data.Y[:, ::-1])
+    np.testing.assert_array_equal(model.predict_proba(data.X), expected)
+
+
+def test_a_graph_without_vectors_forgets_the_features_of_an_earlier_fit(data):
+    model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    model.fit_graph(nl.neighbor_graph(data.X, 6), data.Y)
+    assert not hasattr(model, "n_features_in_")
+    scores = model.scores_from_graph(nl.neighbor_graph(data.X, 6, data.X[:5]))
+    assert scores.shape == (5, 7)
+
+
+def test_vectors_beside_a_graph_are_checked(data, model):
+    graph = nl.neighbor_graph(data.X, 8, data.X[:5])
+    assert model.scores_from_graph(graph, data.X[:5]).shape == (5, 7)
+    with pytest.raises(ValueError, match="graph has 5, X has 4"):
+        model.scores_from_graph(graph, data.X[:4])
+    with pytest.raises(ValueError, match="features"):
+        model.scores_from_graph(graph, data.X[:5, :2])
+
+
+def test_a_model_of_a_graph_without_vectors_answers_by_graphs(data):
+    graph = nl.neighbor_graph(data.X, 8)
+    model = nl.MLkNN(n_neighbors=6).fit_graph(graph, data.Y)
+    asked = nl.neighbor_graph(data.X, 8, data.X[:5])
+    assert model.scores_from_graph(asked).shape == (5, 7)
+    for search in (model.predict, model.rank, model.retrieve, model.kneighbors):
+        with pytest.raises(ValueError, match="fitted from a graph without X and cannot search"):
+            search(data.X)
+
+
+@pytest.mark.parametrize(
+    ("k", "rows", "error", "message"),
+    [
+        (5, None, ValueError, "graph holds 5 neighbors a row; n_neighbors=6 are needed"),
+        (8, 150, ValueError, "graph must be square"),
+    ],
+)
+def test_graphs_that_do_not_fit(data, k, rows, error, message):
+    graph = nl.neighbor_graph(data.X, k)
+    graph = graph if rows is None else graph.rows(0, rows)
+    with pytest.raises(error, match=message):
+        nl.MLkNN(n_neighbors=6).fit_graph(graph, data.Y)
+
+
+def test_other_things_that_are_no_graph(data, model):
+    with pytest.raises(TypeError, match="graph must be a NeighborGraph or a sparse matrix"):
+        nl.MLkNN().fit_graph(data.X, data.Y)
+    with_self = nl.neighbor_graph(data.X, 8, data.X)
+    with pytest.raises(ValueError, match="holds a row as its own neighbor"):
+        nl.MLkNN(n_neighbors=6).fit_graph(with_self, data.Y)
+    with pytest.raises(ValueError, match="graph has 200, y has 10"):
+        nl.MLkNN(n_neighbors=6).fit_graph(nl.neighbor_graph(data.X, 8), data.Y[:10])
+    with pytest.raises(ValueError, match="X has 10, y has 200"):
+        nl.MLkNN(n_neighbors=6).fit_graph(nl.neighbor_graph(data.X, 8), data.Y, data.X[:10])
+    with pytest.raises(ValueError, match="graph is over 100 rows; the model was fitted on 200"):
+        model.scores_from_graph(nl.neighbor_graph(data.X[:100], 8))
+
+
+def test_a_search_object_is_asked(data):
+    class Spy:
+        asked = 0
+
+        def build(self, vectors, metric="euclidean"):
+            Spy.asked += 1
+            return nl.ExactSearch(block_bytes=1000).build(vectors, metric)
+
+    plain = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
+    model = nl.MLkNN(n_neighbors=6, search=Spy(), n_jobs=2).fit(data.X, data.Y)
+    assert Spy.asked == 1
+    np.testing.assert_array_equal(model.predict_proba(data.X), plain.predict_proba(data.X))
+    assert Spy.asked == 1
+
+
+def test_answers_do_not_depend_on_the_blocks(data, model, monkeypatch):
+    from nearlabel.labels import counts as statistics
+
+    expected = model.predict_proba(data.X), model.predict(data.X).toarray(), model.rank(data.X)
+    retrieved = model.retrieve(data.X[:9], top=2)
+    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 100)
+    np.testing.assert_array_equal(model.predict_proba(data.X), expected[0])
+    np.testing.assert_array_equal(model.predict(data.X).toarray(), expected[1])
+    np.testing.assert_array_equal(model.rank(data.X).labels, expected[2].labels)
+    for old, new in zip(retrieved, model.retrieve(data.X[:9], top=2), strict=True):
+        assert [g.ids.tolist() for g in old] == [g.ids.tolist() for g in new]
+
+
+def test_rows_with_names(f6):
+    X, Y, query = f6
+    names = ["north", "n2", "n3", "south", "s2", "s3"]
+    model = nl.MLkNN(n_neighbors=3).fit(X, Y, ids=names)
+    voters = [voter.id for voter in model.explain(query, labels=[3])[0].neighbors]
+    assert voters == [names[row] for row in model.kneighbors(query)[1][0]]
+    graph = nl.neighbor_graph(X, 3)
+    other = nl.MLkNN(n_neighbors=3).fit_graph(graph, Y, X, ids=names)
+    assert str(other.explain(query)) == str(model.explain(query))
+    with pytest.raises(ValueError, match="ids must be unique; 'n2' is given twice"):
+        model.fit(X[:, :1], Y, ids=["n2", *names[1:]])
+    assert [voter.id for voter in model.explain(query, labels=[3])[0].neighbors] == voters
+
+
+@pytest.mark.parametrize("form", ["sparse", "dense", "classes"])
+def test_decisions_from_a_graph(f6, form):
+    X, Y, query = f6
+    y = {"sparse": sparse.csr_array(Y), "dense": Y, "classes": np.array(["no", "yes"])[Y[:, 0]]}
+    model = nl.MLkNN(n_neighbors=3).fit(X, y[form])
+    expected = model.predict(query)
+    found = model.predict_from_graph(nl.neighbor_graph(X, 5, query))
+    assert type(found) is type(expected)
+    if form == "sparse":
+        found, expected = found.toarray(), expected.toarray()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_ranking_from_a_graph(data, model, monkeypatch):
+    from nearlabel.labels import counts as statistics
+
+    graph = nl.neighbor_graph(data.X, model.n_neighbors_ + 1, data.X[:40])
+    expected = model.rank(data.X[:40], top=3)
+    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 100)
+    for asked in (graph, graph.to_csr()):
+        found = model.rank_from_graph(asked, top=3)
+        np.testing.assert_array_equal(found.labels, expected.labels)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        np.testing.assert_array_equal(found.names, expected.names)
+    assert model.rank_from_graph(graph, data.X[:40], 99).labels.shape == (40, 7)
+    with pytest.raises(ValueError, match="inconsistent numbers of rows: graph has 40, X has 39"):
+        model.rank_from_graph(graph, data.X[:39])
+    with pytest.raises(ValueError, match="top must be an integer from 1 up; got 0"):
+        model.rank_from_graph(graph, top=0)
+
+
+@pytest.mark.parametrize("cut", [0.0, 1e-9, 0.3, 0.5, 0.7, 1.0])
+def test_probabilities_keep_their_order_on_the_side_of_the_decision(cut):
+    P = np.concatenate([[0.0], np.logspace(-9, -1, 50), np.linspace(0.115, 0.895, 79), [1.0]])
+    told = base._beside_half(P.copy(), cut <= P)
+    np.testing.assert_array_equal(told > 0.5, cut <= P)
+    assert (np.diff(told) > 0).all()
+    right = (P > 0.5) == (cut <= P)
+    np.testing.assert_array_equal(told[right], P[right])
+    np.testing.assert_allclose(told[~right], 0.5, atol=1e-6)
+    half = base._beside_half(np.array([0.5, 0.5]), np.array([True, False]))
+    assert half.tolist() == [np.nextafter(0.5, 1), 0.5]
+
+
+def test_a_fit_that_fails_while_it_learns_leaves_the_model_as_it_was():
+    small, large = (nl.datasets.make_local_labels(n, 3, q) for n, q in ((40, 4), (60, 6)))
+    model = nl.LAMLkNN(n_neighbors=3, n_clusters=2, random_state=0)
+    with pytest.raises(ValueError, match="cluster_centers must have as many features as X: 3"):
+        model.set_params(cluster_centers=np.zeros((2, 2))).fit(small.X, small.Y)
+    with pytest.raises(NotFittedError):
+        model.predict(small.X)
+    model.set_params(cluster_centers=None).fit(small.X, small.Y)
+    expected = model.predict_proba(small.X)
+    for wrapped in (model, nl.LabelThresholds(model)):
+        state = dict(vars(wrapped))
+        broken = mock.patch.object(nl.LAMLkNN, "_weigh", side_effect=KeyboardInterrupt)
+        with broken, pytest.raises(KeyboardInterrupt):
+            wrapped.fit(large.X, large.Y)
+        assert vars(wrapped) == state
+    np.testing.assert_array_equal(model.predict_proba(small.X), expected)
+
+
+def test_scores_of_other_rows_are_refused(f6):
+    X, Y, t = f6
+    model = nl.BRkNN(n_neighbors=3, fill="cardinality").fit(X, Y)
+    graph = nl.neighbor_graph(X, 3)
+    with pytest.raises(ValueError, match="graph has 6, scores has 1"):
+        model.predict_from_graph(graph, scores=model.label_scores(t))
+    with pytest.raises(NotFittedError):
+        nl.BRkNN().predict_from_graph(graph)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10**6])
+def test_no_method_depends_on_the_blocks(size, monkeypatch):
+    data = nl.datasets.make_local_labels(90, 3, 8)
+    asked = nl.neighbor_graph(data.X, 10, data.X[:20] + 0.1)
+    for name in ALGORITHMS:
+        model = algorithm(name, 4, random_state=0).fit(data.X, data.Y)
+        whole = model.predict_proba(data.X[:20]), model.predict(data.X[:20]).toarray()
+        by_graph = model.predict_from_graph(asked, data.X[:20] + 0.1).toarray()
+        with monkeypatch.context() as patch:
+            patch.setattr(base, "_SCORES_AT_ONCE", size)
+            patch.setattr(base, "_NEIGHBORS_AT_ONCE", size)
+            patch.setattr(statistics, "_VOTES_AT_ONCE", size)
+            np.testing.assert_array_equal(model.predict_proba(data.X[:20]), whole[0])
+            np.testing.assert_array_equal(model.predict(data.X[:20]).toarray(), whole[1])
+            again = model.predict_from_graph(asked, data.X[:20] + 0.1).toarray()
+            np.testing.assert_array_equal(again, by_graph)
+
+
+def test_dense_scores_that_do_not_fit_are_refused_before_the_work(monkeypatch):
+    data = nl.datasets.make_local_labels(90, 3, 8)
+    monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 5000)
+    for model in (nl.DMLkNN(4), nl.IBLR(4), nl.BalancedkNN(4), nl.PositivekNN(None)):
+        with pytest.raises(MemoryError, match="would be a dense matrix"):
+            nl.LabelThresholds(model).fit(data.X, data.Y)

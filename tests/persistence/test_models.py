@@ -1,0 +1,341 @@
+"""Model files: the same scores after a load, and a reason for every file that is refused."""
+
+from __future__ import annotations
+
+import mmap
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+
+import nearlabel as nl
+from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+
+FILES = Path(__file__).parents[1] / "files"
+ESTIMATORS = [
+    *(algorithm(name, 3, random_state=0) for name in ALGORITHMS),
+    nl.IBLR(n_neighbors=3, keep_features=True),
+    nl.LabelThresholds(nl.MLkNN(n_neighbors=3)),
+]
+
+
+@pytest.fixture
+def made():
+    return nl.datasets.make_local_labels(80, 5, 7)
+
+
+def assert_same(model, again, X):
+    ours, theirs = model.label_scores(X), again.label_scores(X)
+    np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
+    np.testing.assert_array_equal(again.rank(X, 3).names, model.rank(X, 3).names)
+    left, right = model.predict(X), again.predict(X)
+    assert type(left) is type(right)
+    if sparse.issparse(left):
+        left, right = left.toarray(), right.toarray()
+    np.testing.assert_array_equal(left, right)
+    ours, theirs = ({k: str(v) for k, v in m.get_params().items()} for m in (model, again))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize("y", ["sparse", "dense", "words", "booleans"])
+@pytest.mark.parametrize("X", ["dense", "float32", "integers", "sparse", "bytes", "truths"])
+def test_a_model_there_and_back(tmp_path, made, is_mapped, y, X):
+    vectors = {
+        "dense": made.X.astype(np.float64),
+        "float32": made.X,
+        "integers": (made.X * 10).astype(np.int16),
+        "sparse": sparse.csr_array(made.X * (made.X > 0)),
+        "bytes": sparse.csr_array((made.X * 10).astype(np.int8)),  # of the labels' own type
+        "truths": made.X > 0,
+    }[X]
+    one = made.Y.toarray()[:, 0]
+    labels = {
+        "sparse": made.Y,
+        "dense": made.Y.toarray(),
+        "words": np.array(["no", "yes"])[one],
+        "booleans": one == 1,
+    }[y]
+    names = made.label_names if y in ("sparse", "dense") else None
+    ids = [f"item {row}" for row in range(80)]
+    model = nl.MLkNN(n_neighbors=4, smoothing=0.5).fit(vectors, labels, label_names=names, ids=ids)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model", mmap=is_mapped)
+    assert_same(model, again, vectors)
+    assert str(again.explain(vectors[[3]])) == str(model.explain(vectors[[3]]))
+    assert again.retrieve(vectors[[3]], 1)[0][0].ids[0].startswith("item ")
+    np.testing.assert_array_equal(again.kneighbors()[1], model.kneighbors()[1])
+
+
+def test_a_mapped_model_is_not_copied(tmp_path, made):
+    nl.MLkNN().fit(made.X, made.Y).save(tmp_path / "model")
+    model = nl.load(tmp_path / "model", mmap=True)
+    for array in (model._store.vectors, model._labels.indices, model._labels.indptr):
+        base = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        assert isinstance(base, mmap.mmap)
+    assert model._index is None  # nothing is prepared before the first question
+
+
+def test_parameters_metrics_and_searches(tmp_path, made):
+    for parameters in (
+        {"metric": "cosine", "n_jobs": 2, "n_neighbors": np.int64(3)},
+        {"search": nl.ExactSearch(block_bytes=1000)},
+        {"search": nl.InvertedLists(recall=0.9, random_state=3)},
+        {"search": "approximate"},
+        {"metric": "precomputed"},
+    ):
+        X = made.X
+        if parameters.get("metric") == "precomputed":
+            X = nl.MLkNN(n_neighbors=79).fit(X, made.Y).kneighbors(X, 80)
+            X = np.take_along_axis(X[0], np.argsort(X[1], axis=1), axis=1)
+        model = nl.MLkNN(**parameters).fit(X, made.Y)
+        model.save(tmp_path / "model")
+        assert_same(model, nl.load(tmp_path / "model"), X)
+
+
+def test_a_model_of_a_graph_without_vectors(tmp_path, made):
+    graph = nl.neighbor_graph(made.X, 10)
+    model = nl.MLkNN().fit_graph(graph, made.Y)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model")
+    ours, theirs = model.scores_from_graph(graph), again.scores_from_graph(graph)
+    np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
+    with pytest.raises(ValueError, match="fitted from a graph without X and cannot search"):
+        again.predict(made.X)
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize(
+    "scaler",
+    [MinMaxScaler((0, 2)), StandardScaler(), StandardScaler(with_std=False), MaxAbsScaler()],
+)
+def test_a_pipeline_with_a_scaler(tmp_path, made, scaler, is_mapped):
+    import pandas as pd
+
+    frame = pd.DataFrame(made.X, columns=list("abcde"))
+    pipeline = make_pipeline(scaler, nl.MLkNN()).fit(frame, made.Y)
+    nl.save(pipeline, tmp_path / "model")
+    again = nl.load(tmp_path / "model", mmap=is_mapped)
+    np.testing.assert_array_equal(again.predict_proba(frame), pipeline.predict_proba(frame))
+    assert again.feature_names_in_.tolist() == list("abcde")
+    assert str(again) == str(pipeline)
+    np.testing.assert_array_equal(again[0].transform(frame), pipeline[0].transform(frame))
+    clone = again.fit(frame, made.Y)
+    np.testing.assert_array_equal(clone.predict_proba(frame), pipeline.predict_proba(frame))
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_graph(tmp_path, made, is_mapped):
+    graph = nl.neighbor_graph(made.X, 5)
+    graph.save(tmp_path / "graph")
+    again = nl.load(tmp_path / "graph", mmap=is_mapped)
+    np.testing.assert_array_equal(again.indices, graph.indices)
+    np.testing.assert_array_equal(again.distances, graph.distances)
+    assert repr(again) == repr(graph)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_every_method_there_and_back(tmp_path, made, estimator, is_mapped):
+    model = clone(estimator).fit(made.X, made.Y, label_names=made.label_names)
+    model.save(tmp_path / "model")
+    inner = "estimator__" if hasattr(estimator, "estimator") else ""
+    other = {"per_class" if isinstance(estimator, nl.BalancedkNN) else f"{inner}n_neighbors": 5}
+    model.set_params(**other)  # counts from the next fit on, in the file, too
+    changed = tmp_path / "changed"
+    model.save(changed)
+    for path in (tmp_path / "model", changed):
+        again = nl.load(path, mmap=is_mapped).set_params(**other)
+        assert_same(model, again, made.X)
+        assert str(again.explain(made.X[3])) == str(model.explain(made.X[3]))
+
+
+def test_another_process_gives_the_same(tmp_path, made):
+    model = nl.MLkNN().fit(made.X, made.Y)
+    model.save(tmp_path / "model")
+    np.save(tmp_path / "X.npy", made.X)
+    code = (
+        "import sys, numpy as np, nearlabel as nl; folder = sys.argv[1];"
+        "model = nl.load(folder + '/model', mmap=True);"
+        "np.save(folder + '/scores.npy', model.predict_proba(np.load(folder + '/X.npy')))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.predict_proba(made.X))
+
+
+def test_a_file_of_the_first_format(f6):
+    """Made by the version that wrote format 1: it kept the ids of all rows."""
+    X, Y, query = f6
+    tree, version = read_tree(FILES / "format-1.nearlabel")
+    assert version == 1
+    assert tree["ids"].tolist() == [0, 1, 2, 3, 4, 5]
+    model = nl.MLkNN(n_neighbors=3).fit(X, Y, label_names=["east", "west", "never", "always"])
+    for is_mapped in (False, True):
+        again = nl.load(FILES / "format-1.nearlabel", mmap=is_mapped)
+        assert again.search_recall_ is None
+        assert_same(model, again, query)
+        assert again.predict_proba(query).round(6).tolist() == [[0.8, 0.294118, 0.048544, 0.951456]]
+
+
+def test_what_cannot_be_saved(tmp_path, made):
+    def city_block(a, b):
+        return float(np.abs(a - b).sum())
+
+    with pytest.warns(UserWarning, match="slow"):
+        model = nl.MLkNN(metric=city_block).fit(made.X, made.Y)
+    normalized = make_pipeline(Normalizer(), nl.MLkNN()).fit(made.X, made.Y)
+    for wrong, message in (
+        (model, "metric=<function .* cannot be written to a file: only numbers, texts"),
+        (normalized, "a pipeline in a file has scalers .* this one has Normalizer, MLkNN"),
+        ("text", "a str cannot be written to a file; estimators of nearlabel can"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            nl.save(wrong, tmp_path / "model")
+    with pytest.raises(ValueError, match="not fitted"):
+        nl.MLkNN().save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+class Mine(nl.MLkNN):
+    pass
+
+
+def test_what_could_not_be_loaded_again_is_not_saved(tmp_path, made):
+    scaler = StandardScaler().fit(made.X)
+    mine = Mine().fit(made.X, made.Y)
+    nested = make_pipeline(make_pipeline(MinMaxScaler()), nl.MLkNN()).fit(made.X, made.Y)
+    for wrong, message in (
+        (mine, "a Mine, a class of yours, cannot be written to a file"),
+        (make_pipeline(scaler), "a pipeline in a file has scalers .* this one has StandardScaler"),
+        (nested, "this one has Pipeline, MLkNN"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            nl.save(wrong, tmp_path / "model")
+    with pytest.raises(TypeError, match="a Mine, a class of yours"):
+        mine.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_scaler_of_another_scikit_learn(tmp_path, made):
+    """Only what is not usual is kept, so that older versions know all parameters."""
+    nl.save(MaxAbsScaler().fit(made.X), tmp_path / "scaler")
+    tree, _ = read_tree(tmp_path / "scaler")
+    assert tree["parameters"] == {}
+    assert nl.load(tmp_path / "scaler").n_samples_seen_ == 80
+    write_tree(tmp_path / "scaler", {**tree, "parameters": {"shift": True}})
+    with pytest.raises(FileError, match="needs another scikit-learn: this one's scaler has no '"):
+        nl.load(tmp_path / "scaler")
+
+
+def paths(tree, path=()):
+    """The places of all values in a tree."""
+    yield path
+    for key in (
+        tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+    ):
+        yield from paths(tree[key], (*path, key))
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda e: type(e).__name__)
+def tree(request, tmp_path_factory):
+    made = nl.datasets.make_local_labels(12, 2, 4)
+    path = tmp_path_factory.mktemp("tree") / "model"
+    pipeline = make_pipeline(StandardScaler(), clone(request.param))
+    nl.save(pipeline.fit(made.X, made.Y), path)
+    return read_tree(path)[0]
+
+
+WRONG = (
+    *(None, -1, 0, 1, 10**30, 0.5, "x", True, [], {}, [1, 2], [[1]], {"a": 1}),
+    *(np.zeros(0), np.zeros(3), np.full(12, -1), np.arange(100, dtype=np.int32), np.zeros((9, 9))),
+    np.full((12, 2), np.nan),
+)
+
+
+@settings(max_examples=200)  # of each estimator
+@given(data=st.data())
+def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory, tree, data):
+    """Checksums stop accidents, not strangers: behind them everything is checked once more."""
+    path = tmp_path_factory.mktemp("wrong") / "model"
+    place = data.draw(st.sampled_from([place for place in paths(tree) if place]))
+    wrong = data.draw(st.sampled_from(range(len(WRONG) + 1)))
+
+    def changed(node, rest):
+        if not rest:
+            return WRONG[wrong]
+        if isinstance(node, dict):
+            left = {key: value for key, value in node.items() if key != rest[0]}
+            if len(rest) == 1 and wrong == len(WRONG):  # the value is missing
+                return left
+            return {**left, rest[0]: changed(node[rest[0]], rest[1:])}
+        return [
+            changed(value, rest[1:]) if key == rest[0] else value for key, value in enumerate(node)
+        ]
+
+    if wrong == len(WRONG) and isinstance(place[-1], int):
+        return
+    write_tree(path, changed(tree, place))
+    try:
+        model = nl.load(path)
+    except FileError:
+        return
+    if model[-1]._store is None:  # it was fitted from a graph alone
+        return
+    probabilities = model.predict_proba(np.zeros((2, 2)))
+    assert np.all((probabilities > 0) & (probabilities < 1))
+
+
+def test_the_recall_of_the_search_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("nearlabel.search.approximate.inverted_lists._FEWEST", 1024)
+    made = nl.datasets.make_local_labels(1500, 5, 6)
+    model = nl.MLkNN(search=nl.InvertedLists(recall=0.9)).fit(made.X, made.Y)
+    recall = model.search_recall_
+    assert recall.value >= 0.9
+    for one in (model, nl.LabelThresholds(nl.MLkNN(search="approximate")).fit(made.X, made.Y)):
+        one.save(tmp_path / "model")
+        again = nl.load(tmp_path / "model")
+        assert again.search_recall_ == one.search_recall_ is not None
+    graph = nl.neighbor_graph(made.X, 10, search=nl.InvertedLists(recall=0.9))
+    assert nl.MLkNN().fit_graph(graph, made.Y).search_recall_ == recall
+    assert nl.MLkNN().fit(made.X, made.Y).search_recall_ is None
+    assert nl.BRkNN(search="approximate").fit(made.X, made.Y).search_recall_ is None
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"InvertedLists": {"recall": 2.0}},
+        {"InvertedLists": {"recall": "0.9"}},
+        {"InvertedLists": {"random_state": 0.5}},
+        {"InvertedLists": {"other": 1}},
+        {"ExactSearch": {"block_bytes": 0}},
+        {"AutoSearch": {}},
+        {"ExactSearch": {}, "InvertedLists": {}},
+        {},
+    ],
+)
+def test_searches_that_no_file_may_hold(search, tmp_path, made):
+    tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
+    write_tree(tmp_path / "model", {**tree, "search": search})
+    with pytest.raises(nl.FileError, match="is damaged"):
+        nl.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("recall", [{"value": 2, "standard_error": 0, "rows": 1, "k": 1}, 3, {}])
+def test_a_recall_that_no_file_may_hold(recall, tmp_path, made):
+    tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
+    assert "search_recall" not in tree
+    write_tree(tmp_path / "model", {**tree, "search_recall": recall})
+    with pytest.raises(nl.FileError, match="is damaged"):
+        nl.load(tmp_path / "model")

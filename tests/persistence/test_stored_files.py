@@ -1,0 +1,62 @@
+"""Files that earlier versions wrote are read, and the models in them answer as they did then."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import nearlabel as nl
+
+FILES = Path(__file__).parents[1] / "files"
+ANSWERS = json.loads((FILES / "format-2-answers.json").read_text())
+QUERIES = np.array(ANSWERS["queries"])
+
+
+def stored(name):
+    return nl.load(FILES / f"format-2-{name}.nearlabel")
+
+
+@pytest.mark.parametrize("name", ANSWERS["models"])
+def test_a_stored_model_answers_as_it_did(name):
+    answers, queries = ANSWERS["models"][name], QUERIES
+    model = stored(name)
+    if name == "Pipeline":
+        queries, model = model[0].transform(queries), model[-1]
+    # The weights of a reconstruction come from equations that are solved: see the simplex.
+    close = 1e-12 if "MLCW" in name else 4e-16
+    assert_allclose(model.label_scores(queries).toarray(), answers["scores"], rtol=close, atol=0)
+    assert_allclose(model.predict_proba(queries), answers["probabilities"], rtol=close, atol=0)
+    assert_array_equal(model.predict(queries), answers["predicted"])
+    assert_array_equal(model.rank(queries, top=3).names, answers["ranked"])
+    explained = model.explain(queries[0], top=2)
+    for label, (label_name, score, voters, terms) in zip(
+        explained, answers["explained"], strict=True
+    ):
+        assert label.name == label_name
+        assert label.score == pytest.approx(score, rel=1e-12)
+        assert [voter.id for voter in label.neighbors] == voters
+        assert dict(label.terms) == pytest.approx(terms, rel=1e-12)
+
+
+def test_a_stored_graph_is_the_same():
+    graph = stored("NeighborGraph")
+    assert_array_equal(graph.indices, ANSWERS["graph"]["indices"])
+    assert_array_equal(graph.distances, ANSWERS["graph"]["distances"])
+
+
+def test_a_stored_model_of_sparse_rows_answers_as_it_did():
+    scores = stored("sparse").label_scores(QUERIES).toarray()
+    assert_allclose(scores, ANSWERS["sparse"], rtol=4e-16, atol=0)
+
+
+def test_a_stored_model_of_two_classes_answers_as_it_did():
+    assert stored("two-classes").predict(QUERIES).tolist() == ANSWERS["two classes"]
+
+
+def test_a_stored_model_without_vectors_answers_as_it_did():
+    near = ANSWERS["queries graph"]
+    graph = nl.NeighborGraph(near["indices"], near["distances"], n_base=40)
+    scores = stored("graph-alone").scores_from_graph(graph).toarray()
+    assert_allclose(scores, ANSWERS["graph alone"], rtol=4e-16, atol=0)

@@ -1,0 +1,561 @@
+"""Inverted lists: the recall that is asked for, and one graph for all engines, threads, blocks."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import vectors
+
+import nearlabel as nl
+from nearlabel.common import engine
+from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
+from nearlabel.search.approximate import inverted_lists as lists
+from nearlabel.search.approximate import probe_counts as plans
+from nearlabel.search.approximate import probing
+
+pytestmark = pytest.mark.usefixtures("small_lists")
+ALL = InvertedLists(recall=1.0)
+METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+
+
+def clustered(n, d, seed=0):
+    """Clusters that overlap: some neighbors of a row are in other lists."""
+    rng = np.random.default_rng(seed)
+    centers = 1.5 * rng.normal(size=(max(2, n // 40), d))
+    return centers[rng.integers(0, len(centers), n)] + rng.normal(size=(n, d))
+
+
+def assert_same(ours, twin):
+    assert ours.indices.dtype == twin.indices.dtype == np.int32
+    np.testing.assert_array_equal(ours.indices, twin.indices)
+    assert ours.distances.dtype == twin.distances.dtype
+    np.testing.assert_array_equal(ours.distances, twin.distances)
+    assert ours.recall == twin.recall
+    assert ours.n_base == twin.n_base
+
+
+def check(graph, X, metric, queries=None):
+    """Hold a graph to its contract, and its distances to the canonical ones."""
+    nl.NeighborGraph(graph.indices, graph.distances, graph.n_base, graph.recall)
+    assert graph.n_base == len(X)
+    assert len(graph) == len(X if queries is None else queries)
+    assert queries is not None or not graph.has_self()
+    rows = np.repeat(np.arange(len(graph)), graph.k)
+    asked = X if queries is None else queries
+    distances = pair_distances(X, metric, asked, rows, graph.indices.ravel())
+    kind = graph.distances.dtype
+    np.testing.assert_array_equal(graph.distances.ravel(), distances.astype(kind))
+
+
+def in_float32(exact):
+    """The exact graph as it is told in float32: rounded distances, ties by row."""
+    distances = exact.distances.astype(np.float32)
+    order = np.lexsort((exact.indices, distances), axis=1)
+    indices = np.take_along_axis(exact.indices, order, axis=1)
+    return indices, np.take_along_axis(distances, order, axis=1)
+
+
+def assert_exact(graph, X, metric, queries=None):
+    exact = neighbor_graph(X, graph.k, queries, metric=metric, search="exact")
+    indices, distances = in_float32(exact)
+    np.testing.assert_array_equal(graph.indices, indices)
+    np.testing.assert_array_equal(graph.distances, distances)
+
+
+def shares(graph, exact):
+    """For each row, how many of its neighbors are within the k-th distance."""
+    limit = exact.distances[:, -1].astype(np.float32)
+    rows = zip(graph.distances, limit, strict=True)
+    return np.array([sum(d <= most for d in row) / graph.k for row, most in rows])
+
+
+def in_a_blob(rng):
+    X = 1e-3 * rng.normal(size=(200, 4))
+    X[::10] = 100 * rng.normal(size=(20, 4))
+    return X
+
+
+def some_of(X, rng):
+    return X[rng.integers(0, len(X), 160)]
+
+
+HARD = {
+    "clusters": lambda rng: clustered(200, 6),
+    "one feature": lambda rng: rng.normal(size=(160, 1)),
+    "many features": lambda rng: clustered(70, 600),
+    "half the same": lambda rng: np.vstack([np.full((90, 4), 0.3), rng.normal(size=(90, 4))]),
+    "a blob and outliers": in_a_blob,
+    "all the same": lambda rng: np.full((120, 3), 0.1),
+    "few distinct rows": lambda rng: some_of(rng.normal(size=(5, 4)), rng),
+    "few distinct distances": lambda rng: rng.integers(0, 2, (160, 6)).astype(float),
+    "rows of zeros": lambda rng: rng.normal(size=(160, 6)) * (np.arange(160) % 3 > 0)[:, None],
+    "far from the origin": lambda rng: clustered(160, 6) + 1e6,
+    "one far row": lambda rng: np.vstack([rng.normal(size=(159, 6)), np.full((1, 6), 1e12)]),
+    "large": lambda rng: clustered(160, 6) * 1e30,
+    "small": lambda rng: clustered(160, 6) * 1e-30,
+    "of all sizes": lambda rng: rng.normal(size=(160, 6)) * 10.0 ** rng.integers(-30, 1, (160, 1)),
+    "tiny beside large": lambda rng: (
+        np.round(rng.normal(size=(160, 6)), 1) * np.where(np.arange(160) < 9, 1, 1e-22)[:, None]
+    ),
+    "very large": lambda rng: clustered(160, 6) * 1e150,
+}
+TOO_FAR = {
+    "euclidean": ("very large",),
+    "manhattan": ("very large",),
+    "sqeuclidean": ("large", "small", "very large"),
+}
+
+
+SQUARES = ["clusters", "large", "small", "of all sizes", "tiny beside large"]
+ANGLES = ["clusters", "many features", "rows of zeros", "far from the origin", "large"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "dtype"),
+    [
+        *((kind, "euclidean", np.float32) for kind in HARD if kind != "very large"),
+        *((kind, "manhattan", np.float64) for kind in HARD),
+        *((kind, "sqeuclidean", np.float32) for kind in SQUARES),
+        *((kind, "cosine", np.float64) for kind in ANGLES),
+        ("clusters", "euclidean", np.float64),
+        ("far from the origin", "euclidean", np.float64),
+        ("very large", "sqeuclidean", np.float64),
+    ],
+)
+def test_hard_data_in_both_engines(kind, metric, dtype, core):
+    X = HARD[kind](np.random.default_rng(1)).astype(dtype)
+    some = X[::29]
+    for recall, k in ((1.0, 9), (0.6, 20)):
+        index = InvertedLists(recall).build(X, metric)
+        ours, asked = index.graph(k), index.graph(k, some)
+        with mock.patch.object(engine, "core", return_value=None):
+            twin = InvertedLists(recall).build(X, metric)
+            assert_same(ours, twin.graph(k))
+            assert_same(asked, twin.graph(k, some))
+        check(ours, X, metric)
+        check(asked, X, metric, some)
+        # Where float32 does not hold the distances, the search is exact.
+        assert isinstance(index, lists.ListIndex) == (ours.recall is not None)
+        assert (ours.recall is None) == (kind in TOO_FAR.get(metric, ()))
+        if recall == 1 and ours.recall is not None:
+            assert ours.recall.value == asked.recall.value == 1
+            assert_exact(ours, X, metric)
+            assert_exact(asked, X, metric, some)
+        assert ours.recall is None or ours.recall.value >= recall
+
+
+@settings(max_examples=10)
+@given(
+    data=st.data(),
+    X=vectors(rows=st.integers(64, 80)),
+    metric=st.sampled_from(METRICS),
+    recall=st.sampled_from([0.0, 0.7, 1.0]),
+)
+def test_any_data_in_both_engines(data, X, metric, recall, core):
+    k = data.draw(st.sampled_from([1, 7, len(X) // 2, len(X) - 1]))
+    search = InvertedLists(recall, data.draw(st.integers(0, 9)))
+    index = search.build(X, metric)
+    ours, asked = index.graph(k, n_jobs=2), index.graph(k + 1, X[:5], n_jobs=2)
+    with mock.patch.object(engine, "core", return_value=None):
+        twin = search.build(X, metric)
+        assert_same(ours, twin.graph(k))
+        assert_same(asked, twin.graph(k + 1, X[:5]))
+    check(ours, X, metric)
+    check(asked, X, metric, X[:5])
+    if recall == 1 and ours.recall is not None:
+        assert_exact(ours, X, metric)
+        assert_exact(asked, X, metric, X[:5])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_layout_and_type_in_memory(metric, tmp_path):
+    X = np.random.default_rng(0).integers(0, 99, (200, 6))
+    twin = neighbor_graph(X.astype(float), 7, metric=metric, search=ALL)
+    asked = neighbor_graph(X.astype(float), 7, X[:9] * 1.0, metric=metric, search=ALL)
+    forms = [
+        np.asfortranarray(X),
+        np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+        X[::-1].copy()[::-1],
+        X.astype(">f8"),
+        X.astype(np.uint8),
+        X.astype(np.int16),
+    ]
+    for kind in (np.float16, np.float32, np.float64):
+        path = tmp_path / f"{np.dtype(kind).name}.npy"
+        np.save(path, X.astype(kind))
+        forms += [X.astype(kind), np.load(path, mmap_mode="r")]
+    for form in forms:
+        before = np.array(form)
+        assert_same(neighbor_graph(form, 7, metric=metric, search=ALL), twin)
+        index = ALL.build(form, metric)
+        for queries in (form[:9], X[:9].astype(np.float16), sparse.csr_array(X[:9])):
+            assert_same(index.graph(7, queries), asked)
+        np.testing.assert_array_equal(form, before)
+
+
+# Recall
+
+
+@pytest.fixture
+def of_usual_size():
+    """The numbers of rows that recall is measured on for users."""
+    with mock.patch.multiple(plans, _ROWS_TUNED=256, ROWS_MEASURED=512):
+        yield
+
+
+@pytest.mark.parametrize("recall", [0.9, 0.99])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_size, core):
+    X, queries = np.split(clustered(3400, 10), [3000])
+    k = 12
+    index = InvertedLists(recall).build(X, metric)
+    graph, asked = index.graph(k), index.graph(k, queries)
+    exact = neighbor_graph(X, k, metric=metric, search="exact")
+    assert graph.recall.value >= recall
+    assert (graph.recall.rows, graph.recall.k, graph.recall.sample) == (512, k, "graph")
+
+    # What is told is the mean over the rows that were measured, in the graph as it is.
+    of_rows = shares(graph, exact)
+    plan = index._plans[16]
+    measured = index._listed.lists.order[plan.measured.rows]
+    assert len(set(measured.tolist())) == 512
+    assert graph.recall.value == pytest.approx(of_rows[measured].mean(), abs=1e-12)
+    error = of_rows[measured].std(ddof=1) / np.sqrt(512)
+    assert graph.recall.standard_error == pytest.approx(error, abs=1e-12)
+    # And says, within its error, what holds for all; lists that find all would show nothing.
+    assert abs(of_rows.mean() - graph.recall.value) < 3 * error
+    assert of_rows.mean() < 1
+
+    # Queries have no pass; their recall is that of base rows that are searched as they are.
+    assert (asked.recall.rows, asked.recall.k, asked.recall.sample) == (512, 16, "base")
+    assert asked.recall.value >= recall
+    alone = index.graph(17, X[measured])
+    its = shares(alone.without(measured), neighbor_graph(X, 16, metric=metric).take(measured))
+    assert index._plans[24].probes != plan.probes or asked.recall.value == pytest.approx(its.mean())
+    true = shares(asked, neighbor_graph(X, k, queries, metric=metric, search="exact"))
+    error = np.hypot(asked.recall.standard_error, true.std(ddof=1) / np.sqrt(len(true)))
+    assert true.mean() > asked.recall.value - 3 * error
+
+
+def test_recall_of_queries_is_told_by_distance():
+    """Many rows at one distance: which of them are found must not matter."""
+    X = np.random.default_rng(0).integers(0, 2, (800, 9)).astype(float)
+    index = InvertedLists(0.5).build(X)
+    told = index.graph(8, X[:3]).recall
+    plan, listed = index._plans[8], index._listed
+    numbers = listed.lists.order[plan.measured.rows]
+    # Nine with the row itself, found by the probes for eight.
+    index._plans[16] = plan
+    found = index.graph(9, X[numbers]).without(numbers)
+    exact = neighbor_graph(X, 8, search="exact").take(numbers)
+    assert told.value == pytest.approx(shares(found, exact).mean())
+    pairs = zip(found.indices.tolist(), exact.indices.tolist(), strict=True)
+    by_row = np.mean([len(set(ours) & set(true)) / 8 for ours, true in pairs])
+    assert by_row < told.value < 1
+
+
+def test_more_probes_for_queries_where_the_measured_rows_need_them():
+    X = clustered(2000, 8)
+    for seed in range(12):  # with few rows to choose by, the choice is too low for some
+        index = InvertedLists(0.9, seed).build(X)
+        assert index.graph(8, X[:2]).recall.value >= 0.9
+
+
+def test_recall_is_shown_kept_and_checked(tmp_path):
+    X = clustered(300, 4)
+    graph = neighbor_graph(X, 5, search=InvertedLists(0.8))
+    told = graph.recall
+    assert told.rows == 32
+    assert repr(graph) == (
+        f"NeighborGraph(n=300, k=5, n_base=300, recall={told.value:.4f} ± "
+        f"{told.standard_error:.4f} at k=5 on 32 rows)"
+    )
+    asked = neighbor_graph(X, 5, X[:2], search=InvertedLists(0.8))
+    assert repr(asked).endswith(" at k=8 on 32 base rows)")
+    for one in (graph, asked, graph.head(2), graph.rows(3, 9), graph.take(np.array([4, 1]))):
+        one.save(tmp_path / "graph.nl")
+        assert_same(nl.load(tmp_path / "graph.nl"), one)
+    assert neighbor_graph(X, 5, search="exact").recall is None
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"value": 1.5}, "recall"),
+        ({"value": -0.1}, "recall"),
+        ({"value": "high"}, "recall"),
+        ({"value": None}, "recall"),
+        ({"standard_error": -1.0}, "standard_error"),
+        ({"rows": 0}, "rows"),
+        ({"rows": 2.5}, "rows"),
+        ({"k": 0}, "k must"),
+        ({"sample": "all"}, "sample"),
+        ({"sample": 3}, "sample"),
+    ],
+)
+def test_a_file_whose_recall_makes_no_sense_is_refused(change, error, tmp_path):
+    graph = neighbor_graph(clustered(300, 4), 5, search=InvertedLists(0.8))
+    tree = graph._tree()
+    tree["recall"] = {**tree["recall"], **change}
+    with mock.patch.object(nl.NeighborGraph, "_tree", return_value=tree):
+        graph.save(tmp_path / "graph.nl")
+    with pytest.raises(ValueError, match=error):
+        nl.load(tmp_path / "graph.nl")
+
+
+@pytest.mark.parametrize("recall", ["x", 7, {}, {"value": 0.5}, [0.5]])
+def test_a_file_whose_recall_is_none_is_refused(recall, tmp_path):
+    graph = neighbor_graph(clustered(300, 4), 5, search=InvertedLists(0.8))
+    tree = {**graph._tree(), "recall": recall}
+    with mock.patch.object(nl.NeighborGraph, "_tree", return_value=tree):
+        graph.save(tmp_path / "graph.nl")
+    with pytest.raises(ValueError, match="graph.nl"):
+        nl.load(tmp_path / "graph.nl")
+
+
+@pytest.mark.parametrize(
+    ("search", "error"),
+    [
+        (InvertedLists(recall=1.01), "recall must be .* from 0 to 1"),
+        (InvertedLists(recall=-0.1), "recall must be .* from 0 to 1"),
+        (InvertedLists(recall=float("nan")), "recall must be"),
+        (InvertedLists(random_state=-1), "random_state must be an integer from 0 up; got -1"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(search, error):
+    for X in (clustered(300, 4), np.eye(4)):  # also where the lists would not be made
+        with pytest.raises(ValueError, match=error):
+            neighbor_graph(X, 2, search=search)
+
+
+@pytest.mark.parametrize("search", [InvertedLists("high"), InvertedLists(random_state=0.5)])
+def test_parameters_of_other_types_are_refused(search):
+    with pytest.raises(TypeError, match="recall|random_state"):
+        neighbor_graph(clustered(300, 4), 2, search=search)
+
+
+def with_probes(probes, through):
+    """Searches among rows with so many probes, and a pass through so many neighbors."""
+    return mock.patch.object(lists, "among_rows", return_value=(probes, through))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_pass_takes_the_nearest_of_the_neighbors_of_neighbors(metric, core):
+    X = clustered(300, 6).astype(np.float32)
+    k, through = 6, 4
+    exact = neighbor_graph(X, k, metric=metric, search="exact")
+    with with_probes(2, 0):
+        before = InvertedLists(0.0).build(X, metric).graph(k)
+    with with_probes(2, through):
+        graph = InvertedLists(0.0).build(X, metric).graph(k)
+        with mock.patch.object(engine, "core", return_value=None):
+            assert_same(graph, InvertedLists(0.0).build(X, metric).graph(k))
+    check(graph, X, metric)
+    assert shares(before, exact).mean() < shares(graph, exact).mean() < 1
+    for row in range(len(X)):
+        seen = {*before.indices[row], *before.indices[before.indices[row, :through]].ravel()}
+        seen = np.array(sorted(seen - {row}))
+        distances = pair_distances(X, metric, X, np.full(len(seen), row), seen)
+        order = np.lexsort((seen, distances.astype(np.float32)))[:k]
+        np.testing.assert_array_equal(graph.indices[row], seen[order])
+
+
+def test_the_pass_is_taken_where_it_spares_probes():
+    X = clustered(1500, 12)
+    index = InvertedLists(0.97).build(X)
+    graph = index.graph(16)
+    assert graph.recall.value >= 0.97
+    plan = index._plans[16]
+    probes, through = plans.among_rows(index._listed, plan, 0.97, 1)
+    assert probes < plan.probes
+    assert through == 20
+    with mock.patch.object(plans, "_PASS_COST", 10**6):
+        assert plans.among_rows(index._listed, plan, 0.97, 1) == (plan.probes, 0)
+
+
+def test_rows_at_one_distance_take_no_more_probes():
+    """Rows of zeros are at distance 1 from all others by cosine: any of these will do."""
+    X = clustered(2000, 8)
+    few = InvertedLists(0.9).build(X, "cosine")
+    few.graph(8, X[:1])
+    X[::20] = 0
+    index = InvertedLists(0.9).build(X, "cosine")
+    index.graph(8, X[:1])
+    assert index._plans[8].probes <= 2 * few._plans[8].probes
+    assert plans.among_rows(index._listed, index._plans[8], 0.9, 1)[0] <= index._plans[8].probes
+
+
+# The same graph
+
+
+def test_threads_and_blocks_change_nothing():
+    X = clustered(600, 7)
+    queries = X[::5] + 0.1
+    search = InvertedLists(0.9)
+    graph, asked = search.build(X).graph(11), search.build(X).graph(11, queries)
+    assert graph.recall.value < 1
+    for n_jobs in (2, 3):
+        index = search.build(X)
+        assert_same(index.graph(11, n_jobs=n_jobs), graph)
+        assert_same(index.graph(11, queries, n_jobs=n_jobs), asked)
+    for size in (1, 7, 100):
+        with (
+            mock.patch.multiple(probing, _QUERIES_AT_ONCE=size, _ROWS_A_PASS=size),
+            mock.patch.multiple(probing, _ROWS_A_PRODUCT=size, _PACKED_BYTES=0),
+        ):
+            index = search.build(X)
+            assert_same(index.graph(11, n_jobs=2), graph)
+            assert_same(index.graph(11, queries), asked)
+
+
+def test_a_batch_is_its_single_queries():
+    X = clustered(500, 5)
+    queries = np.vstack([clustered(40, 5, seed=2), np.full((1, 5), 1e9), np.full((1, 5), -1e25)])
+    index = InvertedLists(0.8).build(X)
+    asked = index.graph(6, queries)
+    for row in range(len(queries)):
+        assert_same(index.graph(6, queries[row : row + 1]), asked.rows(row, row + 1))
+
+
+def test_the_seed_decides_the_lists():
+    X = clustered(600, 5)
+    built = [InvertedLists(0.8, seed).build(X) for seed in (0, 0, 1)]
+    graphs = [index.graph(8) for index in built]
+    assert_same(graphs[0], graphs[1])
+    centers = [index._listed.lists.centers for index in built]
+    np.testing.assert_array_equal(centers[0], centers[1])
+    assert centers[2].shape != centers[0].shape or (centers[2] != centers[0]).any()
+    assert (graphs[2].indices != graphs[0].indices).any()
+
+
+def test_what_was_asked_before_changes_nothing():
+    X = clustered(600, 5)
+    fresh = [InvertedLists(0.8).build(X).graph(k) for k in (3, 30)]
+    index = InvertedLists(0.8).build(X)
+    asked = index.graph(5, X[:4])
+    assert_same(index.graph(30), fresh[1])
+    assert_same(index.graph(3), fresh[0])
+    assert_same(index.graph(5, X[:4]), asked)
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("n", [63, 64, 65])
+def test_the_fewest_rows(n):
+    X = clustered(n, 4)
+    for k in (1, n // 2, n - 2, n - 1):
+        graph = neighbor_graph(X, k, search="approximate")
+        assert (graph.recall is None) == (n == 63)
+        check(graph, X, "euclidean")
+    queries = clustered(2 * n, 4, seed=3)  # more than there are rows
+    for k in (1, n - 1, n):
+        asked = neighbor_graph(X, k, queries, search="approximate")
+        check(asked, X, "euclidean", queries)
+        if k == n:
+            np.testing.assert_array_equal(np.sort(asked.indices), np.tile(np.arange(n), (2 * n, 1)))
+
+
+@pytest.mark.parametrize("kind", ["half the same", "a blob and outliers", "few distinct rows"])
+def test_more_neighbors_than_a_list_holds(kind):
+    X = HARD[kind](np.random.default_rng(0))
+    n = len(X)
+    index = InvertedLists(0.5).build(X)
+    for k in (25, n // 2, n - 2, n - 1):
+        graph, asked = index.graph(k), index.graph(k + 1, X[:3])
+        check(graph, X, "euclidean")
+        check(asked, X, "euclidean", X[:3])
+    assert np.median(index._listed.lists.sizes) < 25
+
+
+# Queries
+
+
+def test_queries_far_from_all_rows():
+    X = clustered(300, 5)
+    for metric in METRICS:
+        for size in (1e3, 1e12, 1e25, 1e120):
+            queries = size * clustered(6, 5, seed=5)
+            asked = neighbor_graph(X, 7, queries, metric=metric, search="approximate")
+            check(asked, X, metric, queries)
+            assert np.isfinite(asked.distances).all()
+            if metric == "cosine" or size == 1e3:
+                assert asked.distances.dtype == np.float32
+
+
+def test_distances_beyond_float64_are_refused_as_by_the_exact_search():
+    X = clustered(300, 5)
+    for search in ("exact", "approximate"):
+        with pytest.raises(ValueError, match="too large for float64; rescale X"):
+            neighbor_graph(X, 3, X[:2] * 1e200, search=search)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none_are_refused(value):
+    X = clustered(300, 5)
+    bad = X.copy()
+    bad[7, 2] = value
+    with pytest.raises(ValueError, match="Input X contains"):
+        neighbor_graph(bad, 3, search="approximate")
+    with pytest.raises(ValueError, match="Input queries contains"):
+        neighbor_graph(X, 3, bad, search="approximate")
+
+
+# Progress
+
+
+def told_by(search):
+    told = []
+    search(lambda *now: told.append(now))
+    return told
+
+
+def assert_rises(told, n):
+    assert all(total == n for _, total in told)
+    done = [done for done, _ in told]
+    assert done == sorted(done)
+    assert done[-1] == n
+    assert done.count(n) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_rises_to_all_rows(n_jobs):
+    X = clustered(500, 5)
+    index = InvertedLists(0.9).build(X)
+    with mock.patch.multiple(probing, _QUERIES_AT_ONCE=40, _ROWS_A_PASS=50):
+        for _ in range(2):  # also when the lists are there already
+            told = told_by(lambda tell: index.graph(5, n_jobs=n_jobs, progress=tell))
+            assert_rises(told, 500)
+            assert len(told) > 15
+        told = told_by(lambda tell: index.graph(5, X[:90], n_jobs=n_jobs, progress=tell))
+        assert_rises(told, 90)
+        assert len(told) == 3 if n_jobs == 1 else len(told) >= 3
+
+
+def test_probes_are_raised_until_the_recall_holds():
+    X = clustered(1500, 8)
+    search = InvertedLists(0.95)
+    tried = []
+    among = probing.ListedRows.among
+
+    def spy(self, k, probes, *rest):
+        tried.append(probes)
+        return among(self, k, probes, *rest)
+
+    with (
+        with_probes(1, 0),
+        mock.patch.object(probing.ListedRows, "among", spy),
+        mock.patch.multiple(probing, _QUERIES_AT_ONCE=100),
+    ):
+        told = []
+        graph = search.build(X).graph(10, progress=lambda *now: told.append(now))
+    assert len(tried) > 2
+    assert tried == sorted(set(tried))
+    assert graph.recall.value >= 0.95
+    check(graph, X, "euclidean")
+    assert_rises(told, 1500)
