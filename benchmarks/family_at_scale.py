@@ -13,7 +13,7 @@ from measuring import core_seconds, process_peak_mib, report
 
 import nearlabel as nl
 from nearlabel.common.arrays import Array, Csr
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 QUESTION = "Every method with 100,000 rows and 100,000 labels: fit, and the ten best of new rows"
 N, Q, D, K, NEW, TOP = 100_000, 100_000, 32, 10, 1_000, 10
@@ -29,7 +29,7 @@ def problem() -> tuple[Array, Csr, Array]:
 
 
 def row(name: str, X: Array, Y: Csr, new: Array) -> dict[str, Any]:
-    model = algorithm(name, K, random_state=0)
+    model = estimator(name, K, random_state=0)
     told = {"method": name, "n": N, "q": Q, "k": K}
     works = {
         "fit": lambda: model.fit(X, Y),
@@ -58,7 +58,7 @@ def row(name: str, X: Array, Y: Csr, new: Array) -> dict[str, Any]:
 def main() -> None:
     X, Y, new = problem()
     nl.MLkNN(n_neighbors=K).fit(X[:1000], Y[:1000])  # so that imports are nobody's memory
-    report(QUESTION, [row(name, X, Y, new) for name in ALGORITHMS])
+    report(QUESTION, [row(name, X, Y, new) for name in METHODS])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 from measuring import report
 
 import nearlabel as nl
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 QUESTION = "F1 of the methods' own decisions and of one cut a label (LabelThresholds), raw features"
 SETS = ("enron", "bibtex", "corel5k")
@@ -21,8 +21,8 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     X, new, truth = data.X[data.train], data.X[~data.train], data.Y[~data.train]
     graph, queries = nl.neighbor_graph(X, K), nl.neighbor_graph(X, K, new)
     rows = []
-    for method in ALGORITHMS:
-        model = nl.LabelThresholds(algorithm(method, K, random_state=0))
+    for method in METHODS:
+        model = nl.LabelThresholds(estimator(method, K, random_state=0))
         model.fit_graph(graph, data.Y[data.train], X)
         scores = model.scores_from_graph(queries, new)
         row: dict[str, Any] = {"data": name, "method": method, "k": K}

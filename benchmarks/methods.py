@@ -10,7 +10,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.experiments import evaluate_splits, splits
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 QUESTION = "Every method on real data: average precision, F1 and processor time"
 # Small to large; with few and with many labels; measurements, pictures and texts.
@@ -25,7 +25,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     data = nl.datasets.load(name)
     scale = "none" if sparse.issparse(data.X) else "minmax"
     kind = "holdout" if data.train is None else "official"
-    models = [algorithm(name, k, random_state=0) for k in NEIGHBORS for name in ALGORITHMS]
+    models = [estimator(name, k, random_state=0) for k in NEIGHBORS for name in METHODS]
     found = evaluate_splits(data, models, splits(data, kind), scale=scale, refusals=True)
     rows = []
     for model, (result,) in zip(models, found, strict=True):

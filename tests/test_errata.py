@@ -16,7 +16,7 @@ from nearlabel.experiments.papers import published
 from nearlabel.experiments.papers.plans import ERRATA, plan, unit_of
 from nearlabel.experiments.papers.preparing import prepared
 from nearlabel.experiments.papers.verdicts import verdict
-from nearlabel.methods.algorithms import ALGORITHMS
+from nearlabel.methods.registry import method
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ERRATA).read_text(encoding="utf-8")
@@ -177,7 +177,7 @@ def test_settings_that_fit(load, dataset):
     for fit in (one for one in published.fits() if one.dataset == dataset):
         setting = unit_of(experiment, dataset, fit.algorithm).setting
         ready = prepared(data, setting)
-        model = ALGORITHMS[setting["estimator"]](**setting["parameters"][0], **fit.parameters)
+        model = method(setting["estimator"])(**setting["parameters"][0], **fit.parameters)
         [[result]] = evaluate_splits(
             ready.data, [model], ready.parts, scale=ready.scale, convention=setting["convention"]
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nearlabel.methods.algorithms import ALGORITHMS
+from nearlabel.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 
@@ -84,12 +84,12 @@ def test_figures_of_the_methods(tmp_path, monkeypatch):
     runpy.run_path(str(ROOT / "examples" / "method_figures.py"), run_name="__main__")
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {path.name for path in (ROOT / "docs" / "images" / "methods").iterdir()}
-    assert made == {f"{name.lower()}.png" for name in ALGORITHMS}
+    assert made == {f"{name.lower()}.png" for name in METHODS}
 
 
 def test_every_method_has_a_page():
     pages = {path.stem for path in (ROOT / "docs" / "methods").iterdir()}
-    assert pages == {"thresholds", *(name.lower() for name in ALGORITHMS)}
+    assert pages == {"thresholds", *(name.lower() for name in METHODS)}
 
 
 def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import shutil
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import nearlabel as nl
+from nearlabel.methods.registry import METHODS
 
 
 def test_importing_is_light_and_every_public_name_loads():
@@ -87,3 +90,15 @@ print(nl.__file__)
     ).stdout
     assert str(place) in shown
     assert "engine: numpy (no compiled core: No module named 'nearlabel._core')" in shown
+
+
+def test_the_stub_is_what_the_package_reads():
+    """The lines of the stub are read as text: this holds them to what Python makes of them."""
+    for package in ("nearlabel", "nearlabel.methods"):
+        module = importlib.import_module(package)
+        tree = ast.parse(Path(f"{module.__file__}i").read_text(encoding="utf-8"))
+        imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+        names = [alias.name for node in imports for alias in node.names if alias.name != "*"]
+        assert all(alias.asname in (None, alias.name) for node in imports for alias in node.names)
+        assert set(names) <= set(module.__all__)
+    assert set(METHODS) < set(nl.__all__)

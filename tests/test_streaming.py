@@ -12,7 +12,7 @@ import nearlabel as nl
 from nearlabel.common import engine, validation
 from nearlabel.labels import counts as statistics
 from nearlabel.methods import base
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def small_blocks(monkeypatch):
 
 
 def made(name, n_jobs, k=5):
-    method = algorithm(name.partition("+")[0], k, random_state=0, n_jobs=n_jobs)
+    method = estimator(name.partition("+")[0], k, random_state=0, n_jobs=n_jobs)
     return nl.LabelThresholds(method) if "+" in name else method
 
 
@@ -48,7 +48,7 @@ def answers(name, data, n_jobs):
     )
 
 
-@pytest.mark.parametrize("name", [*ALGORITHMS, "MLkNN+cuts"])
+@pytest.mark.parametrize("name", [*METHODS, "MLkNN+cuts"])
 def test_threads_change_nothing(name, data, small_blocks):
     one = answers(name, data, 1)
     for n_jobs in (2, 3):
@@ -77,7 +77,7 @@ def test_threads_count_the_same(grouped, by_numpy, data, small_blocks, monkeypat
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("name", [*ALGORITHMS, "MLkNN+cuts"])
+@pytest.mark.parametrize("name", [*METHODS, "MLkNN+cuts"])
 def test_progress_ends_at_all_and_never_goes_back(name, n_jobs, data, small_blocks):
     def check(told, total=None):
         assert told == sorted(told)

@@ -12,12 +12,12 @@ import pytest
 import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.method_options import TITLES, Algorithm
-from nearlabel.methods.algorithms import ALGORITHMS
+from nearlabel.methods.registry import METHODS
 from nearlabel.search import ExactIndex
 
 
 def test_the_names_of_the_help_are_those_of_the_algorithms():
-    assert list(TITLES) == list(get_args(Algorithm)) == list(ALGORITHMS)
+    assert list(TITLES) == list(get_args(Algorithm)) == list(METHODS)
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def searches(monkeypatch):
 
 def test_all_algorithms_share_two_searches(ask, here, searches):
     found = json.loads(ask("compare", "songs.csv", "--scale", "standard", "--json"))
-    assert [one["algorithm"] for one in found["results"]] == list(ALGORITHMS)
+    assert [one["algorithm"] for one in found["results"]] == list(METHODS)
     assert searches[:2] == ["training", 200]
     own = [rows for rows in searches[2:] if rows == "training"]
     assert not own
     # Only the balanced one searches by itself, within each class.
-    assert "BalancedkNN" in ALGORITHMS
-    without = [name for name in ALGORITHMS if name != "BalancedkNN"]
+    assert "BalancedkNN" in METHODS
+    without = [name for name in METHODS if name != "BalancedkNN"]
     searches.clear()
     ask("compare", "songs.csv", "--scale", "standard", "--algorithm", *without)
     assert searches == ["training", 200]
@@ -66,7 +66,7 @@ def test_the_best_of_each_column_is_marked(ask, here, tmp_path):
     assert max(len(line) for line in printed.splitlines() if str(table) not in line) <= 80
     with table.open(encoding="utf-8") as file:
         cells = list(csv.DictReader(file))
-    assert [row["algorithm"] for row in cells] == list(ALGORITHMS)
+    assert [row["algorithm"] for row in cells] == list(METHODS)
     for metric, best in (("ranking_loss", np.argmin), ("macro_f1", np.argmax)):
         values = [round(float(row[metric]), 4) for row in cells]
         winner = values[int(best(values))]
@@ -104,7 +104,7 @@ def test_an_algorithm_that_refuses_is_noted(ask, here, monkeypatch):
     assert found["results"][1]["metrics"] == {}
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", METHODS)
 def test_every_algorithm_goes_from_a_table_to_answers(ask, here, tmp_path, algorithm):
     model = tmp_path / "m.model"
     told = json.loads(

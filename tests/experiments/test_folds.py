@@ -9,7 +9,7 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.experiments import Part, evaluate_splits, splits
 from nearlabel.experiments.folds import Searching, folds
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 from nearlabel.search.exact.index import ExactIndex
 
 
@@ -33,30 +33,30 @@ def searches():
         yield found
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", ["cv3", "cv2x2"])
 def test_one_graph_gives_what_separate_fits_give_to_the_last_bit(made, name, kind, searches):
     parts = splits(made, kind, seed=1)
-    model = algorithm(name, 7, random_state=0)
+    model = estimator(name, 7, random_state=0)
     each = list(folds(made.X, parts, 7, Searching.of(model)))
     assert searches == [(150, None)]
     for part, fold in zip(parts, each, strict=True):
         answers = fold.answers(model, made.Y[part.train])
-        alone = algorithm(name, 7, random_state=0).fit(made.X[part.train], made.Y[part.train])
+        alone = estimator(name, 7, random_state=0).fit(made.X[part.train], made.Y[part.train])
         scores = alone.label_scores(made.X[part.test]).toarray()
         assert answers.scores.toarray().tobytes() == scores.tobytes()
         decided = alone.predict(made.X[part.test])
         np.testing.assert_array_equal(answers.decided.toarray(), decided.toarray())
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", METHODS)
 def test_leave_one_out(made, name):
     [part] = splits(made, "loo")
     assert part.left_out
-    model = algorithm(name, 7, random_state=0)
+    model = estimator(name, 7, random_state=0)
     [fold] = folds(made.X, [part], 7, Searching.of(model))
     answers = fold.answers(model, made.Y)
-    fitted = algorithm(name, 7, random_state=0).fit(made.X, made.Y)
+    fitted = estimator(name, 7, random_state=0).fit(made.X, made.Y)
     graph = nl.neighbor_graph(made.X, 7)
     left_out = fitted._left_out_scores(graph, fitted._store.vectors, np.arange(150))
     assert answers.scores.toarray().tobytes() == left_out.toarray().tobytes()

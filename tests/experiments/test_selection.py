@@ -12,7 +12,7 @@ from nearlabel.experiments.selection import (
     tried_parameters,
     usual_candidates,
 )
-from nearlabel.methods.algorithms import ALGORITHMS
+from nearlabel.methods.registry import METHODS
 from nearlabel.metrics import scorer
 
 
@@ -94,7 +94,7 @@ def test_one_graph_a_metric_for_all_methods_and_parts(made, monkeypatch):
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", METHODS)
 def test_candidates(name):
     models = usual_candidates(name, 1000, random_state=3)
     assert len({str(model) for model in models}) == len(models)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import nearlabel as nl
 from nearlabel.labels import counts as statistics
 from nearlabel.methods import base
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 
 @pytest.fixture(scope="module")
@@ -393,8 +393,8 @@ def test_scores_of_other_rows_are_refused(f6):
 def test_no_method_depends_on_the_blocks(size, monkeypatch):
     data = nl.datasets.make_local_labels(90, 3, 8)
     asked = nl.neighbor_graph(data.X, 10, data.X[:20] + 0.1)
-    for name in ALGORITHMS:
-        model = algorithm(name, 4, random_state=0).fit(data.X, data.Y)
+    for name in METHODS:
+        model = estimator(name, 4, random_state=0).fit(data.X, data.Y)
         whole = model.predict_proba(data.X[:20]), model.predict(data.X[:20]).toarray()
         by_graph = model.predict_from_graph(asked, data.X[:20] + 0.1).toarray()
         with monkeypatch.context() as patch:

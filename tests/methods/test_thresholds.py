@@ -10,7 +10,7 @@ from sklearn.preprocessing import MinMaxScaler
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,9 @@ def test_cuts_are_the_best_of_scores_that_leave_each_row_out(problem, s):
     np.testing.assert_array_equal(scores, model.estimator_.label_scores(queries).toarray())
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", METHODS)
 def test_every_algorithm(name, data, tmp_path):
-    model = nl.LabelThresholds(algorithm(name, 10, random_state=0)).fit(data.X[:300], data.Y[:300])
+    model = nl.LabelThresholds(estimator(name, 10, random_state=0)).fit(data.X[:300], data.Y[:300])
     decided = model.predict(data.X[300:])
     # On the rows that the cuts were learnt from, no label is worse off than by the own decision.
     graph = nl.neighbor_graph(data.X[:300], 10)

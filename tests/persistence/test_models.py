@@ -18,11 +18,11 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
-from nearlabel.methods.algorithms import ALGORITHMS, algorithm
+from nearlabel.methods.registry import METHODS, estimator
 
 FILES = Path(__file__).parents[1] / "files"
 ESTIMATORS = [
-    *(algorithm(name, 3, random_state=0) for name in ALGORITHMS),
+    *(estimator(name, 3, random_state=0) for name in METHODS),
     nl.IBLR(n_neighbors=3, keep_features=True),
     nl.LabelThresholds(nl.MLkNN(n_neighbors=3)),
 ]

@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 from nearlabel.cli.options import Distance, Several, Switch
 from nearlabel.cli.search_options import Searching
 
-# The names of nearlabel.methods.algorithms, written out so that help comes without loading them; a
+# The names of nearlabel.methods.registry, written out so that help comes without loading them; a
 # test holds the two equal.
 TITLES = {
     "MLkNN": "ML-kNN",
@@ -99,7 +99,7 @@ def estimator(
     """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none."""
     import nearlabel as nl
     from nearlabel.common.validation import check_integer
-    from nearlabel.methods.algorithms import algorithm as make
+    from nearlabel.methods.registry import estimator as make
 
     check_integer(shared["random_state"], "--seed", low=0, high=2**32 - 1)
     made = make(algorithm, k, **shared)
@@ -133,7 +133,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
     """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
-    from nearlabel.methods.algorithms import ALGORITHMS
+    from nearlabel.methods.registry import method
 
     grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
     for text in texts:
@@ -143,9 +143,7 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
                 f"--grid takes NAME=VALUE,VALUE, such as smoothing=0.5,1; got {text!r}"
             )
         having = [
-            one
-            for one in algorithms
-            if name not in _SHARED and name in ALGORITHMS[one]().get_params()
+            one for one in algorithms if name not in _SHARED and name in method(one)().get_params()
         ]
         if not having:
             raise ValueError(f"--grid {text}: none of {', '.join(algorithms)} has it to set")

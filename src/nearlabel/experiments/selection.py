@@ -29,8 +29,8 @@ from nearlabel.experiments.folds import (
     rows_to_search,
 )
 from nearlabel.experiments.protocols import Part
-from nearlabel.methods.algorithms import algorithm
 from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.registry import estimator
 from nearlabel.metrics import Scorer, evaluate
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
@@ -79,7 +79,7 @@ def usual_candidates(
         ks = [k for k in usual if k <= n // LEAST_ROWS_A_NEIGHBOR] or [1]
     own = _OWN.get(name, {})
     models = (
-        algorithm(name, k, metric=metric, **dict(zip(own, values, strict=True)), **shared)
+        estimator(name, k, metric=metric, **dict(zip(own, values, strict=True)), **shared)
         for metric, *values in product(metrics, *own.values())
         for k in ks
     )

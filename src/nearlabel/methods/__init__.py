@@ -1,22 +1,5 @@
-"""The published neighbor methods, one a file."""
+"""The published methods, one per file. The stub beside this file is their registry."""
 
-from nearlabel.methods.brknn import BRkNN
-from nearlabel.methods.dmlknn import DMLkNN
-from nearlabel.methods.iblr import IBLR
-from nearlabel.methods.lamlknn import LAMLkNN
-from nearlabel.methods.mallowsknn import CalibratedRanking, MallowskNN
-from nearlabel.methods.mlcwknn import MLCWkNN
-from nearlabel.methods.mlknn import MLkNN
-from nearlabel.methods.positiveknn import PositivekNN
+from nearlabel.common.lazy import lazy_attributes
 
-__all__ = [
-    "IBLR",
-    "BRkNN",
-    "CalibratedRanking",
-    "DMLkNN",
-    "LAMLkNN",
-    "MLCWkNN",
-    "MLkNN",
-    "MallowskNN",
-    "PositivekNN",
-]
+__getattr__, __all__ = lazy_attributes(__name__, __file__)

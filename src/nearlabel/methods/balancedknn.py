@@ -81,6 +81,8 @@ class BalancedkNN(NeighborClassifier):
     array([[1, 1, 0, 1]])
     """
 
+    title = "BKNN"
+
     search = "auto"  # of `kneighbors`
     _dense_scores = True
     _needs_graph = False

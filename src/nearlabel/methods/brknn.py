@@ -75,6 +75,8 @@ class BRkNN(NeighborClassifier):
     array([[0.709146, 0.743784, 0.      , 1.      ]])
     """
 
+    title = "BRkNN"
+
     def __init__(
         self,
         n_neighbors: int = 10,

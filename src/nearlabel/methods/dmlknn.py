@@ -78,6 +78,8 @@ class DMLkNN(NeighborClassifier):
     array([[0.75    , 0.294118, 0.106383, 0.893617]])
     """
 
+    title = "DML-kNN"
+
     _dense_scores = True  # the admissible rows, and so the score of any label, are the query's own
 
     _learns_from_counts = True

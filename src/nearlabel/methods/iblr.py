@@ -85,6 +85,8 @@ class IBLR(NeighborClassifier):
     array([[0.725373, 0.53669 , 0.      , 1.      ]])
     """
 
+    title = "IBLR-ML"
+
     _dense_scores = True
 
     _learns_from_counts = True

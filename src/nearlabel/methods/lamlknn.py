@@ -84,6 +84,8 @@ class LAMLkNN(MLkNN):
     [3, 3]
     """
 
+    title = "LAML-kNN"
+
     def __init__(
         self,
         n_neighbors: int = 10,

@@ -93,6 +93,8 @@ class MallowskNN(NeighborClassifier):
     array([1.113112])
     """
 
+    title = "Mallows kNN"
+
     def __init__(
         self,
         n_neighbors: int = 10,

@@ -66,6 +66,8 @@ class MLCWkNN(NeighborClassifier):
     array([[0.624454, 1.      , 0.      , 1.      ]])
     """
 
+    title = "MLC-WkNN"
+
     def __init__(
         self,
         n_neighbors: int = 10,

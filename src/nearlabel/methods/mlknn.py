@@ -84,6 +84,8 @@ class MLkNN(NeighborClassifier):
     array([[0.8     , 0.294118, 0.048544, 0.951456]])
     """
 
+    title = "ML-kNN"
+
     _learns_from_counts = True
 
     def __init__(

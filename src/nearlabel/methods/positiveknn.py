@@ -97,6 +97,8 @@ class PositivekNN(NeighborClassifier):
     array([[1, 1, 0, 1]])
     """
 
+    title = "PositivekNN"
+
     _all_rows_allowed = True
 
     def __init__(

@@ -15,10 +15,11 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.algorithms import ALGORITHMS
 from nearlabel.methods.base import NeighborModel
 from nearlabel.methods.explaining import NeighborClassifier
 from nearlabel.methods.fitting import NO_ROWS
+from nearlabel.methods.registry import METHODS
+from nearlabel.methods.registry import method as method_named
 from nearlabel.methods.storing import stored_array
 
 _OBJECTIVES = ("f1",)
@@ -143,8 +144,8 @@ class LabelThresholds(NeighborClassifier):
         self.estimator_._search_by(search)
 
     def _use_threads(self, n_jobs: int) -> None:
-        for method in (self.estimator, self.estimator_):
-            method._use_threads(n_jobs)
+        for one in (self.estimator, self.estimator_):
+            one._use_threads(n_jobs)
 
     def _inner(self) -> Any:
         """A copy of the method that keeps the same items, and has learned nothing yet."""
@@ -203,7 +204,7 @@ class LabelThresholds(NeighborClassifier):
     def _stored_parameter(self, name: str, value: Any) -> Any:
         if name != "estimator":
             return super()._stored_parameter(name, value)
-        if ALGORITHMS.get(type(value).__name__) is not type(value):
+        if type(value).__name__ not in METHODS:
             raise TypeError(
                 f"a {type(value).__name__}, a class of yours, cannot be written to a file: "
                 "nearlabel would not know it again (joblib or pickle keep any object)"
@@ -214,5 +215,5 @@ class LabelThresholds(NeighborClassifier):
     def _parameter(cls, name: str, stored: Any) -> Any:
         if name != "estimator":
             return super()._parameter(name, stored)
-        kind = ALGORITHMS[stored["class"]]
+        kind = method_named(stored["class"])
         return kind(**{key: kind._parameter(key, one) for key, one in stored["parameters"].items()})

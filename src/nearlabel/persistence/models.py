@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.algorithms import ALGORITHMS
 from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.storing import stored_array, stored_names
 from nearlabel.methods.thresholds import LabelThresholds
 
 _OWN: dict[str, Any] = {
-    **ALGORITHMS,
+    **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
 }

@@ -1,0 +1,21 @@
+"""The public names, each written down once: `nearlabel.common.lazy` loads them on first use."""
+
+from nearlabel import datasets as datasets
+from nearlabel import experiments as experiments
+from nearlabel import metrics as metrics
+from nearlabel.common.files import FileError as FileError
+from nearlabel.common.versions import show_versions as show_versions
+from nearlabel.experiments.tuning import GraphSearchCV as GraphSearchCV
+from nearlabel.graph import NeighborGraph as NeighborGraph
+from nearlabel.labels.scores import LabelScores as LabelScores
+from nearlabel.labels.scores import RankedLabels as RankedLabels
+from nearlabel.methods import *  # noqa: F403
+from nearlabel.methods.mallowsknn import CalibratedRanking as CalibratedRanking
+from nearlabel.methods.thresholds import LabelThresholds as LabelThresholds
+from nearlabel.persistence.models import load as load
+from nearlabel.persistence.models import save as save
+from nearlabel.search import ExactSearch as ExactSearch
+from nearlabel.search import InvertedLists as InvertedLists
+from nearlabel.search import neighbor_graph as neighbor_graph
+
+__version__: str
