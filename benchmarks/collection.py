@@ -24,7 +24,8 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers, with_data
 from nearlabel.common.validation import check_n_jobs
-from nearlabel.labels.counts import label_histograms, label_totals, neighbor_counts
+from nearlabel.labels.counts import label_totals, neighbor_counts
+from nearlabel.labels.histograms import label_histograms
 from nearlabel.labels.ranks import Ties
 from nearlabel.labels.scores import LabelScores
 from nearlabel.search import build_index

@@ -13,9 +13,9 @@ import numpy as np
 
 import nearlabel as nl
 from nearlabel.common.arrays import Csr, with_data
-from nearlabel.formulas.bayes import posterior
-from nearlabel.labels.counts import label_histograms
+from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.mlknn import posteriors
 
 
 def even_scores(graph: nl.NeighborGraph, Y: Csr, votes: Csr, s: float) -> LabelScores:
@@ -33,15 +33,16 @@ def even_scores(graph: nl.NeighborGraph, Y: Csr, votes: Csr, s: float) -> LabelS
     """
     counted = label_histograms(graph, Y)
     start = counted.start
-    label = np.repeat(np.arange(counted.totals.size), np.diff(start))
-    n_l = counted.totals.ravel()[label]
+    label = np.repeat(np.arange(len(counted.totals)), np.diff(start))
+    n_l = counted.totals[label]
     count = np.arange(len(label)) - start[label]
     drawn = count / np.maximum(n_l, 1)  # chance that the carrier left out is one of those counted
     # A row without the label stays in its cell, or comes from the next one of the same label.
     from_next = np.append(counted.without_label * drawn, 0.0)[1:]
     from_next[start[1:] - 1] = 0.0
     without = counted.without_label * (1 - drawn) + from_next
-    told = posterior(s, graph.k + 1, len(graph), n_l, counted.with_label, without)
+    told = posteriors(s, graph.k, counted.n[label], n_l, counted.with_label, without)
     # A new row, too, is in its cell or in the one before; where there is none, `drawn` is 0.
     table = (1 - drawn) * told + drawn * np.roll(told, 1)
-    return LabelScores(with_data(votes, counted.values_at(votes, table)), table[start[:-1]])
+    values = cell_values(table, start, votes.indices, votes.data)
+    return LabelScores(with_data(votes, values), table[start[:-1]])

@@ -18,8 +18,8 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr
-from nearlabel.labels import counts
-from nearlabel.labels.counts import LabelHistograms, blocks_of_votes, label_histograms
+from nearlabel.labels.counts import blocks_of_votes
+from nearlabel.labels.histograms import LabelHistograms, add_to_histograms, label_histograms
 
 QUESTION = "Counting and ranking many labels, given the graph"
 N, K, Q, TOP, PART = 1_000_000, 100, 190_000, 10, 50_000
@@ -127,7 +127,7 @@ def main() -> None:
     twin = f"numpy_core_seconds_scaled_from_{PART}_rows"
     floor = f"scipy_product_core_seconds_scaled_from_{PART}_rows"
     shape = {"n": N, "k": K, "q": Q, "labels_a_row": round(Y.nnz / N, 2)}
-    by_hand = scaled(lambda: counts._add_by_numpy(part, np.arange(PART), Y, *tables))
+    by_hand = scaled(lambda: add_to_histograms.by_numpy(part, np.arange(PART), Y, *tables))
     rows = [
         {"what": "label_histograms", **shape, **counting, twin: by_hand, floor: product},
         {"what": "MLkNN.fit_graph", **shape, **fitting},

@@ -11,7 +11,8 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common import engine, validation
 from nearlabel.labels import counts as statistics
-from nearlabel.methods import base
+from nearlabel.labels.histograms import label_histograms
+from nearlabel.methods import answers as answering
 from nearlabel.methods.registry import METHODS, estimator
 
 
@@ -25,8 +26,8 @@ def small_blocks(monkeypatch):
     """Blocks of few rows, so that several threads have something to do."""
     monkeypatch.setattr(statistics, "_ROWS_AT_ONCE", 31)
     monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 300)
-    monkeypatch.setattr(base, "_NEIGHBORS_AT_ONCE", 500)
-    monkeypatch.setattr(base, "_SCORES_AT_ONCE", 200)
+    monkeypatch.setattr(answering, "_NEIGHBORS_AT_ONCE", 500)
+    monkeypatch.setattr(answering, "_SCORES_AT_ONCE", 200)
 
 
 def made(name, n_jobs, k=5):
@@ -56,24 +57,29 @@ def test_threads_change_nothing(name, data, small_blocks):
             np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("some", [False, True])
 @pytest.mark.parametrize("by_numpy", [False, True])
-def test_threads_count_the_same(grouped, by_numpy, data, small_blocks, monkeypatch):
+def test_threads_count_the_same(some, by_numpy, data, small_blocks, monkeypatch):
     if by_numpy:
         monkeypatch.setattr(engine, "core", lambda: None)
     graph = nl.neighbor_graph(data.X, 7)
-    how = {"group": np.arange(300) * 7 % 4, "n_groups": 5} if grouped else {}
-    one = statistics.label_histograms(graph, data.Y, **how)
+    rows = np.arange(0, 300, 3) if some else None
+    graph = graph if rows is None else graph.take(rows)
+    one = label_histograms(graph, data.Y, rows=rows)
     for n_jobs in (2, 3):
         told = []
-        many = statistics.label_histograms(
-            graph, data.Y, n_jobs=n_jobs, progress=lambda *rows, told=told: told.append(rows), **how
+        many = label_histograms(
+            graph,
+            data.Y,
+            rows=rows,
+            n_jobs=n_jobs,
+            progress=lambda *done, told=told: told.append(done),
         )
         np.testing.assert_array_equal(many.with_label, one.with_label)
         np.testing.assert_array_equal(many.without_label, one.without_label)
-        assert len(told) == 10
+        assert len(told) == -(-len(graph) // 31)
         assert told == sorted(told)
-        assert told[-1] == (300, 300)
+        assert told[-1] == (len(graph), len(graph))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

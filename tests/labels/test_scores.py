@@ -63,7 +63,7 @@ def test_a_million_labels_without_a_dense_matrix():
         with pytest.raises(MemoryError, match="10,000,000 x 1,000,000 = .* GiB.* use .*rank"):
             dense()
     with pytest.raises(ValueError, match="read-only"):
-        scores.defaults.values[0, 0] = 7
+        scores.untouched()[0][0, 0] = 7
 
 
 def test_names():

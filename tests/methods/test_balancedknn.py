@@ -215,7 +215,7 @@ def test_bad_parameters(data, parameters, error, message):
 
 def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(monkeypatch):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
-    monkeypatch.setattr("nearlabel.methods.fitting.build_index", None)
+    monkeypatch.setattr("nearlabel.methods.items.build_index", None)
     n = 100_000
     Y = sparse.diags_array(np.ones(n), format="csr")
     message = r"neighbors of BalancedkNN.* 100,000 x 100,000 = 111.8 GiB.*; use fewer per_class"

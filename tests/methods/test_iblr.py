@@ -189,7 +189,7 @@ def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
     monkeypatch, shape, d, keep_features, message
 ):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
-    monkeypatch.setattr("nearlabel.methods.fitting.build_index", None)  # nothing is searched
+    monkeypatch.setattr("nearlabel.methods.items.build_index", None)  # nothing is searched
     Y, X = sparse.csr_array(shape, dtype=np.int8), sparse.csr_array((shape[0], d))
     model = nl.IBLR(1, keep_features)
     with pytest.raises(MemoryError, match=message + ".*; use fewer labels, or MLkNN"):
@@ -248,7 +248,7 @@ def test_a_model_file_with_weights_of_features_and_no_vectors(tmp_path, data):
     nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
     tree, _ = read_tree(tmp_path / "model")
     write_tree(tmp_path / "model", {**tree, "vectors": None})
-    with pytest.raises(FileError, match="is damaged: it has weights of features, and no vectors"):
+    with pytest.raises(FileError, match="is damaged: .* no vectors"):
         nl.load(tmp_path / "model")
 
 

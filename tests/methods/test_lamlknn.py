@@ -60,7 +60,7 @@ class TestWorkedExample:
         )
         here = [[0.901408, 0.210526, 0.098592, 0.901408]]
         np.testing.assert_allclose(model.predict_proba(t), here, **NEAR)
-        other = model._posterior[counted.cells(np.arange(4), [2, 2, 0, 3], 1)]
+        other = model._table[counted.cells(4 + np.arange(4), [2, 2, 0, 3])]
         np.testing.assert_allclose(other, [0.304348, 0.695652, 0.098592, 0.901408], **NEAR)
 
 

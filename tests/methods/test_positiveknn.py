@@ -253,7 +253,7 @@ class TestFitting:
         one, two = (fit(data.X, data.Y) and vars(fit(data.X, data.Y)).copy() for _ in range(2))
         fitted = "rate_", "loss_", "cut_", "median_distance_"
         assert [one[name] for name in fitted] == [two[name] for name in fitted]
-        rows = nl.PositivekNN(random_state=7)._training_rows(500)
+        rows = nl.PositivekNN(random_state=7)._rows_to_learn_from(data.Y, data.X)
         assert len(np.unique(rows)) == 100
         other = nl.PositivekNN(n_neighbors=10, random_state=8).fit(data.X, data.Y)
         assert other.median_distance_ != one["median_distance_"]
@@ -264,10 +264,13 @@ class TestFitting:
         assert one["median_distance_"] == np.median(near)
 
     def test_neighbors_of_the_sample_are_bounded(self):
-        assert nl.PositivekNN()._training_rows(4000) is None
-        assert len(nl.PositivekNN()._training_rows(4001)) == 4000
-        assert len(nl.PositivekNN(n_neighbors=None)._training_rows(10_001)) == 209
-        assert len(nl.PositivekNN(n_neighbors=None)._training_rows(10**6)) == 100
+        def rows(model, n):
+            return model._rows_to_learn_from(sparse.csr_array((n, 1), dtype=np.int8), None)
+
+        assert rows(nl.PositivekNN(), 4000) is None
+        assert len(rows(nl.PositivekNN(), 4001)) == 4000
+        assert len(rows(nl.PositivekNN(n_neighbors=None), 10_001)) == 209
+        assert len(rows(nl.PositivekNN(n_neighbors=None), 10**6)) == 100
 
 
 class TestAllRows:
@@ -318,7 +321,7 @@ class TestAllRows:
         data = nl.datasets.make_local_labels(90, 3, 5)
         model = nl.PositivekNN(n_neighbors=None).fit(data.X, data.Y)
         expected = model.rank(data.X, top=5), model.explain(data.X[0])
-        monkeypatch.setattr("nearlabel.methods.base._NEIGHBORS_AT_ONCE", 200)
+        monkeypatch.setattr("nearlabel.methods.answers._NEIGHBORS_AT_ONCE", 200)
         monkeypatch.setattr("nearlabel.methods.explaining._NEIGHBORS_AT_ONCE", 200)
         np.testing.assert_array_equal(model.rank(data.X, top=5).scores, expected[0].scores)
         assert str(model.explain(data.X[0])) == str(expected[1])

@@ -161,7 +161,7 @@ def _tuned(
         name: usual_candidates(name, n, neighbors or None, metrics, **shared) for name in names
     }
     for model in (model for models in candidates.values() for model in models):
-        model._check_parameters()
+        model.check_parameters()
     scoring = scorer(decisive, convention=measuring.convention, at=measuring.at)
     found = select_and_evaluate(
         items, candidates, parts, scoring, progress=progress, **measuring.how()

@@ -304,7 +304,7 @@ class _Answers:
         searching.check()
         import_scikit_learn(*SCALING)
         import nearlabel as nl
-        from nearlabel.methods.explaining import NeighborClassifier
+        from nearlabel.methods.base import NeighborClassifier
 
         self._loaded = nl.load(path)
         last = self._loaded.steps[-1][1] if hasattr(self._loaded, "steps") else self._loaded
@@ -340,17 +340,17 @@ class _Answers:
 
     def decided(self) -> Iterator[tuple[Any, list[str]]]:
         """The name of each item and the labels that it gets."""
-        from nearlabel.common.arrays import row_entries
+        from nearlabel.common.arrays import canonical_csr, row_entries
 
         for names, X, progress in self._blocks("predicting"):
-            decided = self._model._decided(self._model._check_queries(X), progress=progress)
+            decided = canonical_csr(self._model.predict(X, progress=progress))
             for place, name in enumerate(names):
                 yield name, [self._label(label) for label, _ in sorted(row_entries(decided, place))]
 
     @property
     def neighbors(self) -> int:
         """How many neighbors vote."""
-        return self._model.n_neighbors_
+        return int(self._model.n_neighbors_)
 
     def explained(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
         """The name of each item and its best labels, with the neighbors that voted."""

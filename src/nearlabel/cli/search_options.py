@@ -50,9 +50,10 @@ class Searching:
     def apply(self, model: Any) -> None:
         """Let a fitted model search in this way, as far as it was asked for."""
         if self.search is not None:
-            model._search_by(self._way(self.search))
+            model.search_with(self._way(self.search))
         if self.jobs is not None:
-            model._use_threads(self.jobs)
+            inner = "estimator__" if hasattr(model, "estimator") else ""
+            model.set_params(**{f"{inner}n_jobs": self.jobs})
 
     def _way(self, usual: str) -> Any:
         if self.recall is None:

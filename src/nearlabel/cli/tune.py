@@ -149,7 +149,7 @@ def _candidates(
             settings = dict(zip(own, values, strict=True))
             for k in ks:
                 model = estimator(name, k, {**shared, "metric": distance}, settings)
-                model._check_parameters()
+                model.check_parameters()
                 told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
                 yield told, model
 

@@ -25,7 +25,7 @@ from nearlabel.experiments.folds import (
 )
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
@@ -43,13 +43,13 @@ class Candidate:
         In the grid.
     parameters : dict
         As the grid has them.
-    model : NeighborModel
+    model : NeighborClassifier
         Unfitted, with these parameters.
     """
 
     place: int
     parameters: dict[str, Any]
-    model: NeighborModel
+    model: NeighborClassifier
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _try_on(
         start = time.perf_counter()
 
 
-def best_place(values: Floats, models: Sequence[NeighborModel]) -> int:
+def best_place(values: Floats, models: Sequence[NeighborClassifier]) -> int:
     """The place of the greatest value; of equal ones that of fewer neighbors, then the first."""
     known = np.where(np.isnan(values), -np.inf, values)
     best = np.flatnonzero(known == known.max())
@@ -149,14 +149,14 @@ def best_place(values: Floats, models: Sequence[NeighborModel]) -> int:
     return int(best[np.argmin([np.inf if k is None else k for k in neighbors])])
 
 
-def warn_of_many_neighbors(models: Iterable[NeighborModel], n: int) -> None:
+def warn_of_many_neighbors(models: Iterable[NeighborClassifier], n: int) -> None:
     """Say that leave-one-out flatters models that count most of n rows as neighbors.
 
     A row is not among its own neighbors, but among those of the others: where nearly all rows are
     neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors tables
     tell it without a fault.
     """
-    counts = [model.n_neighbors or n for model in models if model._learns_from_counts]
+    counts = [model.n_neighbors or n for model in models if model._needs().counts]
     many = [k for k in counts if k > n // LEAST_ROWS_A_NEIGHBOR]
     if many:
         warnings.warn(

@@ -17,7 +17,7 @@ from nearlabel.experiments.folds import (
     rows_to_search,
 )
 from nearlabel.experiments.protocols import Part
-from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import evaluate
 from nearlabel.search import Progress
 
@@ -43,7 +43,7 @@ class SplitResult:
 
 def evaluate_splits(
     data: Dataset,
-    models: Sequence[NeighborModel],
+    models: Sequence[NeighborClassifier],
     parts: Sequence[Part],
     *,
     scale: str = "none",
@@ -57,7 +57,7 @@ def evaluate_splits(
     Parameters
     ----------
     data : Dataset
-    models : sequence of NeighborModel
+    models : sequence of NeighborClassifier
         Unfitted, of one metric and search; they may differ in `n_neighbors`.
     parts : sequence of Part, as `splits` gives them
     scale : {"none", "minmax", "standard"}

@@ -15,10 +15,10 @@ from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.scaling import scaler
+from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NeighborModel
-from nearlabel.methods.fitting import Sweep
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.search import (
     Progress,
     build_index,
@@ -43,7 +43,7 @@ class Searching:
     n_jobs: int | None
 
     @classmethod
-    def of(cls, model: NeighborModel) -> Searching:
+    def of(cls, model: NeighborClassifier) -> Searching:
         """How a model searches."""
         return cls(model.metric, model.search, model.n_jobs)
 
@@ -64,13 +64,13 @@ class Answers:
 
     Attributes
     ----------
-    model : NeighborModel
+    model : NeighborClassifier
     graph : NeighborGraph
         The neighbors that voted.
     scores : LabelScores
     """
 
-    model: NeighborModel
+    model: NeighborClassifier
     graph: NeighborGraph
     scores: LabelScores
 
@@ -109,13 +109,13 @@ class Fold:
         part = Part(self.part.train, self.part.train, left_out=True)
         return Fold(part, self.graph, self.graph, self.X, self.X, self.known)
 
-    def answers(self, model: NeighborModel, Y: Csr) -> Answers:
+    def answers(self, model: NeighborClassifier, Y: Csr) -> Answers:
         """What a model says that learns from the labels Y of the rows to learn from.
 
         Vectors are given only to methods that look at them.
         """
-        X, new = (self.X, self.new) if model._needs_vectors else (None, None)
-        model = copy(model._knowing(self.known, X)).fit_graph(self.graph, Y, X)
+        X, new = (self.X, self.new) if model._needs().vectors else (None, None)
+        model = copy(with_known_centers(model, X, self.known)).fit_graph(self.graph, Y, X)
         if self.part.left_out:
             graph = self.graph.head(min(model.n_neighbors_, self.graph.k))
             scores = model._left_out_scores(graph, X, np.arange(len(graph)))
@@ -124,25 +124,24 @@ class Fold:
             scores = model.scores_from_graph(graph, new)
         return Answers(model, graph, scores)
 
-    def all_answers(self, models: Sequence[NeighborModel], Y: Csr) -> Iterator[tuple[int, Answers]]:
+    def all_answers(
+        self, models: Sequence[NeighborClassifier], Y: Csr
+    ) -> Iterator[tuple[int, Answers]]:
         """What each of several models says, with its place among them, in any order.
 
         What is said stays until the next is asked for.
         """
-        sweeps: dict[Any, Sweep] = {}
-        swept: dict[Any, list[int]] = defaultdict(list)
+        swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
         for place, model in enumerate(models):
-            found = model._sweep(Y, self.graph.k) if self.part.left_out else None
-            if found is None:
-                yield place, self.answers(model, Y)
+            if self.part.left_out and can_sweep(model, Y, self.graph.k):
+                swept[float(model.smoothing)].append(place)
             else:
-                key, sweeps[key] = found
-                swept[key].append(place)
+                yield place, self.answers(model, Y)
         n = len(self.graph)
-        for key, places in swept.items():
+        for smoothing, places in swept.items():
             neighbors = {place: models[place]._usable_neighbors(n) for place in places}
             rising = sorted(places, key=neighbors.__getitem__)
-            each = sweeps[key](self.graph, Y, [neighbors[place] for place in rising])
+            each = left_out_sweep(self.graph, Y, smoothing, [neighbors[place] for place in rising])
             for place, scores in zip(rising, each, strict=True):
                 yield place, Answers(models[place], self.graph.head(neighbors[place]), scores)
 
@@ -160,7 +159,7 @@ class RowsDone:
         self._done += some if some == of else 0
 
 
-def most_neighbors(models: Sequence[NeighborModel], n: int) -> int:
+def most_neighbors(models: Sequence[NeighborClassifier], n: int) -> int:
     """The greatest number of neighbors that a model asks for among n rows."""
     return max(n if model.n_neighbors is None else model.n_neighbors for model in models)
 

@@ -29,7 +29,7 @@ from nearlabel.experiments.folds import (
     rows_to_search,
 )
 from nearlabel.experiments.protocols import Part
-from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.registry import estimator
 from nearlabel.metrics import Scorer, evaluate
 from nearlabel.metrics.scorers import measure
@@ -50,14 +50,14 @@ class Selection:
 
     Attributes
     ----------
-    model : NeighborModel
+    model : NeighborClassifier
         Unfitted.
     left_out : float
         Its score by leave-one-out; greater is better.
     result : SplitResult
     """
 
-    model: NeighborModel | None
+    model: NeighborClassifier | None
     left_out: float
     result: SplitResult
 
@@ -86,7 +86,7 @@ def usual_candidates(
     return list({str(model): model for model in models}.values())  # one may know no metric
 
 
-def tried_parameters(name: str, model: NeighborModel) -> dict[str, Any]:
+def tried_parameters(name: str, model: NeighborClassifier) -> dict[str, Any]:
     """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
     known = model.get_params(deep=False)
     tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
@@ -95,7 +95,7 @@ def tried_parameters(name: str, model: NeighborModel) -> dict[str, Any]:
 
 def select_and_evaluate(
     data: Dataset,
-    candidates: Mapping[str, Sequence[NeighborModel]],
+    candidates: Mapping[str, Sequence[NeighborClassifier]],
     parts: Sequence[Part],
     scorer: Scorer,
     *,
@@ -111,7 +111,7 @@ def select_and_evaluate(
     Parameters
     ----------
     data : Dataset
-    candidates : dict of str to sequence of NeighborModel
+    candidates : dict of str to sequence of NeighborClassifier
         Unfitted.
     parts : sequence of Part, as `splits` gives them
         In each the choice is made anew, on the rows to learn from alone.
@@ -128,7 +128,7 @@ def select_and_evaluate(
     dict of str to list of Selection
         For each name one a part. A name whose data would not fit has a refusal in its result.
     """
-    groups: dict[Searching, list[NeighborModel]] = defaultdict(list)
+    groups: dict[Searching, list[NeighborClassifier]] = defaultdict(list)
     for model in (model for models in candidates.values() for model in models):
         groups[Searching.of(model)].append(model)
     if any(part.left_out for part in parts):
@@ -176,12 +176,12 @@ def select_and_evaluate(
 
 
 def _best(
-    models: Sequence[NeighborModel],
+    models: Sequence[NeighborClassifier],
     now: Mapping[Searching, Fold],
     Y: Csr,
     scorer: Scorer,
     tell: RowsDone,
-) -> tuple[NeighborModel, float]:
+) -> tuple[NeighborClassifier, float]:
     """The model with the best leave-one-out score on the rows to learn from, and that score."""
     values = np.full(len(models), np.nan)
     for searching in dict.fromkeys(Searching.of(model) for model in models):

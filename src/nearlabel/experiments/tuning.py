@@ -29,7 +29,7 @@ from nearlabel.experiments.candidates import Candidate, Trial, best_place, try_c
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
 from nearlabel.labels.scores import LabelScores, RankedLabels
-from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.search import Progress
 
@@ -166,7 +166,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         for place, parameters in enumerate(ParameterGrid(self.param_grid)):
             own = dict(parameters)
             model = own.pop("estimator", self.estimator)
-            if not isinstance(model, NeighborModel):
+            if not isinstance(model, NeighborClassifier):
                 raise TypeError(
                     "estimator must be an estimator of nearlabel (scaling goes before: "
                     f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
@@ -174,7 +174,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if "search" in model.get_params(deep=False):
                 own.setdefault("search", model.search)  # the very object, which a clone has not
             model = clone(model).set_params(**own)
-            model._check_parameters()
+            model.check_parameters()
             candidates.append(Candidate(place, parameters, model))
         return candidates
 

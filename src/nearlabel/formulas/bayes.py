@@ -1,44 +1,48 @@
-"""Bayes' rule on counted rows: ML-kNN's, and that of those that count like it."""
+"""Bayes' rule on counted rows, with ties that are exact."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 
 
-def posterior(
-    s: float, cells: int, n: Array | int, n_with: Array, seen_with: Array, seen_without: Array
-) -> Floats:
-    """P(H_1 | E) where of n rows n_with carry a label, and some of either kind have the evidence E.
+class Ratio(NamedTuple):
+    """A probability as numerator and denominator, so that nothing is rounded too early."""
 
-        P(H_1) = (s + n_with) / (2 s + n),    P(E | H_1) = (s + seen_with) / (s cells + n_with),
+    numerator: Array | float
+    denominator: Array | float
 
-    and likewise for H_0, the rows without the label.
+    @property
+    def value(self) -> Floats:
+        """The quotient; not a number where nothing was counted."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.numerator / self.denominator)
+
+
+def posterior(prior: Ratio, likelihood: Ratio, other_prior: Ratio, other: Ratio) -> Floats:
+    """P(H_1 | E) = P(H_1) P(E | H_1) / (P(H_1) P(E | H_1) + P(H_0) P(E | H_0)).
 
     Parameters
     ----------
-    s : float
-        Rows added to every cell.
-    cells : int
-        Kinds of evidence.
-    n, n_with : ndarray or int
-        Rows, and those with the label.
-    seen_with, seen_without : ndarray
-        Rows with the evidence, with and without the label.
+    prior, other_prior : Ratio
+        P(H_1) and P(H_0), of one denominator.
+    likelihood, other : Ratio
+        P(E | H_1) and P(E | H_0).
     """
-    n_without = n - n_with
-    # P(H_1) P(E | H_1) and P(H_0) P(E | H_0) as the paper compares them, both times the
-    # denominators of all four: for a whole s these are whole numbers, so that equal hypotheses tie
-    # exactly while they are below 2^53, and a tiny s does no harm.
-    yes = (s + n_with) * (s * cells + n_without) * (s + seen_with)
-    no = (s + n_without) * (s * cells + n_with) * (s + seen_without)
-    either = yes + no
+    # Both products times the denominators of all: for whole counts and a whole s these are whole
+    # numbers, so that equal hypotheses tie exactly while they are below 2^53, and a tiny s does no
+    # harm.
+    yes = prior.numerator * other.denominator * likelihood.numerator
+    no = other_prior.numerator * likelihood.denominator * other.numerator
+    either = np.asarray(yes + no)
     with np.errstate(invalid="ignore"):
-        result: Floats = yes / either
+        result = np.asarray(yes / either)
         if not either.all():
             # Departs from the paper, which has s > 0: without smoothing, evidence that was never
             # seen leaves the prior, as in the authors' code; and no rows at all 1/2.
-            prior = np.where(n > 0, (s + n_with) / (2 * s + n), 0.5)
-            result = np.where(either > 0, result, prior)
+            known = np.asarray(prior.denominator) > 0
+            result = np.where(either > 0, result, np.where(known, prior.value, 0.5))
     return result

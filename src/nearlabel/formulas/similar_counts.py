@@ -26,7 +26,7 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, csr_of_known, kernel_array, kernel_rows, row_numbers
-from nearlabel.labels.counts import LabelHistograms
+from nearlabel.labels.histograms import LabelHistograms
 
 _CELLS_AT_ONCE = 2**19  # of a tally of some queries: most of it stays in the cache
 _ENTRIES_A_CALL = 2**28  # of training rows that some queries look at, at worst: a second

@@ -22,7 +22,7 @@ def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = Fals
     ----------
     scores : LabelScores of shape (n, q)
     cut : float or ndarray of shape (q,)
-        One for all labels, or one a label.
+        One for all labels, or one per label.
     strict : bool, default=False
         Whether the score must be above the cut.
 
@@ -36,14 +36,14 @@ def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = Fals
     touched = scores.touched()
     yes = reached(touched.data, cuts[touched.indices])
     row, label = row_numbers(touched)[yes], touched.indices[yes]
-    if scores.defaults is not None:
-        by_default = sparse.csr_array(reached(scores.defaults.values, cuts))
-        if by_default.nnz:
-            given = by_default[scores.group]
-            more_rows, more_labels = row_numbers(given), given.indices
-            free = ~entries_at(touched, more_rows, more_labels)[0]
-            row = np.concatenate([row, more_rows[free]])
-            label = np.concatenate([label, more_labels[free]])
+    defaults, group = scores.untouched()
+    by_default = sparse.csr_array(reached(defaults, cuts))
+    if by_default.nnz:
+        given = by_default[group]
+        more_rows, more_labels = row_numbers(given), given.indices
+        free = ~entries_at(touched, more_rows, more_labels)[0]
+        row = np.concatenate([row, more_rows[free]])
+        label = np.concatenate([label, more_labels[free]])
     decided = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=scores.shape)
     decided.sort_indices()
     return decided
@@ -120,7 +120,7 @@ def hamming_cut(scores: LabelScores, Y: Csr) -> float:
 
 @dataclass(frozen=True)
 class _Levels:
-    """What is given if the scores down to some level are: one entry a label and distinct score."""
+    """What is given if scores down to some level are: one entry per label and distinct score."""
 
     label: Array  # in order, and for a label from the greatest score down
     cut: Floats  # between this level's score and the next lower one
@@ -154,20 +154,21 @@ def _entries(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Array]:
     row, label = row_numbers(touched), touched.indices
     carried = entries_at(Y, row, label)[0].astype(np.int64)
     score, rows = touched.data, np.ones(len(label), np.int64)
-    if scores.defaults is None:
+    defaults, group = scores.untouched()
+    n_groups, q = defaults.shape
+    if not n_groups:
         return label, score, rows, carried
-    n_groups, q = scores.defaults.values.shape
     cells = n_groups * q
-    touched_at = scores.group[row] * q + label
-    own_at = scores.group[row_numbers(Y)] * q + Y.indices
-    others = np.repeat(np.bincount(scores.group, minlength=n_groups), q)
+    touched_at = group[row] * q + label
+    own_at = group[row_numbers(Y)] * q + Y.indices
+    others = np.repeat(np.bincount(group, minlength=n_groups), q)
     others -= np.bincount(touched_at, minlength=cells)
     carriers = np.bincount(own_at, minlength=cells)
     carriers -= np.bincount(touched_at[carried == 1], minlength=cells)
     some = np.flatnonzero(others)
     return (
         np.concatenate([label, some % q]),
-        np.concatenate([score, scores.defaults.values.ravel()[some]]),
+        np.concatenate([score, defaults.ravel()[some]]),
         np.concatenate([rows, others[some]]),
         np.concatenate([carried, carriers[some]]),
     )

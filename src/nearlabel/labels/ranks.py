@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Csr, Floats, kernel_array, row_numbers
+from nearlabel.common.arrays import (
+    Array,
+    Csr,
+    Floats,
+    canonical_csr,
+    kernel_array,
+    row_numbers,
+)
+from nearlabel.common.engine import compiled_by
 from nearlabel.common.validation import check_choice
+from nearlabel.labels.default_scores import DefaultScores, kernel_scores, scores_at
 
 Ties = Literal["max", "min", "higher", "lower"]
 TIES = ("max", "min", "higher", "lower")
+Standing = tuple[Array, Array, Array]  # labels above, and tied ones in lower and higher columns
 
 
 @dataclass(frozen=True)
@@ -43,79 +52,86 @@ class Places:
         return ranks
 
 
-def at_or_above(ranks: Array, matrix: Csr) -> Array:
-    """How many entries of the same row of a CSR matrix have the rank of each or a better one."""
-    core = engine.core()
-    if core is None:
-        row = row_numbers(matrix)
-        keys = row * (matrix.shape[1] + 1) + ranks
-        counts: Array = np.searchsorted(np.sort(keys), keys, side="right")
-        counts -= matrix.indptr[row]
-        return counts
+def _at_or_above_by_core(core: Any, ranks: Array, matrix: Csr) -> Array:
     counts = np.empty(len(ranks), np.int64)
     indptr = kernel_array(matrix.indptr, np.int64)
     core.at_or_above(indptr, kernel_array(ranks, np.int64), counts)
     return counts
 
 
-class DefaultScores:
-    """Scores of labels that a row does not touch, sorted once: one row of q scores a group."""
-
-    def __init__(self, values: Floats) -> None:
-        if not np.isfinite(values).all():
-            raise ValueError("defaults must hold finite scores")
-        self.values = values.view()  # (n_groups, q)
-        self.values.flags.writeable = False  # sorted once, and shared by all scores of a model
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"values": self.values}  # the order is cheaper to sort again than to store
-
-    @cached_property
-    def order(self) -> Array:
-        """Labels of each group, best first, ties by lower column; shape (n_groups, q)."""
-        return np.argsort(-self.values, axis=1, kind="stable")
-
-    @cached_property
-    def place(self) -> Array:
-        """Place of each label in `order`, shape (n_groups, q)."""
-        place = np.empty_like(self.order)
-        np.put_along_axis(place, self.order, np.arange(self.values.shape[1])[None, :], axis=1)
-        return place
-
-    @cached_property
-    def _ascending(self) -> Floats:
-        """Negated scores in the order of `order`."""
-        return -np.take_along_axis(self.values, self.order, axis=1)
-
-    @cached_property
-    def _keys(self) -> Array:
-        """For each place in `order`: the number of its run of equal scores x q + its label."""
-        keys = np.zeros(self.values.shape, np.int64)
-        np.cumsum(self._ascending[:, 1:] != self._ascending[:, :-1], axis=1, out=keys[:, 1:])
-        keys *= self.values.shape[1]
-        keys += self.order
-        return keys
-
-    def standing(self, group: Array, score: Floats, label: Array) -> tuple[Array, Array, Array]:
-        """Labels with a greater default, and with the same one in a lower and a higher column."""
-        above, lower, higher = (np.empty(len(score), np.int64) for _ in range(3))
-        for g in np.unique(group):
-            mine = group == g
-            ascending, keys, q = self._ascending[g], self._keys[g], self.values.shape[1]
-            first = np.searchsorted(ascending, -score[mine], side="left")
-            end = np.searchsorted(ascending, -score[mine], side="right")
-            tied = end > first
-            # Equal scores stand in the order of their columns: count those before `label`.
-            wanted = keys[np.where(tied, first, 0)] // q * q + label[mine]
-            before = np.searchsorted(keys, wanted, side="left") - first
-            upto = np.searchsorted(keys, wanted, side="right") - first
-            above[mine] = first
-            lower[mine] = np.where(tied, before, 0)
-            higher[mine] = np.where(tied, end - first - upto, 0)
-        return above, lower, higher
+@compiled_by(_at_or_above_by_core)
+def at_or_above(ranks: Array, matrix: Csr) -> Array:
+    """How many entries of the same row of a CSR matrix have the rank of each or a better one."""
+    row = row_numbers(matrix)
+    keys = row * (matrix.shape[1] + 1) + ranks
+    counts: Array = np.searchsorted(np.sort(keys), keys, side="right")
+    counts -= matrix.indptr[row]
+    return counts
 
 
-def standing_in_rows(
+def _standing_in_dense_by_core(
+    core: Any, dense: Floats, blocks: Iterable[slice], truth: Csr
+) -> Standing:
+    indptr, labels, standing = _places_to_fill(truth)
+    dense = kernel_array(dense, np.float64)
+    for rows in blocks:
+        core.places_in_dense(dense[rows], indptr[rows.start : rows.stop + 1], labels, *standing)
+    return standing
+
+
+@compiled_by(_standing_in_dense_by_core)
+def standing_in_dense(dense: Floats, blocks: Iterable[slice], truth: Csr) -> Standing:
+    """Where the labels of `truth` stand among the scores of their rows, all of them given."""
+    parts = []
+    for rows in blocks:
+        wanted, scores = truth[rows], canonical_csr(np.ones(dense[rows].shape))
+        row, label = row_numbers(wanted), wanted.indices
+        score = dense[rows][row, label]
+        parts.append(_standing_in_rows(scores, dense[rows].ravel(), row, score, label))
+    return _concatenated(parts)
+
+
+def _standing_in_touched_by_core(
+    core: Any,
+    touched: Csr,
+    defaults: DefaultScores,
+    group: Array,
+    blocks: Iterable[slice],
+    truth: Csr,
+) -> Standing:
+    indptr, labels, standing = _places_to_fill(truth)
+    ends, *entries, groups, values = kernel_scores(touched, defaults, group)
+    order = kernel_array(defaults.order, np.int64)
+    for rows in blocks:
+        inside = slice(rows.start, rows.stop + 1)
+        scores = ends[inside], *entries, groups[rows], values, order
+        core.places_in_touched(*scores, indptr[inside], labels, *standing)
+    return standing
+
+
+@compiled_by(_standing_in_touched_by_core)
+def standing_in_touched(
+    touched: Csr, defaults: DefaultScores, group: Array, blocks: Iterable[slice], truth: Csr
+) -> Standing:
+    """Where the labels of `truth` stand among touched scores and defaults of their rows."""
+    parts = []
+    for rows in blocks:
+        wanted, some, of = truth[rows], touched[rows], group[rows]
+        row, label = row_numbers(wanted), wanted.indices
+        score = scores_at(some, defaults, of, row, label)
+        # All labels by their defaults, less the touched by theirs, and the touched by their scores.
+        by_default = defaults.values[of[row_numbers(some)], some.indices]
+        everywhere = defaults.standing(of[row], score, label)
+        replaced = _standing_in_rows(some, by_default, row, score, label)
+        touched_ones = _standing_in_rows(some, some.data, row, score, label)
+        above, lower, higher = (
+            a - b + c for a, b, c in zip(everywhere, replaced, touched_ones, strict=True)
+        )
+        parts.append((above, lower, higher))
+    return _concatenated(parts)
+
+
+def _standing_in_rows(
     pattern: Csr, values: Floats, row: Array, score: Floats, label: Array
 ) -> tuple[Array, Array, Array]:
     """Among `values` at `pattern` in the same row: greater ones, and equal ones in other columns.
@@ -132,3 +148,15 @@ def standing_in_rows(
     before = np.searchsorted(keys, base + label, side="left")
     upto = np.searchsorted(keys, base + label, side="right")
     return pattern.indptr[row + 1] - end, before - first, end - upto
+
+
+def _places_to_fill(truth: Csr) -> tuple[Array, Array, Standing]:
+    """The labels whose places a kernel finds, and arrays for these."""
+    indptr, labels = (kernel_array(part, np.int64) for part in (truth.indptr, truth.indices))
+    above, lower, higher = (np.empty(truth.nnz, np.int64) for _ in range(3))
+    return indptr, labels, (above, lower, higher)
+
+
+def _concatenated(parts: Sequence[Standing]) -> Standing:
+    above, lower, higher = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return above, lower, higher

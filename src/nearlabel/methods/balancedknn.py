@@ -13,10 +13,9 @@ from nearlabel.common.validation import check_dense_size, check_integer, check_n
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.fitting import NO_ROWS, check_two_rows
-from nearlabel.methods.storing import stored_array
+from nearlabel.labels.scores import DenseScores, LabelScores
+from nearlabel.methods.base import NO_ROWS, Needs, NeighborClassifier
+from nearlabel.methods.stored import Integer, Real, Reals
 from nearlabel.search import class_neighbors
 
 _MEMBERS_AT_ONCE = 2**23  # neighbors of queries that are held together: some 100 MB
@@ -39,10 +38,8 @@ class BalancedkNN(NeighborClassifier):
         Nearest rows of each label; all rows that carry it where there are fewer.
     bandwidth : "median" or float, default="median"
         sigma. By default the median distance of all neighbors of all training rows.
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    metric, n_jobs
+        As in `MLkNN`.
 
     Attributes
     ----------
@@ -82,10 +79,12 @@ class BalancedkNN(NeighborClassifier):
     """
 
     title = "BKNN"
-
+    stored = (
+        Integer("per_class", "_per_class", low=1, at_most_rows=True),
+        Real("bandwidth", "bandwidth_", low=0),
+        Reals("cuts", "cuts_", "q", low=0, high=np.inf),
+    )
     search = "auto"  # of `kneighbors`
-    _dense_scores = True
-    _needs_graph = False
 
     def __init__(
         self,
@@ -104,28 +103,20 @@ class BalancedkNN(NeighborClassifier):
         """What the base asks of every method: here `per_class`."""
         return self.per_class
 
-    @property
-    def _needs_vectors(self) -> bool:
-        return True
-
-    def _training_rows(self, n: int) -> Array | None:
-        return NO_ROWS
+    def _needs(self) -> Needs:
+        return Needs(vectors=True, graph=False, dense_scores=True)
 
     def _check_parameters(self) -> None:
         check_integer(self.per_class, "per_class", low=1)
-        super()._check_parameters()
         if not isinstance(self.bandwidth, str) or self.bandwidth != "median":
             check_real(self.bandwidth, "bandwidth (or 'median')", low=0)
 
-    def _usable_neighbors(self, n: int) -> int:
-        check_two_rows(n)
-        return min(self.per_class, n - 1)  # a label with few rows is nothing to warn of
-
-    def _check_size(self, Y: Csr, X: Any) -> None:
-        n = Y.shape[0]
-        members = _most_members(Y, min(self.per_class, n))
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
+        members = _most_members(Y, min(self.per_class, Y.shape[0]))
         what = "the neighbors of BalancedkNN, the nearest rows of each label for each row,"
-        check_dense_size(what, (n, members), _BYTES_A_MEMBER, "fewer per_class, or MLkNN")
+        shape = (Y.shape[0], members)
+        check_dense_size(what, shape, _BYTES_A_MEMBER, "fewer per_class, or MLkNN")
+        return NO_ROWS
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
@@ -137,7 +128,7 @@ class BalancedkNN(NeighborClassifier):
         similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
         self.cuts_ = np.empty(q)
         for some in runs(np.full(q, n), _SCORES_AT_ONCE):
-            scores = LabelScores.from_dense((similarities @ Y[:, some]).toarray())
+            scores = DenseScores((similarities @ Y[:, some]).toarray())
             self.cuts_[some] = f1_cuts(scores, Y[:, some])
 
     def _sigma(self, distances: Floats) -> float:
@@ -147,10 +138,9 @@ class BalancedkNN(NeighborClassifier):
 
     def _members(self, X: Any, left_out: Array | None = None) -> Csr:
         """N*(t) of each row t of X, with the distances; shape (m, n)."""
-        assert self._store is not None
         return class_neighbors(
-            self._store.vectors,
-            self._metric,
+            self._items.vectors,
+            self._items.metric,
             self._labels,
             self._per_class,
             X,
@@ -165,14 +155,17 @@ class BalancedkNN(NeighborClassifier):
         return self._sums(X, rows)
 
     def _sums(self, X: Any, left_out: Array | None = None) -> LabelScores:
-        """score_l = sum over N*(t) of kappa(d_j) y_jl, the rows of X in blocks."""
+        """score_l = sum over N*(t) of kappa(d_j) y_jl, the rows of X in blocks.
+
+        Without a row of N*(t), the next of its labels move up.
+        """
         scores = np.empty((X.shape[0], self._labels.shape[1]))
         members = _most_members(self._labels, self._per_class)
         for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
             distances = self._members(X[some], None if left_out is None else left_out[some])
             similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
             scores[some] = (similarities @ self._labels).toarray()
-        return LabelScores.from_dense(scores, self.label_names_)
+        return DenseScores(scores)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, self.cuts_)
@@ -181,9 +174,6 @@ class BalancedkNN(NeighborClassifier):
         total = scores + self.cuts_
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)
-
-    def _search_by(self, search: Any) -> None:
-        """Nothing: it always searches exactly."""
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         """N*(t) as a graph of one row, nearest first."""
@@ -194,10 +184,6 @@ class BalancedkNN(NeighborClassifier):
         graph = NeighborGraph.unchecked(indices, members.data[order], n)
         return graph, graph
 
-    def _scores_without(self, further: NeighborGraph, X: Any, left_out: Array) -> LabelScores:
-        """Without a row of N*(t), the next of its labels move up."""
-        return self._sums(X[np.zeros(len(left_out), np.intp)], left_out)
-
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         terms: dict[str, float] = {
             "count": int(np.sum(self._labels[graph.indices[0]].indices == label)),
@@ -206,23 +192,6 @@ class BalancedkNN(NeighborClassifier):
         if np.isfinite(self.cuts_[label]):  # some training row carries the label
             terms["cut"] = float(self.cuts_[label])
         return terms
-
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "per_class": self._per_class,
-            "bandwidth": self.bandwidth_,
-            "cuts": self.cuts_,
-        }
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        if self._store is None:
-            raise ValueError("it has no vectors, among which its method searches")
-        n, q = self._labels.shape
-        self._per_class = check_integer(learned["per_class"], "per_class", low=1, high=n)
-        self.bandwidth_ = check_real(learned["bandwidth"], "bandwidth", low=0)
-        self.cuts_ = stored_array(learned, "cuts", "f", 1)
-        if len(self.cuts_) != q or not np.all(self.cuts_ >= 0):
-            raise ValueError("its cuts are not one number from 0 up for each label")
 
 
 def _kappa(distances: Floats, sigma: float) -> Floats:

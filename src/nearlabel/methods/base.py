@@ -1,47 +1,383 @@
-"""scikit-learn's contract, once, for every neighbor method: answers in the form of y.
+"""The base of all methods: scikit-learn's contract once, around the ten hooks of a method.
 
-Learning is in `fitting.py`; what a model says about its answers is in `explaining.py`.
+A method says what it needs, what it learns from the neighbors of the training rows, and how it
+scores labels from the neighbors of queries. Everything else is here or in a collaborator: the items
+(`items.py`), answers by runs of rows (`answers.py`), explanations (`explanations.py`) and files
+(`stored.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import warnings
+from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.files import write_tree
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.threads import run_slices
 from nearlabel.common.validation import (
-    check_dense_size,
+    LabelClasses,
     check_integer,
+    check_labels,
     check_n_jobs,
     check_same_length,
     checked_vectors,
 )
-from nearlabel.graph import NeighborGraph, as_query_graph
-from nearlabel.labels.counts import blocks_of_votes
+from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
+from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores, RankedLabels
-from nearlabel.methods.fitting import ROWS_A_SEARCH, LearningModel, needed_neighbors
-from nearlabel.search import build_index, check_search
+from nearlabel.methods import answers, explanations
+from nearlabel.methods.items import Items
+from nearlabel.methods.stored import (
+    Field,
+    check_declared,
+    check_learned,
+    model_from,
+    model_tree,
+)
+from nearlabel.search import VectorStore, check_metric, check_search, is_precomputed
 
-# Of queries that are searched together: 48 MiB, and 40,000 queries of 100 neighbors, so that a
-# search by lists has many queries for each list.
-_NEIGHBORS_AT_ONCE = 2**22
-_SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
-# Takes the place, the scores, the neighbors and the vectors of a run of queries.
-ScoredRun = Callable[[slice, LabelScores, NeighborGraph, Any], None]
-_NEXT = 2.0**-20  # how near to 1/2 a probability is told that the decision does not follow
-# The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
-_SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
+# What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
+NO_ROWS = np.empty(0, np.int64)
+# Attributes of a fitted model that are the same whatever its method has learned.
+KEPT = (
+    "_items",
+    "n_neighbors_",
+    "classes_",
+    "label_names_",
+    "search_recall_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+HOOKS = (
+    "_needs",
+    "_check_parameters",
+    "_rows_to_learn_from",
+    "_learn",
+    "_prepare",
+    "_scores",
+    "_left_out_scores",
+    "_decide",
+    "_probabilities",
+    "_terms",
+)
 
 
-class NeighborModel(LearningModel):
-    """Base of the methods that read labels off a neighbor graph: learning and answering."""
+@dataclass(frozen=True)
+class Needs:
+    """What a method asks for.
+
+    Attributes
+    ----------
+    vectors : bool
+        The vectors, not the graph alone.
+    graph : bool
+        The neighbors of queries. A method that does without them searches by itself.
+    dense_scores : bool
+        Room for a score of every label in every row: it has no default scores.
+    counts : bool
+        How often labels occur among the neighbors of training rows. Leave-one-out does not take a
+        row out of the counts of the others, and so flatters it where most rows are neighbors.
+    all_rows : bool
+        All training rows as neighbors, where ``n_neighbors=None``.
+    """
+
+    vectors: bool = False
+    graph: bool = True
+    dense_scores: bool = False
+    counts: bool = False
+    all_rows: bool = False
+
+
+class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """A method that reads labels off a neighbor graph."""
+
+    title: ClassVar[str]
+    """The method's name in print."""
+    stored: ClassVar[tuple[Field, ...]]
+    """What `_learn` learns, as it stands in files; see `nearlabel.methods.stored`."""
+
+    n_neighbors: int | None
+    metric: Any
+    search: Any
+    n_jobs: int | None
+
+    n_neighbors_: int
+    classes_: LabelClasses | Array
+    label_names_: Array | None
+    n_features_in_: int
+    feature_names_in_: Array
+    search_recall_: Recall | None
+    _items: Items
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_declared(cls)
+
+    # The hooks: what the author of a method writes.
+
+    def _needs(self) -> Needs:
+        """What the method asks for."""
+        return Needs()
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the method's own that are out of range."""
+
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
+        """The training rows whose neighbors `_learn` wants to see; None for all, or `NO_ROWS`.
+
+        Called before anything is searched, so that a method can refuse data it has no room for. Y
+        has the labels and X the vectors, or None, of all training rows.
+        """
+        return None
+
+    @abstractmethod
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
+        """Learn from the k neighbors of the training rows `rows`, each row left out of its own.
+
+        Sets the attributes that `stored` declares, and no others. Y and X have the labels and the
+        vectors of all training rows; X is None where the model was fitted from a graph alone. Where
+        this takes long, `progress` is called with (steps done, steps in all).
+        """
+
+    def _prepare(self) -> None:
+        """Compute what follows from what was learned: after `_learn`, and when a file was read."""
+
+    @abstractmethod
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        """Score the labels of queries from their k neighbors among the training rows.
+
+        Called for runs of rows, by several threads: it must not change the model.
+        """
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        """Score the training rows `rows`, with vectors X, as if each were new.
+
+        The graph leaves each row out of its own neighbors; a method with tables takes the row's own
+        entry out of them, too. Its place among the neighbors of other rows stays.
+        """
+        return self._scores(graph, X)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        """Label sets, shape (n, q): by default where the score is at least 1/2."""
+        return labels_from(scores, 0.5)
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        """Probabilities of a dense matrix of scores, one column per label; by default the scores.
+
+        `predict_proba` moves them to the side of 1/2 that the decision is on.
+        """
+        return scores
+
+    @abstractmethod
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        """The numbers that make the score of a label of one query, in the method's own words."""
+
+    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+        """The neighbors of one query; and these with the next nearest one, if there is any.
+
+        Only a method that searches by itself has others than those of the graph.
+        """
+        return explanations.nearest_voters(self, X)
+
+    # Learning.
+
+    @property
+    def _labels(self) -> Csr:
+        """The labels of the training rows, shape (n, q)."""
+        return self._items.labels
+
+    @property
+    def _threads(self) -> int:
+        return check_n_jobs(self.n_jobs)
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range, as `fit` does, without any data."""
+        self._check_parameters()
+        needs = self._needs()
+        if not (self.n_neighbors is None and needs.all_rows):
+            check_integer(self.n_neighbors, "n_neighbors", low=1)
+        check_n_jobs(self.n_jobs)
+        if needs.vectors and is_precomputed(self.metric):
+            raise ValueError(
+                f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
+                "not only distances"
+            )
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        ids: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Search the neighbors of the training rows and learn from them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+            Training vectors; distances among them where ``metric="precomputed"``. Kept, not
+            copied: do not write to them afterwards.
+        y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q)
+            Labels: column l of row i is 1 where item i carries label l. Or 1-d with two classes.
+        label_names : sequence of str, shape (q,), optional
+            Names of the labels; by default the columns of y, where it is a DataFrame.
+        ids : sequence of str or int, shape (n,), optional
+            Unique row ids, by which `explain` and `retrieve` name the rows; by default 0, 1, 2 …
+        progress : callable, optional
+            Called with (steps done, steps in all): a step is a row that was searched, or some that
+            were learned from.
+
+        Returns
+        -------
+        self
+        """
+        self.check_parameters()
+        model, labels = copy(self), check_labels(y, label_names)
+        X = model._check_training(X, labels.matrix)
+        rows = self._rows_to_learn_from(labels.matrix, X)
+        k = self._usable_neighbors(X.shape[0])
+        items = model._items = Items(labels, self.metric, self.search, VectorStore(X, ids))
+        searched = X.shape[0] if rows is None else len(rows)
+        learning = 1 + searched // answers.ROWS_A_SEARCH
+        stages = Stages(progress, searched + learning)
+        told = stages.next(searched)
+        most = min(k, X.shape[0] - 1)
+        graph = items.left_out_neighbors(rows, most, n_jobs=self._threads, progress=told)
+        return self._become(model, graph, k, rows, stages.next(learning))
+
+    def fit_graph(
+        self,
+        graph: Any,
+        y: Any,
+        X: Any = None,
+        *,
+        label_names: Any = None,
+        ids: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from neighbors that were searched before.
+
+        Parameters
+        ----------
+        graph : NeighborGraph or sparse matrix
+            At least `n_neighbors` neighbors of each training row among the others: from
+            `neighbor_graph`, or a graph in scikit-learn's precomputed form.
+        y, label_names : labels and their names, as in `fit`
+        X : training vectors, optional
+            Needed by what searches later: `predict` and the like on new vectors; without them the
+            model answers by `scores_from_graph`. A few methods look at vectors and say so where
+            they are missing.
+        ids : ids of the rows of X, as in `fit`
+        progress : callable, optional
+            Called with (steps done, steps in all).
+
+        Returns
+        -------
+        self
+        """
+        self.check_parameters()
+        model, labels = copy(self), check_labels(y, label_names)
+        graph = as_self_graph(graph)
+        n = len(graph)
+        check_same_length(graph=n, y=labels.matrix.shape[0])
+        k = self._usable_neighbors(n)
+        graph = _first_neighbors(graph, min(k, n - 1))
+        if X is None and self._needs().vectors:
+            raise ValueError(
+                f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
+            )
+        X = model._check_training(X, labels.matrix)
+        if X is not None:
+            check_metric(self.metric)
+            check_search(self.search)
+        rows = self._rows_to_learn_from(labels.matrix, X)
+        store = None if X is None else VectorStore(X, ids)
+        model._items = Items(labels, self.metric, self.search, store)
+        graph = graph if rows is None else graph.take(rows)
+        return self._become(model, graph, k, rows, Stages(progress, n).next(n))
+
+    def _check_training(self, X: Any, Y: Csr) -> Any:
+        """Training vectors, checked, or None; the names of their features are noted."""
+        if X is None:
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            return None
+        X = checked_vectors(partial(validate_data, self), X, "X")
+        check_same_length(X=X.shape[0], y=Y.shape[0])
+        return X
+
+    def _usable_neighbors(self, n: int) -> int:
+        """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
+        if n < 2:
+            raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+        if self.n_neighbors is None:
+            return n
+        if self.n_neighbors > n - 1 and self._needs().graph:
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
+                f"using {n - 1}",
+                UserWarning,
+                stacklevel=3,
+            )
+        return min(int(self.n_neighbors), n - 1)
+
+    def _become(
+        self,
+        model: Self,
+        graph: NeighborGraph,
+        k: int,
+        rows: Array | None,
+        progress: Progress | None,
+    ) -> Self:
+        """Learn on a copy that has its items, and become it when all went well.
+
+        The graph has the neighbors of `rows`, of all training rows if None. A fit that fails or is
+        interrupted leaves this model as it was.
+        """
+        items = model._items
+        model.n_neighbors_, model.search_recall_ = k, graph.recall
+        model.classes_, model.label_names_ = items.given.classes, items.given.names
+        rows = np.arange(items.labels.shape[0]) if rows is None else rows
+        before = set(vars(model))
+        model._learn(graph, items.labels, items.vectors, rows, progress)
+        check_learned(model, before)
+        model._prepare()
+        if progress is not None:
+            progress(1, 1)
+        self.__dict__ = model.__dict__
+        return self
+
+    def search_with(self, search: Any) -> Self:
+        """Search in another way from now on, without learning anew.
+
+        Parameters
+        ----------
+        search : {"auto", "exact", "approximate"} or object
+            As the parameter `search`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self._items.search_with(search)
+        return self
+
+    # Answers.
 
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row: what the method ranks by.
@@ -57,29 +393,7 @@ class NeighborModel(LearningModel):
         LabelScores
             Of shape (n, q), without a dense matrix.
         """
-        X = self._check_queries(X)
-        self._check_score_size(X.shape[0])
-        return self._all_scores(X, progress=progress)
-
-    def _all_scores(
-        self, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
-    ) -> LabelScores:
-        """Scores of all queries at once; see `_each_run`."""
-        found: dict[int, LabelScores] = {}
-
-        def keep(place: slice, scores: LabelScores, *_: Any) -> None:
-            found[place.start] = scores
-
-        self._each_run(keep, X, graph, progress=progress)
-        if not found:  # no queries
-            return self._scores(self._graph_of(X) if graph is None else graph, X)
-        return LabelScores.joined([found[start] for start in sorted(found)])
-
-    def _check_score_size(self, n: int) -> None:
-        """Refuse dense scores of n rows that would not fit."""
-        if self._dense_scores:
-            shape = (n, self._labels.shape[1])
-            check_dense_size("label_scores' result", shape, 8, "rank")
+        return answers.all_scores(self, self._check_queries(X), progress=progress)
 
     def scores_from_graph(self, graph: Any, X: Any = None) -> LabelScores:
         """Score every label for queries whose neighbors were searched before.
@@ -95,20 +409,24 @@ class NeighborModel(LearningModel):
         -------
         LabelScores
         """
-        graph, X = self._given_neighbors(graph, X)
-        self._check_score_size(len(graph))
-        return self._all_scores(X, graph)
+        graph, X = self._check_neighbors(graph, X)
+        return answers.all_scores(self, X, graph)
 
-    def _given_neighbors(self, graph: Any, X: Any) -> tuple[NeighborGraph, Any]:
-        """A graph of queries and their vectors, checked; only the neighbors in use."""
-        check_is_fitted(self)
-        graph = as_query_graph(graph, self._labels.shape[0])
-        if X is not None:
-            X = self._check_queries(X)
-            check_same_length(graph=len(graph), X=X.shape[0])
-        elif self._needs_vectors:
-            raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
-        return needed_neighbors(graph, self.n_neighbors_), X
+    def predict(self, X: Any, *, progress: Progress | None = None) -> Any:
+        """Decide the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        ndarray of int or csr_array, shape (n, q); or ndarray of classes, shape (n,)
+            In the form of the y given to fit.
+        """
+        return answers.label_sets(self, self._check_queries(X), progress=progress)
 
     def predict_from_graph(
         self, graph: Any, X: Any = None, *, scores: LabelScores | None = None
@@ -126,54 +444,11 @@ class NeighborModel(LearningModel):
         -------
         As `predict`.
         """
-        graph, X = self._given_neighbors(graph, X)
-        if scores is not None:
-            check_same_length(graph=len(graph), scores=len(scores))
-            return self._answer(self._decide(scores, graph))
-        self._check_answer_size(len(graph))
-        return self._answer(self._decided(X, graph))
-
-    def predict(self, X: Any, *, progress: Progress | None = None) -> Any:
-        """Decide the labels of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n, d)
-        progress : callable, optional
-            Called with (rows done, rows in all).
-
-        Returns
-        -------
-        ndarray of int or csr_array, shape (n, q); or ndarray of classes, shape (n,)
-            In the form of the y given to fit.
-        """
-        X = self._check_queries(X)
-        self._check_answer_size(X.shape[0])
-        return self._answer(self._decided(X, progress=progress))
-
-    def _check_answer_size(self, n: int) -> None:
-        """Refuse dense label sets of n rows that would not fit."""
-        if not (self._sparse_output or self._one_column):
-            shape = (n, self._labels.shape[1])
-            check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
-
-    def _decided(
-        self, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
-    ) -> Csr:
-        """Label sets of queries, by runs of rows; see `_each_run`."""
-        found: dict[int, Csr] = {}
-
-        def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
-            found[place.start] = self._decide(scores, near)
-
-        self._each_run(decide, X, graph, progress=progress)
-        return sparse.vstack([found[start] for start in sorted(found)], format="csr")
-
-    def _answer(self, decided: Csr) -> Any:
-        """Label sets in the form of the y given to fit."""
-        if self._one_column:
-            return self.classes_[decided.toarray().ravel()]
-        return sparse.csr_array(decided) if self._sparse_output else decided.toarray()
+        graph, X = self._check_neighbors(graph, X)
+        if scores is None:
+            return answers.label_sets(self, X, graph)
+        check_same_length(graph=len(graph), scores=len(scores))
+        return answers.in_the_form_of_y(self, self._decide(scores, graph))
 
     def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
         """Probability of each label for each row.
@@ -188,21 +463,9 @@ class NeighborModel(LearningModel):
         -------
         ndarray of float, shape (n, q); (n, 2) where y was 1-d
             Strictly between 0 and 1, and above 1/2 for just the labels that `predict` gives: a
-            probability on the other side is told as one next to 1/2, in the same order.
+            probability on the other side becomes one next to 1/2, in the same order.
         """
-        X = self._check_queries(X)
-        shape = (X.shape[0], self._labels.shape[1])
-        check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
-        result = np.empty(shape)
-
-        def fill(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
-            decided = self._decide(scores, graph).toarray() == 1
-            result[place] = _beside_half(self._probabilities(scores.toarray()), decided)
-
-        self._each_run(fill, X, dense=True, progress=progress)
-        if self._one_column:
-            result = np.hstack([1 - result, result])
-        return np.clip(result, _SMALLEST, _LARGEST, out=result)
+        return answers.probabilities(self, self._check_queries(X), progress)
 
     def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """Rank the labels of each row.
@@ -223,9 +486,7 @@ class NeighborModel(LearningModel):
             Best first; equal scores in the order of the columns.
         """
         top = check_integer(top, "top", low=1)
-        X = self._check_queries(X)
-        self._check_rank_size(X.shape[0], top)
-        return self._rank(X.shape[0], X, None, top, progress)
+        return answers.ranked(self, self._check_queries(X), None, top, progress)
 
     def rank_from_graph(
         self, graph: Any, X: Any = None, top: int = 10, *, progress: Progress | None = None
@@ -236,36 +497,16 @@ class NeighborModel(LearningModel):
         ----------
         graph, X
             As in `scores_from_graph`. The scores of all rows are never held at once.
-        top : int, default=10
-            How many labels; all of them if there are fewer.
-        progress : callable, optional
-            Called with (rows done, rows in all).
+        top, progress
+            As in `rank`.
 
         Returns
         -------
         RankedLabels
-            Best first; equal scores in the order of the columns.
         """
         top = check_integer(top, "top", low=1)
-        graph, X = self._given_neighbors(graph, X)
-        self._check_rank_size(len(graph), top)
-        return self._rank(len(graph), X, graph, top, progress)
-
-    def _check_rank_size(self, n: int, top: int) -> None:
-        r = min(top, self._labels.shape[1])
-        check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
-
-    def _rank(
-        self, n: int, X: Any, graph: NeighborGraph | None, top: int, progress: Progress | None
-    ) -> RankedLabels:
-        r = min(top, self._labels.shape[1])
-        labels, best = np.empty((n, r), np.int32), np.empty((n, r))
-
-        def rank(place: slice, scores: LabelScores, *_: Any) -> None:
-            labels[place], best[place] = scores.top(r)
-
-        self._each_run(rank, X, graph, progress=progress)
-        return RankedLabels(labels, best, self.label_names_)
+        graph, X = self._check_neighbors(graph, X)
+        return answers.ranked(self, X, graph, top, progress)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -289,119 +530,106 @@ class NeighborModel(LearningModel):
             Training rows, nearest first, ties by row.
         """
         check_is_fitted(self)
-        graph = self._neighbors_of(None if X is None else self._check_queries(X), n_neighbors)
+        X = None if X is None else self._check_queries(X)
+        most = self._labels.shape[0] - (X is None)
+        k = min(self.n_neighbors_, most) if n_neighbors is None else n_neighbors
+        graph = self._items.neighbors(X, k, n_jobs=self._threads)
         return (graph.distances, graph.indices) if return_distance else graph.indices
+
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> explanations.Explanation:
+        """Say why one item gets its labels.
+
+        Parameters
+        ----------
+        x : array-like of shape (d,) or (1, d), or a sparse row
+            The item.
+        top : int, default=5
+            How many of its best labels.
+        labels : int, str or sequence of these, optional
+            Columns or names of labels to explain instead, such as one that was expected and is
+            missing.
+
+        Returns
+        -------
+        Explanation
+            For each label its score, the numbers that make it, the neighbors that carry it, and
+            what the score would be without each of them.
+        """
+        return explanations.explain(self, x, top, labels)
+
+    def retrieve(
+        self, X: Any, top: int = 5, per_label: int = 8
+    ) -> list[list[explanations.LabelGroup]]:
+        """For each of the best labels of each row, find the nearest items that carry it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        top : int, default=5
+            Labels of each row.
+        per_label : int, default=8
+            Items of each label, from all training items; fewer where fewer carry it.
+
+        Returns
+        -------
+        list of n lists of LabelGroup
+        """
+        return explanations.retrieve(self, X, top, per_label)
 
     def _check_queries(self, X: Any) -> Any:
         """Vectors of queries, checked."""
         check_is_fitted(self)
         return checked_vectors(partial(validate_data, self, reset=False), X, "X")
 
-    def _neighbors_of(
-        self, X: Any, k: int | None = None, progress: Progress | None = None
-    ) -> NeighborGraph:
-        """Neighbors of checked queries among the training rows; of these rows where X is None."""
-        if self._store is None:
-            raise ValueError(
-                "this model was fitted from a graph without X and cannot search; "
-                "give X to fit_graph, or use scores_from_graph"
-            )
-        if self._index is None:  # the model came from a file or a graph
-            self._index = build_index(self._store.vectors, self._metric, self._search)
-        n = self._labels.shape[0]
-        asked, most = (n, n - 1) if X is None else (X.shape[0], n)
-        k = min(self.n_neighbors_, most) if k is None else k
-        k = check_integer(k, "n_neighbors", low=1, high=most)
-        instead = "rank or predict, which search block by block"
-        check_dense_size("the neighbors of all rows", (asked, k), 12, instead)
-        how: dict[str, Any] = {"n_jobs": check_n_jobs(self.n_jobs)}
-        if progress is not None:
-            how["progress"] = progress
-        return self._index.graph(k, X, **how)
+    def _check_neighbors(self, graph: Any, X: Any) -> tuple[NeighborGraph, Any]:
+        """A graph of queries and their vectors, checked; only the neighbors in use."""
+        check_is_fitted(self)
+        graph = as_query_graph(graph, self._labels.shape[0])
+        if X is not None:
+            X = self._check_queries(X)
+            check_same_length(graph=len(graph), X=X.shape[0])
+        elif self._needs().vectors:
+            raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
+        return _first_neighbors(graph, self.n_neighbors_), X
 
-    def _search_by(self, search: Any) -> None:
-        """Search in another way from now on."""
-        check_search(search)
-        self._search, self._index = search, None
+    # Files, and scikit-learn.
 
-    def _use_threads(self, n_jobs: int) -> None:
-        """Answer with so many threads from now on."""
-        self.n_jobs = n_jobs
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it.
 
-    def _graph_of(self, X: Any, progress: Progress | None = None) -> NeighborGraph:
-        """The graph of checked queries that `_scores` reads; empty where it reads none."""
-        if self._needs_graph:
-            return self._neighbors_of(X, progress=progress)
-        shape = (X.shape[0], 0)
-        return NeighborGraph.unchecked(
-            np.empty(shape, np.int32), np.empty(shape), self._labels.shape[0]
-        )
+        The file is complete or it is not there: it is written under another name first.
 
-    def _each_run(
-        self,
-        work: ScoredRun,
-        X: Any,
-        graph: NeighborGraph | None = None,
-        *,
-        dense: bool = False,
-        progress: Progress | None = None,
-    ) -> None:
-        """Call `work` with runs of queries, in threads: never the scores of all rows at once.
-
-        The neighbors are searched unless they are given; then X may be None. `dense` says that the
-        scores will be made dense, which those of some methods are anyway.
+        Parameters
+        ----------
+        path : path of the file
         """
-        q = self._labels.shape[1]
-        # A method that reads no graph searches by itself, in threads of its own.
-        n_jobs = check_n_jobs(self.n_jobs) if self._needs_graph else 1
-        if graph is None:
-            blocks = self._neighbor_blocks(X, progress)
-        else:
-            blocks = iter([(0, graph, progress)])
-        for start, near, told in blocks:
-            if dense or self._dense_scores:
-                parts = near.blocks(max(1, _SCORES_AT_ONCE // q))
-            else:
-                parts = blocks_of_votes(near, self._labels)
+        write_tree(path, self._tree())
 
-            def score(run: slice, start: int = start, near: NeighborGraph = near) -> None:
-                part = near.rows(run.start, run.stop)
-                place = slice(start + run.start, start + run.stop)
-                vectors = None if X is None else X[place]
-                work(place, self._scores(part, vectors), part, vectors)
+    def _tree(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        return model_tree(self)
 
-            run_slices(score, [run for run, _ in parts], n_jobs, told)
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:
+        model: Self = model_from(cls, tree, version)
+        return model
 
-    def _neighbor_blocks(
-        self, X: Any, progress: Progress | None = None
-    ) -> Iterator[tuple[int, NeighborGraph, Progress | None]]:
-        """Neighbors of runs of queries, the first row of each, and progress of answering it.
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_items" in vars(self)
 
-        One run unless there are many queries or neighbors.
-        """
-        n = X.shape[0]
-        stages = Stages(progress, n)
-        size = max(1, _NEIGHBORS_AT_ONCE // self.n_neighbors_)
-        for start in range(0, n, size):
-            rows = min(size, n - start)
-            answering = rows // (1 + ROWS_A_SEARCH) if self._needs_graph else rows
-            near = self._graph_of(X[start : start + rows], stages.next(rows - answering))
-            yield start, near, stages.next(answering)
-
-    @property
-    def _one_column(self) -> bool:
-        """Whether y was 1-d."""
-        return isinstance(self.classes_, np.ndarray)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.metric)
+        tags.input_tags.positive_only = tags.input_tags.pairwise  # distances
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        return tags
 
 
-def _beside_half(probabilities: Floats, decided: Array) -> Floats:
-    """Probabilities above 1/2 where it is decided so, and at most 1/2 elsewhere.
-
-    Those that were on the other side come next to 1/2, by their own order; 1/2 itself, which
-    scikit-learn rounds down, becomes the next greater number where it is decided so.
-    """
-    low, high = decided & (probabilities <= 0.5), ~decided & (probabilities > 0.5)
-    step = np.where(probabilities[low] < 0.5, probabilities[low] * _NEXT, 0.0)
-    probabilities[low] = np.maximum(0.5 + step, np.nextafter(0.5, 1))
-    probabilities[high] = 0.5 - (1 - probabilities[high]) * _NEXT
-    return probabilities
+def _first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:
+    """The first k neighbors of a graph, or an error where it has fewer."""
+    if graph.k < k:
+        raise ValueError(f"graph holds {graph.k} neighbors a row; n_neighbors={k} are needed")
+    return graph.head(k)

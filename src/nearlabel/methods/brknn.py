@@ -13,14 +13,13 @@ from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals, neighbor_counts, neighbor_shares
 from nearlabel.labels.decisions import best_labels, labels_from
-from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.fitting import NO_ROWS
-from nearlabel.methods.storing import stored_totals
+from nearlabel.methods.base import NO_ROWS, NeighborClassifier
+from nearlabel.methods.stored import Choice, Totals
 
 _WEIGHTS = ("uniform", "distance")
-_FILLS = ("top", "cardinality")
+_FILLS = (None, "top", "cardinality")
 
 
 class BRkNN(NeighborClassifier):
@@ -41,12 +40,8 @@ class BRkNN(NeighborClassifier):
         there is none (BRkNN-a); or the b best labels, where b is the mean number of labels of the
         neighbors, halves rounded up (BRkNN-b). Of labels with equal shares the more frequent one
         is better, then the lower column.
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    metric, search, n_jobs
+        As in `MLkNN`.
 
     Attributes
     ----------
@@ -76,6 +71,7 @@ class BRkNN(NeighborClassifier):
     """
 
     title = "BRkNN"
+    stored = (Choice("weights", "_weights", _WEIGHTS), Choice("fill", "_fill", _FILLS), Totals())
 
     def __init__(
         self,
@@ -94,41 +90,27 @@ class BRkNN(NeighborClassifier):
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         check_choice(self.weights, "weights", _WEIGHTS)
         if self.fill is not None:
-            check_choice(self.fill, "fill (or None)", _FILLS)
+            check_choice(self.fill, "fill (or None)", _FILLS[1:])
 
-    def _training_rows(self, n: int) -> Array:
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
         return NO_ROWS
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        self._weights, self._fill = self.weights, self.fill
-        self._take_up(label_totals(Y))
+        self._weights, self._fill, self._totals = self.weights, self.fill, label_totals(Y)
 
-    def _take_up(self, totals: Array) -> None:
-        self._totals = totals
-        self._defaults = DefaultScores(np.zeros((1, len(totals))))
-
-    def _learned(self) -> dict[str, Any]:
-        return {"weights": self._weights, "fill": self._fill, "totals": self._totals}
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        self._weights = check_choice(learned["weights"], "weights", _WEIGHTS)
-        self._fill = learned["fill"]
-        if self._fill is not None:
-            check_choice(self._fill, "fill", _FILLS)
-        self._take_up(stored_totals(learned, self._labels))
+    def _prepare(self) -> None:
+        self._defaults = DefaultScores(np.zeros((1, len(self._totals))))
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         if self._weights == "uniform":
             counts = neighbor_counts(graph, self._labels)
-            touched = with_data(counts, counts.data / graph.k)
-        else:
-            touched = neighbor_shares(graph, self._labels, vote_shares(graph.distances))
-        return LabelScores(touched, self._defaults, label_names=self.label_names_)
+            return LabelScores.of(with_data(counts, counts.data / graph.k), self._defaults)
+        shares = neighbor_shares(graph, self._labels, vote_shares(graph.distances))
+        return LabelScores.of(shares, self._defaults)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)
@@ -143,8 +125,7 @@ class BRkNN(NeighborClassifier):
     def _probabilities(self, scores: Floats) -> Floats:
         n, k = self._labels.shape[0], self.n_neighbors_
         # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
-        probabilities: Floats = 0.5 + k * (scores - 0.5) / (k + 2 / n)
-        return probabilities
+        return np.asarray(0.5 + k * (scores - 0.5) / (k + 2 / n))
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         carry = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
@@ -161,5 +142,4 @@ def vote_shares(distances: Floats) -> Floats:
     nearest = distances[:, :1]
     # Relative to the nearest, so that nothing overflows.
     votes = np.divide(nearest, distances, where=distances > 0, out=np.ones(distances.shape))
-    shares: Floats = votes / votes.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(votes / votes.sum(axis=1, keepdims=True))

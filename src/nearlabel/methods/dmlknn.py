@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats
-from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_choice, check_integer, check_real
-from nearlabel.formulas.bayes import posterior
+from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals, neighbor_counts
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.storing import stored_totals
+from nearlabel.labels.scores import DenseScores, LabelScores
+from nearlabel.methods.base import Needs, NeighborClassifier
+from nearlabel.methods.stored import Choice, Integer, NeighborCounts, Real, Totals
 
 _DENOMINATORS = ("labels", "counts")
+_MOST_SMOOTHING = 1e99  # three factors of the formula grow with s: their product stays finite
 
 
 class DMLkNN(NeighborClassifier):
@@ -45,12 +45,8 @@ class DMLkNN(NeighborClassifier):
     denominator : {"labels", "counts"}, default="labels"
         How many times the smoothing stands in the denominators of the likelihoods: once a label, as
         in Mulan, or once a possible count, k + 1 times, as in ML-kNN.
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    metric, search, n_jobs
+        As in `MLkNN`.
 
     Attributes
     ----------
@@ -79,10 +75,13 @@ class DMLkNN(NeighborClassifier):
     """
 
     title = "DML-kNN"
-
-    _dense_scores = True  # the admissible rows, and so the score of any label, are the query's own
-
-    _learns_from_counts = True
+    stored = (
+        Integer("tolerance", "_tolerance", low=0),
+        Real("smoothing", "_s", low=0, high=_MOST_SMOOTHING),
+        Choice("denominator", "_denominator", _DENOMINATORS),
+        Totals(),
+        NeighborCounts(),
+    )
 
     def __init__(
         self,
@@ -102,87 +101,57 @@ class DMLkNN(NeighborClassifier):
         self.search = search
         self.n_jobs = n_jobs
 
+    def _needs(self) -> Needs:
+        # The admissible rows, and so the score of any label, are the query's own.
+        return Needs(dense_scores=True, counts=True)
+
     def _check_parameters(self) -> None:
-        super()._check_parameters()
-        _checked(self.tolerance, self.smoothing, self.denominator)
+        check_integer(self.tolerance, "tolerance", low=0)
+        check_real(self.smoothing, "smoothing", low=0, high=_MOST_SMOOTHING)
+        check_choice(self.denominator, "denominator", _DENOMINATORS)
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        self._keep(neighbor_counts(graph, Y), self.tolerance, self.smoothing, self.denominator)
+        self._tolerance, self._s = int(self.tolerance), float(self.smoothing)
+        self._denominator, self._totals = self.denominator, label_totals(Y)
+        self._counts = neighbor_counts(graph, Y)  # C_il
 
-    def _keep(self, C: Csr, tolerance: Any, smoothing: Any, denominator: Any) -> None:
-        """Keep the training rows by their counts C_il, and how many carry each label."""
-        delta, self._s, self._denominator = _checked(tolerance, smoothing, denominator)
-        Y, k = self._labels, self.n_neighbors_
-        self._rows = AdmissibleRows.of(C, Y, k, delta)
-        self._n_with = label_totals(Y)
+    def _prepare(self) -> None:
+        k = self.n_neighbors_
+        self._rows = AdmissibleRows.of(self._counts, self._labels, k, self._tolerance)
+
+    def _posterior(self, n: int, n_l: Array, V: Array, U: Array) -> Floats:
+        """P(H_1 | c) where n_l of n rows carry a label, and V and U admissible ones have c_l."""
+        s, k, q = self._s, self.n_neighbors_, self._labels.shape[1]
         # The published numbers were made with q, where ML-kNN has k + 1.
-        self._cells = Y.shape[1] if self._denominator == "labels" else k + 1
-
-    def _posterior(self, n: int, n_with: Array, V: Array, U: Array) -> Floats:
-        """P(H_1 | c) where of n rows n_with carry a label, and V and U admissible ones have c_l."""
-        return posterior(self._s, self._cells, n, n_with, V, U)
+        cells = q if self._denominator == "labels" else k + 1
+        prior, no_prior = Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
+        likelihood = Ratio(s + V, s * cells + n_l)
+        no_likelihood = Ratio(s + U, s * cells + n - n_l)
+        return posterior(prior, likelihood, no_prior, no_likelihood)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        n, n_with = self._labels.shape[0], self._n_with
-        return self._scored(graph, lambda _, V, U: self._posterior(n, n_with, V, U))
+        scores, n = np.empty((len(graph), len(self._totals))), self._labels.shape[0]
+        for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
+            scores[place] = self._posterior(n, self._totals, V, U)
+        return DenseScores(scores)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        n, n_with = self._labels.shape[0], self._n_with
-
-        def posterior(place: slice, V: Array, U: Array) -> Floats:
+        scores, n = np.empty((len(graph), len(self._totals))), self._labels.shape[0]
+        for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
             # The row is admissible for itself, with the very counts, and one of n.
             y = self._labels[rows[place]].toarray()
-            return self._posterior(n - 1, n_with - y, V - y, U - (1 - y))
-
-        return self._scored(graph, posterior)
-
-    def _scored(
-        self, graph: NeighborGraph, posterior: Callable[[slice, Array, Array], Floats]
-    ) -> LabelScores:
-        scores = np.empty((len(graph), self._labels.shape[1]))
-        counts = neighbor_counts(graph, self._labels)
-        for place, (_, V, U) in self._rows.tallies(counts):
-            scores[place] = posterior(place, V, U)
-        return LabelScores.from_dense(scores, self.label_names_)
+            scores[place] = self._posterior(n - 1, self._totals - y, V - y, U - (1 - y))
+        return DenseScores(scores)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         counts = neighbor_counts(graph, self._labels)
         _, (admissible, V, U) = next(self._rows.tallies(counts))
         return {
             "count": int(counts[0, label]),
-            "prior": float((self._s + self._n_with[label]) / (2 * self._s + self._labels.shape[0])),
+            "prior": float((self._s + self._totals[label]) / (2 * self._s + self._labels.shape[0])),
             "admissible": int(admissible[0]),
             "with": int(V[0, label]),
             "without": int(U[0, label]),
         }
-
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "tolerance": self._rows.tolerance,
-            "smoothing": self._s,
-            "denominator": self._denominator,
-            "totals": self._n_with,
-            "counts": csr_tree(self._rows.counts),
-        }
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        C = csr_from(learned["counts"], "counts")
-        if C.shape != self._labels.shape:
-            raise ValueError("its counts are of other labels")
-        most = np.minimum(stored_totals(learned, self._labels), self.n_neighbors_)
-        if C.dtype.kind != "i" or np.any((C.data < 1) | (C.data > most[C.indices])):
-            raise ValueError("its counts are not those of neighbors")
-        names = ("tolerance", "smoothing", "denominator")
-        self._keep(C.astype(np.int32), *(learned[name] for name in names))
-
-
-def _checked(tolerance: Any, smoothing: Any, denominator: Any) -> tuple[int, float, str]:
-    """The parameters of the method's own."""
-    # Three factors of the formula grow with s: the limit keeps their product finite.
-    return (
-        check_integer(tolerance, "tolerance", low=0),
-        check_real(smoothing, "smoothing", low=0, high=1e99),
-        check_choice(denominator, "denominator", _DENOMINATORS),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,9 @@ from nearlabel.formulas.regressions import (
 )
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.storing import stored_array
+from nearlabel.labels.scores import DenseScores, LabelScores
+from nearlabel.methods.base import Needs, NeighborClassifier
+from nearlabel.methods.stored import Reals
 
 
 class IBLR(NeighborClassifier):
@@ -46,12 +45,8 @@ class IBLR(NeighborClassifier):
         Penalty on the squared weights of the standardized inputs. The default leaves the maximum
         of the likelihood; where a label can be separated perfectly there is none, and the penalty
         alone keeps its weights finite. A greater one, such as 1, guards rare labels.
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads of the search and of the regressions; -1 for all cores.
+    metric, search, n_jobs
+        As in `MLkNN`.
 
     Attributes
     ----------
@@ -65,8 +60,8 @@ class IBLR(NeighborClassifier):
     -----
     Every label has a weight for every other, and every row a score for every label: memory grows
     with the square of the number of labels. Sizes that cannot be are refused before anything is
-    searched. Leave-one-out scores of the training rows leave a row out of its own neighbors; the
-    weights stay those of all rows.
+    searched. Leave-one-out scores of all training rows correct the weights for each row's own part
+    in them.
 
     References
     ----------
@@ -86,10 +81,13 @@ class IBLR(NeighborClassifier):
     """
 
     title = "IBLR-ML"
-
-    _dense_scores = True
-
-    _learns_from_counts = True
+    stored = (
+        Reals("label_weights", "label_weights_", "qq", transposed=True),
+        Reals("intercepts", "_intercepts", "q", low=-np.inf, high=np.inf),
+        Reals("feature_weights", "_feature_weights", "dq", optional=True),
+        Reals("center", "_center", "d", optional=True),
+        Reals("scale", "_scale", "d", low=np.nextafter(0, 1), high=np.inf, optional=True),
+    )
 
     def __init__(
         self,
@@ -107,16 +105,14 @@ class IBLR(NeighborClassifier):
         self.search = search
         self.n_jobs = n_jobs
 
-    @property
-    def _needs_vectors(self) -> bool:
-        return bool(self.keep_features)
+    def _needs(self) -> Needs:
+        return Needs(vectors=bool(self.keep_features), dense_scores=True, counts=True)
 
     def _check_parameters(self) -> None:
         check_flag(self.keep_features, "keep_features")
-        super()._check_parameters()
         check_real(self.ridge, "ridge", low=1e-10, high=1e10)
 
-    def _check_size(self, Y: Csr, X: Any) -> None:
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> None:
         n, q = Y.shape
         inputs = q + (X.shape[1] if self.keep_features else 0)
         for what, rows in (("inputs", n), ("weights", q)):
@@ -138,33 +134,42 @@ class IBLR(NeighborClassifier):
         alpha = weights[:, :q] / standard.scale[:q]
         self.label_weights_ = np.asfortranarray(alpha)
         self._intercepts = intercepts - alpha @ standard.center[:q]
-        self._features = None
+        self._feature_weights: Any = None
+        self._center: Any = None
+        self._scale: Any = None
         if self.keep_features:
-            of_features = Standardization(standard.center[q:], standard.scale[q:])
-            self._features = _FeaturePart(of_features, np.ascontiguousarray(weights[:, q:].T))
+            self._feature_weights = np.ascontiguousarray(weights[:, q:].T)
+            self._center, self._scale = standard.center[q:], standard.scale[q:]
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         log_odds = _shares(graph, self._labels) @ self.label_weights_.T + self._intercepts
-        if self._features is not None:
-            log_odds += self._features.log_odds(X)
-        return LabelScores.from_dense(expit(log_odds), self.label_names_)
+        if self._feature_weights is not None:
+            log_odds += self._of_features(X)
+        return DenseScores(expit(log_odds))
+
+    def _of_features(self, X: Any) -> Floats:
+        """What the features of rows X add to the log odds in IBLR-ML+, shape (n, q)."""
+        if X is None:  # keep_features was changed after the fit, so that nobody else asked
+            raise ValueError("X is missing: this model was fitted with keep_features=True")
+        standard = Standardization(self._center, self._scale)
+        return np.asarray(standard(X) @ self._feature_weights)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         if len(rows) < self._labels.shape[0]:  # what a row weighs, the others must tell
             return self._scores(graph, X)
         omega = _shares(graph, self._labels)
-        inputs = omega if self._features is None else _side_by_side(omega, X)
+        inputs = omega if self._feature_weights is None else _side_by_side(omega, X)
         standard = Standardization.of(inputs)
         scale = np.where(np.isinf(standard.scale), 0.0, standard.scale)[: omega.shape[1]]
         weights = self.label_weights_ * scale
         intercepts = self._intercepts + self.label_weights_ @ standard.center[: omega.shape[1]]
-        if self._features is not None:
-            weights = np.hstack([weights, self._features.weights.T])
+        if self._feature_weights is not None:
+            weights = np.hstack([weights, self._feature_weights.T])
         ridge, n_jobs = float(self.ridge), check_n_jobs(self.n_jobs)
         log_odds = left_out_log_odds(
             standard(inputs), self._labels, weights, intercepts, ridge, n_jobs
         )
-        return LabelScores.from_dense(expit(log_odds), self.label_names_)
+        return DenseScores(expit(log_odds))
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         """Parts of the log odds: all but count and weight add up to it."""
@@ -180,45 +185,9 @@ class IBLR(NeighborClassifier):
             "own": own,
             "others": float(alpha @ omega) - own,
         }
-        if self._features is not None:
-            terms["features"] = float(self._features.log_odds(X)[0, label])
+        if self._feature_weights is not None:
+            terms["features"] = float(self._of_features(X)[0, label])
         return terms
-
-    def _learned(self) -> dict[str, Any]:
-        learned = {"label_weights": self.label_weights_.T, "intercepts": self._intercepts}
-        if self._features is not None:
-            standard = self._features.standard
-            learned.update(feature_weights=self._features.weights)
-            learned.update(center=standard.center, scale=standard.scale)
-        return learned
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        q = self._labels.shape[1]
-        self.label_weights_ = _stored(learned, "label_weights", (q, q)).T
-        self._intercepts = _stored(learned, "intercepts", (q,), most=np.inf)
-        self._features = None
-        if "feature_weights" in learned:
-            if self._store is None:
-                raise ValueError("it has weights of features, and no vectors")
-            d = self.n_features_in_
-            center = _stored(learned, "center", (d,))
-            scale = _stored(learned, "scale", (d,), least=np.nextafter(0, 1), most=np.inf)
-            weights = _stored(learned, "feature_weights", (d, q))
-            self._features = _FeaturePart(Standardization(center, scale), weights)
-
-
-@dataclass(frozen=True)
-class _FeaturePart:
-    """What IBLR-ML+ has beside IBLR-ML: weights (d, q) of the standardized features."""
-
-    standard: Standardization
-    weights: Floats
-
-    def log_odds(self, X: Any) -> Floats:
-        """What the features of rows X add to the log odds, shape (n, q)."""
-        if X is None:  # keep_features was changed after the fit, so that nobody else asked
-            raise ValueError("X is missing: this model was fitted with keep_features=True")
-        return np.asarray(self.standard(X) @ self.weights)
 
 
 def _shares(graph: NeighborGraph, Y: Csr) -> Csr:
@@ -232,17 +201,3 @@ def _side_by_side(omega: Csr, X: Any) -> Csr:
     inputs = sparse.hstack([omega, sparse.csr_array(X, dtype=np.float64)], format="csr")
     inputs.eliminate_zeros()
     return canonical_csr(inputs)
-
-
-def _stored(
-    learned: Mapping[str, Any],
-    key: str,
-    shape: tuple[int, ...],
-    least: float = -np.inf,
-    most: float = np.finfo(np.float64).max,
-) -> Floats:
-    """An array of a model file with the shape and within the bounds that are expected."""
-    array = stored_array(learned, key, "f", len(shape))
-    if array.shape != shape or not np.all((array >= least) & (array <= most)):
-        raise ValueError(f"its {key} do not fit its labels and vectors")
-    return array

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from nearlabel.common.arrays import Array, Csr, Floats, runs
-from nearlabel.common.progress import Progress
-from nearlabel.common.validation import (
-    canonical_vectors,
-    check_integer,
-    check_n_jobs,
-    check_vectors,
-)
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs, with_data
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import label_histograms
+from nearlabel.labels.counts import counts_and_own, neighbor_counts
+from nearlabel.labels.default_scores import DefaultScores
+from nearlabel.labels.histograms import LabelHistograms, cell_values, label_histograms
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.base import Needs
 from nearlabel.methods.mlknn import MLkNN
-from nearlabel.methods.storing import stored_array, stored_counts
+from nearlabel.methods.stored import Field, Histograms, Numbers, Real, Reals
 from nearlabel.search import pair_distances
 
 _PAIRS_AT_ONCE = 2**20  # of rows and centers
@@ -85,6 +83,12 @@ class LAMLkNN(MLkNN):
     """
 
     title = "LAML-kNN"
+    stored: ClassVar[tuple[Field, ...]] = (
+        Real("smoothing", "_s", low=0, high=1e100),
+        Reals("centers", "cluster_centers_", "md"),
+        Numbers("cluster", "_cluster", "n", below="m"),
+        Histograms(clusters="_cluster"),
+    )
 
     def __init__(
         self,
@@ -102,9 +106,8 @@ class LAMLkNN(MLkNN):
         self.cluster_centers = cluster_centers
         self.random_state = random_state
 
-    @property
-    def _needs_vectors(self) -> bool:
-        return True
+    def _needs(self) -> Needs:
+        return Needs(vectors=True, counts=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -113,38 +116,33 @@ class LAMLkNN(MLkNN):
             _as_centers(self.cluster_centers)
         check_random_state(self.random_state)
 
-    def _knowing(self, known: dict[Any, Any], X: Any) -> Self:
-        if self.cluster_centers is not None or isinstance(
-            self.random_state, np.random.RandomState | np.random.Generator
-        ):
-            return self
-        key = (type(self), self.n_clusters, self.random_state)
-        if key not in known:
-            self._check_parameters()
-            known[key] = self._first_centers(canonical_vectors(X))
-        model: Self = clone(self).set_params(cluster_centers=known[key])
-        return model
-
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        centers = self._first_centers(X)
+        centers = self.initial_centers(X)
         distances = _center_distances(centers, X)
         # Departs from the paper, which leaves small clusters open.
         kept = _large_enough(distances, self.n_neighbors_ + 1)
+        self._s = float(self.smoothing)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
-        counted = label_histograms(
-            graph,
-            Y,
-            group=self._cluster,
-            n_groups=len(kept),
-            n_jobs=check_n_jobs(self.n_jobs),
-            progress=progress,
-        )
-        self.cluster_sizes_ = counted.n
-        self._weigh(counted, float(self.smoothing))
+        members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
+        n_jobs, stages = check_n_jobs(self.n_jobs), Stages(progress, len(graph))
+        tables = [
+            label_histograms(
+                graph.take(own), Y, rows=own, n_jobs=n_jobs, progress=stages.next(len(own))
+            )
+            for own in members
+        ]
+        self._counted = LabelHistograms.stacked(tables)
 
-    def _first_centers(self, X: Any) -> Floats:
+    def _prepare(self) -> None:
+        super()._prepare()
+        m, q = len(self.cluster_centers_), self._labels.shape[1]
+        self.cluster_sizes_ = np.bincount(self._cluster, minlength=m)
+        self.prior_ = self.prior_.reshape(m, q)
+        self._defaults = DefaultScores(self._defaults.values.reshape(m, q))
+
+    def initial_centers(self, X: Any) -> Floats:
         """The given centers, or those of k-means."""
         if self.cluster_centers is not None:
             centers = _as_centers(self.cluster_centers)
@@ -171,36 +169,35 @@ class LAMLkNN(MLkNN):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(means.fit(X).cluster_centers_, np.float64)
 
-    def _groups(self, X: Any) -> Array:
-        groups: Array = _center_distances(self.cluster_centers_, X).argmin(axis=1)
-        return groups
+    @property
+    def likelihood_(self) -> Floats:
+        """Likelihoods as in `MLkNN`, of each cluster: shape (2, m', q, k + 1)."""
+        return super().likelihood_.reshape(2, *self.prior_.shape, -1)
 
-    def _learned(self) -> dict[str, Any]:
-        return {**super()._learned(), "centers": self.cluster_centers_, "cluster": self._cluster}
+    def _clusters_of(self, X: Any) -> Array:
+        return np.asarray(_center_distances(self.cluster_centers_, X).argmin(axis=1))
 
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        if self._store is None:
-            raise ValueError("it has no vectors")
-        centers = stored_array(learned, "centers", "f", 2)
-        cluster = stored_counts(learned, "cluster")
-        n, d = len(self._labels.indptr) - 1, self.n_features_in_
-        # Each has rows enough, unless there is but one: no file can ask for more tables.
-        most = max(1, n // (self.n_neighbors_ + 1))
-        if not 0 < len(centers) <= most or centers.shape[1] != d or not np.isfinite(centers).all():
-            raise ValueError("its centers are not those of clusters of its vectors")
-        if len(cluster) != n or cluster.max() >= len(centers):
-            raise ValueError("its clusters are not those of its rows")
-        self.cluster_centers_, self._cluster = centers, cluster
-        self._recall_cells(learned, group=cluster, n_groups=len(centers))
-        self.cluster_sizes_ = self._counted.n
+    def _table_labels(self, entries: Csr, cluster: Array) -> Array:
+        """The label of the stacked tables for each entry: that of its row's cluster."""
+        return np.asarray(cluster[row_numbers(entries)] * entries.shape[1] + entries.indices)
 
-    def _stored_parameter(self, name: str, value: Any) -> Any:
-        if name == "cluster_centers" and value is not None:
-            return _as_centers(value)
-        return super()._stored_parameter(name, value)
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        counts, cluster = neighbor_counts(graph, self._labels), self._clusters_of(X)
+        label = self._table_labels(counts, cluster)
+        posteriors = cell_values(self._table, self._counted.start, label, counts.data)
+        return LabelScores.of(with_data(counts, posteriors), self._defaults, cluster)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        both, cluster = counts_and_own(graph, self._labels, rows), self._clusters_of(X)
+        label = self._table_labels(both, cluster)
+        touched, defaults = self._left_out_posteriors(both, label, graph.k)
+        by_default = DefaultScores(defaults.reshape(self._defaults.values.shape))
+        return LabelScores.of(with_data(both, touched), by_default, cluster)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        return {"cluster": int(self._groups(X)[0]), **super()._terms(label, graph, X)}
+        cluster, q = int(self._clusters_of(X)[0]), self._labels.shape[1]
+        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
+        return {"cluster": cluster, **self._terms_of(cluster * q + label, count)}
 
 
 def _as_centers(centers: Any) -> Floats:

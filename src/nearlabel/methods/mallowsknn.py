@@ -10,16 +10,21 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, with_data
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_choice, check_integer
+from nearlabel.common.validation import check_choice, check_dense_size, check_integer
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import blocks_of_votes, counts_and_own, label_totals, neighbor_counts
+from nearlabel.labels.counts import (
+    blocks_of_votes,
+    counts_and_own,
+    label_totals,
+    neighbor_counts,
+)
 from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores, RankedLabels
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.fitting import NO_ROWS
-from nearlabel.methods.storing import stored_totals
+from nearlabel.methods.answers import each_run, neighbor_blocks
+from nearlabel.methods.base import NO_ROWS, NeighborClassifier
+from nearlabel.methods.stored import Choice, Totals
 
 _ESTIMATES = ("map", "mle")
 
@@ -56,12 +61,8 @@ class MallowskNN(NeighborClassifier):
     estimate : {"map", "mle"}, default="map"
         Ties by the frequency of labels in training (maximum a posteriori), or left as ties
         (maximum likelihood).
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    metric, search, n_jobs
+        As in `MLkNN`.
 
     Attributes
     ----------
@@ -94,6 +95,7 @@ class MallowskNN(NeighborClassifier):
     """
 
     title = "Mallows kNN"
+    stored = (Choice("estimate", "_estimate", _ESTIMATES), Totals())
 
     def __init__(
         self,
@@ -108,6 +110,67 @@ class MallowskNN(NeighborClassifier):
         self.metric = metric
         self.search = search
         self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        check_choice(self.estimate, "estimate", _ESTIMATES)
+
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
+        return NO_ROWS
+
+    def _learn(
+        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
+    ) -> None:
+        self._estimate, self._totals = self.estimate, label_totals(Y)
+
+    def _prior(self, n: int, totals: Array) -> Floats:
+        """The prior g of Theorem 2, kept inside (0, 1): less than the difference of one count."""
+        return np.asarray((totals + 1) / (n + 2))
+
+    def _ranked_by(self, count: Array | float, prior: Floats) -> Floats:
+        """What labels are sorted by: f = c / k of Theorem 1, or with the prior of Theorem 2."""
+        k = self.n_neighbors_
+        return np.asarray(count / k if self._estimate == "mle" else (count + prior) / (k + 1))
+
+    def _prepare(self) -> None:
+        self.prior_ = self._prior(self._labels.shape[0], self._totals)
+        self._defaults = DefaultScores(
+            np.atleast_2d(self._ranked_by(0.0 * self.prior_, self.prior_))
+        )
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        counts = neighbor_counts(graph, self._labels)
+        values = self._ranked_by(counts.data, self.prior_[counts.indices])
+        return LabelScores.of(with_data(counts, values), self._defaults)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        n, totals = self._labels.shape[0] - 1, self._totals
+        both = counts_and_own(graph, self._labels, rows)
+        own, count = np.divmod(both.data, graph.k + 1)
+        touched = self._ranked_by(count, self._prior(n, totals[both.indices] - own))
+        defaults = self._ranked_by(0.0 * totals, self._prior(n, totals))
+        return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        # c > k/2: the paper leaves open what a label at c = k/2 is; it is not predicted.
+        k = self.n_neighbors_
+        if self._estimate == "mle":
+            return labels_from(scores, 0.5, strict=True)
+        return labels_from(scores, (k // 2 + 1) / (k + 1))
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        k = self.n_neighbors_
+        if self._estimate == "map":
+            return scores
+        return np.asarray((k * scores + self.prior_) / (k + 1))
+
+    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
+        return {
+            "count": count,
+            "share": count / graph.k,
+            "prior": float(self.prior_[label]),
+            "theta": float(self._theta(graph)[0]),
+        }
 
     def calibrated_ranking(self, X: Any, top: int | None = None) -> CalibratedRanking:
         """Rank the labels of each row, with the place of the neutral label.
@@ -127,15 +190,15 @@ class MallowskNN(NeighborClassifier):
         X = self._check_queries(X)
         n, q = X.shape[0], self._labels.shape[1]
         r = q if top is None else min(q, check_integer(top, "top", low=1))
-        self._check_rank_size(n, r)
+        check_dense_size(f"the {r:,} best labels", (n, r), 12, "fewer labels by top=")
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
         neutral = np.empty(n, np.int64)
 
         def rank(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
-            labels[place], best[place] = scores.top(r)
+            scores.fill_top(labels[place], best[place])
             neutral[place] = np.diff(self._decide(scores, graph).indptr)
 
-        self._each_run(rank, X)
+        each_run(self, rank, X)
         return CalibratedRanking(labels, best, self.label_names_, neutral)
 
     def theta(self, X: Any) -> Floats:
@@ -154,7 +217,7 @@ class MallowskNN(NeighborClassifier):
         """
         X = self._check_queries(X)
         theta = np.empty(X.shape[0])
-        for start, near, _ in self._neighbor_blocks(X):
+        for start, near, _ in neighbor_blocks(self, X):
             for place, graph in blocks_of_votes(near, self._labels):
                 theta[start + place.start : start + place.stop] = self._theta(graph)
         return theta
@@ -163,70 +226,3 @@ class MallowskNN(NeighborClassifier):
         sizes = np.diff(self._labels.indptr)[graph.indices].astype(np.int64)
         pairs = reversed_pairs(neighbor_counts(graph, self._labels), sizes)
         return dispersion(pairs, sizes, self._labels.shape[1])
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.estimate, "estimate", _ESTIMATES)
-
-    def _training_rows(self, n: int) -> Array:
-        return NO_ROWS
-
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        self._take_up(self.estimate, label_totals(Y))
-
-    def _take_up(self, estimate: str, totals: Array) -> None:
-        self._estimate, self._totals = estimate, totals
-        k = self.n_neighbors_
-        # The prior g of Theorem 2, kept inside (0, 1): less than the difference of one count.
-        self._prior = (totals + 1) / (self._labels.shape[0] + 2)
-        defaults = self._prior / (k + 1) if estimate == "map" else np.zeros(len(totals))
-        self._defaults = DefaultScores(defaults[None])
-
-    def _learned(self) -> dict[str, Any]:
-        return {"estimate": self._estimate, "totals": self._totals}
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        estimate = check_choice(learned["estimate"], "estimate", _ESTIMATES)
-        self._take_up(estimate, stored_totals(learned, self._labels))
-
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        counts, k = neighbor_counts(graph, self._labels), graph.k
-        if self._estimate == "map":
-            values = (counts.data + self._prior[counts.indices]) / (k + 1)
-        else:
-            values = counts.data / k
-        return LabelScores(with_data(counts, values), self._defaults, label_names=self.label_names_)
-
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        if self._estimate == "mle":
-            return self._scores(graph, X)
-        n, k = self._labels.shape[0], graph.k
-        both = counts_and_own(graph, self._labels, rows)
-        carried, count = np.divmod(both.data, k + 1)
-        prior = (self._totals[both.indices] - carried + 1) / (n + 1)
-        touched, defaults = (count + prior) / (k + 1), (self._totals + 1) / (n + 1) / (k + 1)
-        return LabelScores(with_data(both, touched), defaults, label_names=self.label_names_)
-
-    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
-        # c > k/2: the paper leaves open what a label at c = k/2 is; it is not predicted.
-        k = self.n_neighbors_
-        if self._estimate == "mle":
-            return labels_from(scores, 0.5, strict=True)
-        return labels_from(scores, (k // 2 + 1) / (k + 1))
-
-    def _probabilities(self, scores: Floats) -> Floats:
-        k = self.n_neighbors_
-        return (
-            scores if self._estimate == "map" else np.asarray((k * scores + self._prior) / (k + 1))
-        )
-
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
-        return {
-            "count": count,
-            "share": count / graph.k,
-            "prior": float(self._prior[label]),
-            "theta": float(self._theta(graph)[0]),
-        }

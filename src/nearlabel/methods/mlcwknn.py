@@ -13,12 +13,10 @@ from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals, neighbor_shares
 from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.fitting import NO_ROWS
-from nearlabel.methods.storing import stored_totals
-from nearlabel.search import is_precomputed
+from nearlabel.methods.base import NO_ROWS, Needs, NeighborClassifier
+from nearlabel.methods.stored import Totals
 
 
 class MLCWkNN(NeighborClassifier):
@@ -67,6 +65,7 @@ class MLCWkNN(NeighborClassifier):
     """
 
     title = "MLC-WkNN"
+    stored = (Totals(),)
 
     def __init__(
         self,
@@ -80,34 +79,26 @@ class MLCWkNN(NeighborClassifier):
         self.search = search
         self.n_jobs = n_jobs
 
-    @property
-    def _needs_vectors(self) -> bool:
-        return True
+    def _needs(self) -> Needs:
+        return Needs(vectors=True)
 
-    def _training_rows(self, n: int) -> Array:
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
         return NO_ROWS
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        self._defaults = DefaultScores(np.zeros((1, Y.shape[1])))
+        self._totals = label_totals(Y)
 
-    def _learned(self) -> dict[str, Any]:
-        return {"totals": label_totals(self._labels)}
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        if self._store is None or is_precomputed(self._metric):
-            raise ValueError("it has no vectors")
-        stored_totals(learned, self._labels)
-        self._defaults = DefaultScores(np.zeros((1, self._labels.shape[1])))
+    def _prepare(self) -> None:
+        self._defaults = DefaultScores(np.zeros((1, len(self._totals))))
 
     def _reconstruct(self, graph: NeighborGraph, X: Any) -> Reconstruction:
-        assert self._store is not None
-        return reconstruct(self._store.vectors, X, graph.indices)
+        return reconstruct(self._items.vectors, X, graph.indices)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         touched = neighbor_shares(graph, self._labels, self._reconstruct(graph, X).weights)
-        return LabelScores(touched, self._defaults, label_names=self.label_names_)
+        return LabelScores.of(touched, self._defaults)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, 0.5, strict=True)

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, with_data
+from nearlabel.common.arrays import Array, Csr, Floats, with_data
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_n_jobs, check_real
-from nearlabel.formulas.bayes import posterior
+from nearlabel.common.validation import check_dense_size, check_n_jobs, check_real
+from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import (
-    LabelHistograms,
-    counts_and_own,
-    label_histograms,
-    label_totals,
-    neighbor_counts,
-)
-from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.counts import counts_and_own, neighbor_counts
+from nearlabel.labels.default_scores import DefaultScores
+from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
-from nearlabel.labels.sweep import CountSweep, bytes_of_sweep
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.fitting import Sweep
-from nearlabel.methods.storing import stored_counts
+from nearlabel.methods.base import Needs, NeighborClassifier
+from nearlabel.methods.stored import Field, Histograms, Real
 
-_SWEEP_BYTES = 2**28  # up to which a sweep over k takes dense counts
+
+def priors(s: float, n: Array, n_l: Array) -> tuple[Ratio, Ratio]:
+    """P(H_1) and P(H_0) where n_l of n rows carry the label, as in Fig. 1 of the 2007 paper."""
+    return Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
+
+
+def likelihoods(
+    s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array
+) -> tuple[Ratio, Ratio]:
+    """P(E_j | H_1) and P(E_j | H_0) where c[j] and c'[j] rows have j neighbors with the label."""
+    return Ratio(s + c, s * (k + 1) + n_l), Ratio(s + c_prime, s * (k + 1) + n - n_l)
+
+
+def posteriors(s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array) -> Floats:
+    """P(H_1 | E_j), whose arg max decides (Eq. 3) and by which labels are ranked."""
+    with_label, without_label = likelihoods(s, k, n, n_l, c, c_prime)
+    prior, no_prior = priors(s, n, n_l)
+    return posterior(prior, with_label, no_prior, without_label)
 
 
 class MLkNN(NeighborClassifier):
@@ -64,6 +74,11 @@ class MLkNN(NeighborClassifier):
     search_recall_ : Recall or None
         How much of the true neighbors of the training rows an approximate search has found; None
         for an exact one, and where nothing had to be searched to learn.
+    prior_ : ndarray of float, shape (q,)
+        P(H_1): how likely a row carries the label before its neighbors are seen.
+    likelihood_ : ndarray of float, shape (2, q, k + 1)
+        P(E_j | H_0) and P(E_j | H_1): how likely j of k neighbors carry the label if the row does
+        not, and if it does. Computed when asked for.
 
     References
     ----------
@@ -85,8 +100,7 @@ class MLkNN(NeighborClassifier):
     """
 
     title = "ML-kNN"
-
-    _learns_from_counts = True
+    stored: ClassVar[tuple[Field, ...]] = (Real("smoothing", "_s", low=0, high=1e100), Histograms())
 
     def __init__(
         self,
@@ -102,113 +116,82 @@ class MLkNN(NeighborClassifier):
         self.search = search
         self.n_jobs = n_jobs
 
+    def _needs(self) -> Needs:
+        return Needs(counts=True)
+
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         check_real(self.smoothing, "smoothing", low=0, high=1e100)
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        n_jobs = check_n_jobs(self.n_jobs)
-        counted = label_histograms(graph, Y, n_jobs=n_jobs, progress=progress)
-        self._weigh(counted, float(self.smoothing))
+        self._s, n_jobs = float(self.smoothing), check_n_jobs(self.n_jobs)
+        self._counted = label_histograms(graph, Y, n_jobs=n_jobs, progress=progress)  # c[j], c'[j]
 
-    def _weigh(self, counted: LabelHistograms, s: float) -> None:
-        """Posteriors of c[j] and c'[j], one cell a label and count j."""
-        self._counted, self._s = counted, s
-        self._posterior = counted.table(self._posterior_of)
-        at_zero = self._posterior[counted.start[:-1]]  # j = 0
-        self._defaults = DefaultScores(at_zero.reshape(counted.totals.shape))
+    def _prepare(self) -> None:
+        """Posteriors of all labels and counts, and those of count 0 as default scores."""
+        s, k, counted = self._s, self.n_neighbors_, self._counted
+        self.prior_ = priors(s, counted.n, counted.totals)[0].value
+        self._table = np.empty(counted.start[-1])
+        for cells, label in counted.runs():
+            c, c_prime = counted.with_label[cells], counted.without_label[cells]
+            n, n_l = counted.n[label], counted.totals[label]
+            self._table[cells] = posteriors(s, k, n, n_l, c, c_prime)
+        self._defaults = DefaultScores(self._table[counted.start[:-1]][None])
 
-    def _posterior_of(self, n: Array, n_with: Array, c_j: Array, c_prime_j: Array) -> Floats:
-        """P(H_1 | E_j) where of n rows n_with carry a label, and c[j] and c'[j] have count j."""
-        return posterior(self._s, self.n_neighbors_ + 1, n, n_with, c_j, c_prime_j)
-
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "smoothing": self._s,
-            "with_label": self._counted.with_label,
-            "without_label": self._counted.without_label,
-        }
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        self._recall_cells(learned)
-
-    def _recall_cells(self, learned: Mapping[str, Any], **groups: Any) -> None:
-        cells = [stored_counts(learned, key) for key in ("with_label", "without_label")]
-        counted = LabelHistograms.of_cells(self._labels, self.n_neighbors_, *cells, **groups)
-        self._weigh(counted, check_real(learned["smoothing"], "smoothing", low=0, high=1e100))
-
-    def _groups(self, X: Any) -> Array | None:
-        """The tables that each query reads; None where there is but one."""
-        return None
+    @property
+    def likelihood_(self) -> Floats:
+        """Likelihoods of every count, dense."""
+        counted, k = self._counted, self.n_neighbors_
+        q = len(counted.totals)
+        check_dense_size("likelihood_", (2 * q, k + 1), 8, "explain")
+        cells = np.arange(k + 1) < np.diff(counted.start)[:, None]  # no count is above n_l
+        c, c_prime = np.zeros((2, q, k + 1), np.int64)
+        c[cells], c_prime[cells] = counted.with_label, counted.without_label
+        n, n_l = counted.n[:, None], counted.totals[:, None]
+        with_label, without_label = likelihoods(self._s, k, n, n_l, c, c_prime)
+        return np.stack([without_label.value, with_label.value])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        counts, group = neighbor_counts(graph, self._labels), self._groups(X)
-        touched = with_data(counts, self._counted.values_at(counts, self._posterior, group))
-        return LabelScores(touched, self._defaults, group=group, label_names=self.label_names_)
+        counts = neighbor_counts(graph, self._labels)  # j of each label
+        posteriors = cell_values(self._table, self._counted.start, counts.indices, counts.data)
+        return LabelScores.of(with_data(counts, posteriors), self._defaults)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        counted, group = self._counted, self._groups(X)
         both = counts_and_own(graph, self._labels, rows)
-        carried, count = np.divmod(both.data, graph.k + 1)
-        g = 0 if group is None else group[row_numbers(both)]
-        cell = counted.cells(both.indices, count, g)
-        touched = self._posterior_of(
-            counted.n[g] - 1,
-            counted.totals[g, both.indices] - carried,
-            counted.with_label[cell] - carried,
-            counted.without_label[cell] - (1 - carried),
-        )
-        # All other labels: the row was one of those without the label and with count 0.
+        touched, defaults = self._left_out_posteriors(both, both.indices, graph.k)
+        return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
+
+    def _left_out_posteriors(self, both: Csr, label: Array, k: int) -> tuple[Floats, Floats]:
+        """Posteriors with a row's own entry taken out of the tables, and those of count 0.
+
+        `both` has counts and the row's own labels, as `counts_and_own`, and `label` says which
+        label of the tables each entry is.
+        """
+        counted = self._counted
+        own, j = np.divmod(both.data, k + 1)
+        cell, n, n_l = counted.cells(label, j), counted.n, counted.totals
+        c, c_prime = counted.with_label, counted.without_label
+        left = n[label] - 1, n_l[label] - own, c[cell] - own, c_prime[cell] - (1 - own)
+        # Of all other labels the row was one of those without the label and with count 0.
         zero = counted.start[:-1]
-        at_zero = self._posterior_of(
-            np.repeat(counted.n - 1, counted.totals.shape[1]),
-            np.minimum(counted.totals, counted.n[:, None] - 1).ravel(),
-            counted.with_label[zero],
-            np.maximum(counted.without_label[zero] - 1, 0),
-        )
-        defaults = at_zero.reshape(counted.totals.shape)
-        names = self.label_names_
-        return LabelScores(with_data(both, touched), defaults, group=group, label_names=names)
-
-    def _sweep(self, Y: Csr, most: int) -> tuple[Any, Sweep] | None:
-        if type(self) is not MLkNN or bytes_of_sweep(Y, most) > _SWEEP_BYTES:
-            return None  # a subclass may count in another way
-        return (MLkNN, float(self.smoothing)), self._left_out_sweep
-
-    def _left_out_sweep(
-        self, graph: NeighborGraph, Y: Csr, neighbors: Sequence[int]
-    ) -> Iterator[LabelScores]:
-        sweep, s, n = CountSweep(graph, Y), float(self.smoothing), Y.shape[0]
-        totals = label_totals(Y)[:, None]
-        n_with, others_with = np.minimum(totals, n - 1), np.maximum(totals - 1, 0)
-        for k in neighbors:
-            while sweep.k < k:
-                sweep.add_neighbor()
-            without, with_label = sweep.cells[:, :, : k + 1]
-            # The row's own entry is taken out. Cells that no row is in are not looked up.
-            table = np.stack(
-                [
-                    posterior(s, k + 1, n - 1, n_with, with_label, np.maximum(without - 1, 0)),
-                    posterior(s, k + 1, n - 1, others_with, np.maximum(with_label - 1, 0), without),
-                ]
-            )
-            yield LabelScores.unchecked(sweep.look_up(table))
+        others = n - 1, np.minimum(n_l, n - 1), c[zero], np.maximum(c_prime[zero] - 1, 0)
+        return posteriors(self._s, k, *left), posteriors(self._s, k, *others)
 
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        s, k, counted, group = self._s, graph.k, self._counted, self._groups(X)
-        g = 0 if group is None else int(group[0])
-        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
-        cell = int(counted.cells(label, count, g))
-        n, n_with = int(counted.n[g]), int(counted.totals[g, label])
+        return self._terms_of(label, int(np.sum(self._labels[graph.indices[0]].indices == label)))
 
-        def likelihood(rows: int, total: int) -> float:  # P(E_j | H): of `total` rows, `rows`
-            return (s + rows) / (s * (k + 1) + total) if s or total else 1 / (k + 1)
-
+    def _terms_of(self, label: int, count: int) -> Mapping[str, float]:
+        counted = self._counted
+        cell, n, n_l = counted.cells(label, count), counted.n[label], counted.totals[label]
+        counts = counted.with_label[cell], counted.without_label[cell]
+        with_label, without = (
+            float(p.value) for p in likelihoods(self._s, self.n_neighbors_, n, n_l, *counts)
+        )
+        unseen = 1 / (self.n_neighbors_ + 1)  # no smoothing, and no row to count
         return {
             "count": count,
-            "prior": (s + n_with) / (2 * s + n),
-            "likelihood_with": likelihood(int(counted.with_label[cell]), n_with),
-            "likelihood_without": likelihood(int(counted.without_label[cell]), n - n_with),
+            "prior": float(self.prior_.flat[label]),
+            "likelihood_with": unseen if np.isnan(with_label) else with_label,
+            "likelihood_without": unseen if np.isnan(without) else without,
         }

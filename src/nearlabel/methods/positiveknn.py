@@ -19,10 +19,10 @@ from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import hamming_cut, labels_from
-from nearlabel.labels.ranks import DefaultScores
+from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.storing import stored_totals
+from nearlabel.methods.base import Needs, NeighborClassifier
+from nearlabel.methods.stored import Real, Totals
 from nearlabel.metrics import ranking_loss
 
 _FIT_BY = ("grid", "gradient")
@@ -36,8 +36,8 @@ class PositivekNN(NeighborClassifier):
     A neighbor at distance d that carries label l speaks for it with probability exp(-z d), and the
     neighbors speak independently: P_l = 1 - prod (1 - exp(-z d_j)) over those that carry l. The
     neighbors that do not carry it say nothing. Labels are ranked by S_l = -log(1 - P_l), which does
-    not round to a tie, and predicted where it is above one cut. `predict_proba` gives P_l, told as
-    just above 1/2 where it is less and the label is predicted, and as just below in the reverse.
+    not round to a tie, and predicted where it reaches one cut. `predict_proba` gives P_l, moved
+    just above 1/2 where it is less and the label is predicted, and just below in the reverse case.
 
     Parameters
     ----------
@@ -53,12 +53,8 @@ class PositivekNN(NeighborClassifier):
     random_state : int, RandomState or None, default=None
         Which rows the rate and the cut are fitted to where there are more than 4,000, and the
         batches of the gradient.
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    metric, search, n_jobs
+        As in `MLkNN`.
 
     Attributes
     ----------
@@ -80,8 +76,8 @@ class PositivekNN(NeighborClassifier):
 
     References
     ----------
-    .. [1] The 2017 paper on k-nearest neighbors for multi-label ranking by positive samples, with
-       content-based image retrieval of more than 190,000 labels.
+    .. [1] H. Zhang, S. Kiranyaz and M. Gabbouj, "A k-nearest neighbor multilabel ranking algorithm
+       with application to content-based image retrieval", 2017.
 
     Examples
     --------
@@ -98,8 +94,13 @@ class PositivekNN(NeighborClassifier):
     """
 
     title = "PositivekNN"
-
-    _all_rows_allowed = True
+    stored = (
+        Real("rate", "rate_", low=LOWEST_RATE, high=HIGHEST_RATE),
+        Real("median_distance", "median_distance_", low=0),
+        Real("loss", "loss_", low=0, high=1, absent=np.nan),
+        Real("cut", "cut_", low=-1, absent=np.inf),
+        Totals(),
+    )
 
     def __init__(
         self,
@@ -119,8 +120,10 @@ class PositivekNN(NeighborClassifier):
         self.search = search
         self.n_jobs = n_jobs
 
+    def _needs(self) -> Needs:
+        return Needs(all_rows=True)
+
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         if isinstance(self.rate, str):
             check_choice(self.rate, "rate (or a number)", ("fit",))
         else:
@@ -128,8 +131,9 @@ class PositivekNN(NeighborClassifier):
         check_choice(self.fit_by, "fit_by", _FIT_BY)
         check_random_state(self.random_state)
 
-    def _training_rows(self, n: int) -> Array | None:
-        k = n - 1 if self.n_neighbors is None else min(int(self.n_neighbors), n - 1)
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
+        n = Y.shape[0]
+        k = max(1, n - 1 if self.n_neighbors is None else min(int(self.n_neighbors), n - 1))
         most = max(_FEWEST_ROWS, min(_ROWS, _NEIGHBORS // k))
         if n <= most:
             return None
@@ -139,87 +143,51 @@ class PositivekNN(NeighborClassifier):
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
+        self._totals = label_totals(Y)
         self.median_distance_ = median_distance(graph)
-        self.rate_ = self._fitted_rate(graph, Y, Y[rows])
-        self._set_up()
-        scores = self._left_out_scores(graph, None, rows)
-        if self._single:
-            both = _with_opposite(Y)
+        both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # an order needs two labels
+        self.rate_ = self._fitted_rate(graph, both, both[rows])
+        self.cut_ = hamming_cut(self._left_out_scores(graph, X, rows), Y[rows])
+        order = self._left_out_scores(graph, X, rows)
+        if Y.shape[1] == 1:
             order = LabelScores(log_sums(graph, both, self.rate_, self.n_neighbors_))
-            self.loss_ = ranking_loss(both[rows], order)
-        else:
-            self.loss_ = ranking_loss(Y[rows], scores)
-        self.cut_ = hamming_cut(scores, Y[rows])
+        self.loss_ = ranking_loss(both[rows], order)
 
     def _fitted_rate(self, graph: NeighborGraph, Y: Csr, truth: Csr) -> float:
         if not isinstance(self.rate, str):
             return float(self.rate)
-        if self._single:  # an order needs two: the label, and its absence
-            Y, truth = _with_opposite(Y), _with_opposite(truth)
         trial = RateTrial(graph, Y, truth, self.n_neighbors_)
         if self.fit_by == "grid":
             return rate_by_grid(trial, self.median_distance_)
         random = check_random_state(self.random_state)
         return rate_by_gradient(trial, self.median_distance_, random)
 
-    def _set_up(self) -> None:
+    def _prepare(self) -> None:
         self.relative_rate_ = self.rate_ * self.median_distance_
-        n = self._labels.shape[0]
-        self._defaults = DefaultScores(_by_frequency(label_totals(self._labels), n)[None])
-
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "rate": self.rate_,
-            "median_distance": self.median_distance_,
-            "loss": None if np.isnan(self.loss_) else self.loss_,
-            "cut": None if np.isinf(self.cut_) else self.cut_,
-            "totals": label_totals(self._labels),
-        }
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        stored_totals(learned, self._labels)
-        self.rate_ = check_real(learned["rate"], "rate", low=LOWEST_RATE, high=HIGHEST_RATE)
-        self.median_distance_ = check_real(learned["median_distance"], "median_distance", low=0)
-        loss, cut = learned["loss"], learned["cut"]
-        self.loss_ = np.nan if loss is None else check_real(loss, "loss", low=0, high=1)
-        self.cut_ = np.inf if cut is None else check_real(cut, "cut", low=-1)
-        self._set_up()
+        defaults = _by_frequency(self._totals, self._labels.shape[0])
+        self._defaults = DefaultScores(defaults[None])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
-        return LabelScores(S, self._defaults, label_names=self.label_names_)
+        return LabelScores.of(S, self._defaults)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
         # A row's own labels that no neighbor carries: by their frequency among the others.
-        own = self._labels[rows]
+        own, others = self._labels[rows], self._labels.shape[0] - 1
         row, label = row_numbers(own), own.indices
         missing = ~entries_at(S, row, label)[0]
         row, label = row[missing], label[missing]
-        totals, others = label_totals(self._labels), self._labels.shape[0] - 1
-        touched = sparse.csr_array(
-            (
-                np.concatenate([S.data, _by_frequency(totals - 1, others)[label]]),
-                (np.concatenate([row_numbers(S), row]), np.concatenate([S.indices, label])),
-            ),
-            shape=S.shape,
-        )
-        return LabelScores(touched, _by_frequency(totals, others), label_names=self.label_names_)
-
-    @property
-    def _single(self) -> bool:
-        """Whether there is but one label."""
-        return bool(self._labels.shape[1] == 1)
+        score = _by_frequency(self._totals[label] - 1, others)
+        untouched = sparse.csr_array((score, (row, label)), shape=S.shape)
+        defaults = _by_frequency(self._totals, others)
+        return LabelScores.of(canonical_csr(S + untouched), DefaultScores(defaults[None]))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
-        if self._single:
-            return self._decide_between(graph)
-        return labels_from(scores, self.cut_)
-
-    def _decide_between(self, graph: NeighborGraph) -> Csr:
-        """A single label is predicted where S of its carriers is more than that of the others."""
-        both = _with_opposite(self._labels)
-        S = log_sums(graph, both, self.rate_, self.n_neighbors_).toarray()
+        if self._labels.shape[1] > 1:
+            return labels_from(scores, self.cut_)
+        # A single label is predicted where S of its carriers is more than that of the others.
+        S = log_sums(graph, _with_opposite(self._labels), self.rate_, self.n_neighbors_).toarray()
         return sparse.csr_array((S[:, :1] > S[:, 1:]).astype(np.int64))
 
     def _probabilities(self, scores: Floats) -> Floats:
@@ -244,5 +212,4 @@ def _with_opposite(Y: Csr) -> Csr:
 def _by_frequency(totals: Array, n: int) -> Floats:
     """Scores of labels without positive neighbor: 0 up to 1e-300, the frequent ones first."""
     # Departs from the paper, which leaves S = 0 in one tie. Below every label with a neighbor.
-    scores: Floats = -FAINTEST * (1 - (totals + 1) / (n + 2))
-    return scores
+    return np.asarray(-FAINTEST * (1 - (totals + 1) / (n + 2)))

@@ -1,4 +1,4 @@
-"""One cut a label, learnt by leave-one-out, in place of a method's own decision."""
+"""One cut per label, learnt by leave-one-out, in place of a method's own decision."""
 
 from __future__ import annotations
 
@@ -15,17 +15,27 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NeighborModel
-from nearlabel.methods.explaining import NeighborClassifier
-from nearlabel.methods.fitting import NO_ROWS
-from nearlabel.methods.registry import METHODS
-from nearlabel.methods.registry import method as method_named
-from nearlabel.methods.storing import stored_array
+from nearlabel.methods.base import KEPT, NO_ROWS, NeighborClassifier
+from nearlabel.methods.stored import Field, Reals, learned_tree, read_learned
+from nearlabel.methods.wrapping import forwards_hooks
 
 _OBJECTIVES = ("f1",)
 _BYTES_A_SCORE = 64  # while all scores of a label are sorted
 
 
+class _Inner(Field):
+    """The method within, which keeps the same items."""
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        learned[self.key] = learned_tree(model.estimator_)
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        inner = model._inner()
+        read_learned(inner, learned[self.key])
+        model.estimator_ = inner
+
+
+@forwards_hooks
 class LabelThresholds(NeighborClassifier):
     """Any method of nearlabel, with a cut of its own for each label.
 
@@ -76,6 +86,12 @@ class LabelThresholds(NeighborClassifier):
     True
     """
 
+    title = "learnt cuts"
+    stored = (
+        Reals("cuts", "cuts_", "q", nan=True),
+        _Inner("estimator", "estimator_"),
+    )
+
     def __init__(
         self, estimator: Any, objective: str = "f1", min_f1: float = 0.1, min_rows: int = 3
     ) -> None:
@@ -84,82 +100,50 @@ class LabelThresholds(NeighborClassifier):
         self.min_f1 = min_f1
         self.min_rows = min_rows
 
-    # How to search is the method's to say.
-    n_neighbors = property(lambda self: self.estimator.n_neighbors)
-    metric = property(lambda self: getattr(self.estimator, "metric", None))
-    search = property(lambda self: self.estimator.search)
-    n_jobs = property(lambda self: self.estimator.n_jobs)
-    _all_rows_allowed = property(lambda self: self.estimator._all_rows_allowed)
-    _dense_scores = property(lambda self: self.estimator._dense_scores)
-
-    _needs_graph = property(lambda self: self.estimator._needs_graph)
-    _learns_from_counts = property(lambda self: self.estimator._learns_from_counts)
-
-    @property
-    def _needs_vectors(self) -> bool:
-        return bool(self.estimator._needs_vectors)
-
-    def _usable_neighbors(self, n: int) -> int:
-        return int(self.estimator._usable_neighbors(n))
-
-    def _check_size(self, Y: Csr, X: Any) -> None:
-        self.estimator._check_size(Y, X)
-        if self._dense_scores:
-            what = "the leave-one-out scores"
-            check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
-
-    def _training_rows(self, n: int) -> Array | None:
-        return None if self._needs_graph else NO_ROWS
-
     def _check_parameters(self) -> None:
-        if not isinstance(self.estimator, NeighborModel) or isinstance(
+        if not isinstance(self.estimator, NeighborClassifier) or isinstance(
             self.estimator, LabelThresholds
         ):
             raise TypeError(
                 "estimator must be an estimator of nearlabel (scaling goes before: "
                 f"make_pipeline(scaler, LabelThresholds(MLkNN()))); got {self.estimator!r}"
             )
-        self.estimator._check_parameters()
+        self.estimator.check_parameters()
         check_choice(self.objective, "objective", _OBJECTIVES)
         check_real(self.min_f1, "min_f1", low=0, high=1)
         check_integer(self.min_rows, "min_rows", low=1)
+
+    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
+        self.estimator._rows_to_learn_from(Y, X)  # which may refuse them
+        if self._needs().dense_scores:
+            what = "the leave-one-out scores"
+            check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
+        return None if self._needs().graph else NO_ROWS
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
         inner, n = self._inner(), Y.shape[0]
-        wanted = inner._training_rows(n)
+        wanted = inner._rows_to_learn_from(Y, X)
         if wanted is None:
             inner._learn(graph, Y, X, rows, progress)
         else:
             inner._learn(graph.take(wanted), Y, X, wanted, progress)
+        inner._prepare()
         left_out = inner._left_out_scores(graph, X, np.arange(n))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
         self.estimator_ = inner
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
 
-    def _search_by(self, search: Any) -> None:
-        super()._search_by(search)
-        self.estimator_._search_by(search)
-
-    def _use_threads(self, n_jobs: int) -> None:
-        for one in (self.estimator, self.estimator_):
-            one._use_threads(n_jobs)
+    def _prepare(self) -> None:
+        """Nothing: the method within is prepared by itself."""
 
     def _inner(self) -> Any:
         """A copy of the method that keeps the same items, and has learned nothing yet."""
         inner = clone(self.estimator)
-        inner.__dict__.update(self._items())
+        inner.__dict__.update({name: vars(self)[name] for name in KEPT if name in vars(self)})
         return inner
-
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        scores: LabelScores = self.estimator_._scores(graph, X)
-        return scores
-
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        scores: LabelScores = self.estimator_._left_out_scores(graph, X, rows)
-        return scores
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         cut = np.isfinite(self.cuts_)
@@ -176,44 +160,8 @@ class LabelThresholds(NeighborClassifier):
         moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
         return np.asarray(np.where(cut, moved, own))
 
-    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-        voters: tuple[NeighborGraph, NeighborGraph] = self.estimator_._voters(X)
-        return voters
-
-    def _scores_without(self, further: NeighborGraph, X: Any, left_out: Array) -> LabelScores:
-        scores: LabelScores = self.estimator_._scores_without(further, X, left_out)
-        return scores
-
     def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         terms = {**self.estimator_._terms(label, graph, X)}
         if np.isfinite(self.cuts_[label]):
             terms["cut"] = float(self.cuts_[label])
         return terms
-
-    def _learned(self) -> dict[str, Any]:
-        return {"cuts": self.cuts_, "estimator": self.estimator_._learned()}
-
-    def _recall(self, learned: Mapping[str, Any]) -> None:
-        cuts = stored_array(learned, "cuts", "f", 1)
-        if len(cuts) != self._labels.shape[1] or np.isinf(cuts).any():
-            raise ValueError("its cuts are not those of its labels")
-        inner = self._inner()
-        inner._recall(learned["estimator"])
-        self.estimator_, self.cuts_ = inner, cuts
-
-    def _stored_parameter(self, name: str, value: Any) -> Any:
-        if name != "estimator":
-            return super()._stored_parameter(name, value)
-        if type(value).__name__ not in METHODS:
-            raise TypeError(
-                f"a {type(value).__name__}, a class of yours, cannot be written to a file: "
-                "nearlabel would not know it again (joblib or pickle keep any object)"
-            )
-        return {"class": type(value).__name__, "parameters": value._stored_parameters()}
-
-    @classmethod
-    def _parameter(cls, name: str, stored: Any) -> Any:
-        if name != "estimator":
-            return super()._parameter(name, stored)
-        kind = method_named(stored["class"])
-        return kind(**{key: kind._parameter(key, one) for key, one in stored["parameters"].items()})

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.base import NeighborModel
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.registry import METHODS, method
-from nearlabel.methods.storing import stored_array, stored_names
+from nearlabel.methods.stored import stored_array, stored_names
 from nearlabel.methods.thresholds import LabelThresholds
 
 _OWN: dict[str, Any] = {
@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
 
 def _tree(model: Any) -> dict[str, Any]:
-    if isinstance(model, NeighborModel | NeighborGraph):
+    if isinstance(model, NeighborClassifier | NeighborGraph):
         return model._tree()
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
     if is_sklearns and name == "Pipeline":
@@ -128,7 +128,9 @@ def _model(tree: Mapping[str, Any], version: int) -> Any:
 
 def _check_steps(parts: list[Any]) -> None:
     *first, last = parts or [None]
-    if not isinstance(last, NeighborModel) or not all(type(p).__name__ in _SCALERS for p in first):
+    if not isinstance(last, NeighborClassifier) or not all(
+        type(p).__name__ in _SCALERS for p in first
+    ):
         raise TypeError(
             f"a pipeline in a file has scalers ({', '.join(_SCALERS)}) and ends in an estimator of "
             f"nearlabel; this one has {', '.join(type(part).__name__ for part in parts) or 'none'}"
@@ -162,7 +164,7 @@ def _scaler(tree: Mapping[str, Any]) -> Any:
         if tree[key] is None:
             setattr(scaler, key, None)
             continue
-        values = stored_array(tree, key, "f", 1)
+        values = stored_array(tree[key], key, "f", 1)
         if values.shape != (scaler.n_features_in_,) or not np.isfinite(values).all():
             raise ValueError(f"its {key} are not {scaler.n_features_in_} finite numbers")
         setattr(scaler, key, values)

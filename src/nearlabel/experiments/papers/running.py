@@ -14,7 +14,7 @@ from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.papers.progress import part_of
 from nearlabel.experiments.scaling import scaler
 from nearlabel.experiments.tuning import GraphSearchCV
-from nearlabel.methods.algorithms import ALGORITHMS
+from nearlabel.methods.registry import method
 from nearlabel.metrics import scorer
 from nearlabel.search import Progress
 
@@ -98,7 +98,7 @@ def _metric_runs(
 
 
 def _estimator(setting: dict[str, Any], parameters: dict[str, Any], n_jobs: int | None) -> Any:
-    return ALGORITHMS[setting["estimator"]](**parameters, n_jobs=n_jobs)
+    return method(setting["estimator"])(**parameters, n_jobs=n_jobs)
 
 
 def _scaled(X: Any, train: Array, scale: str) -> Any:

@@ -15,7 +15,7 @@ from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.preparing import Prepared
 from nearlabel.experiments.protocols import splits
-from nearlabel.methods.algorithms import ALGORITHMS
+from nearlabel.methods.registry import method
 from nearlabel.search import Progress, neighbor_graph
 
 # As the command line calls them.
@@ -52,18 +52,18 @@ def run_time_points(
 
 def _fold_seconds(data: Dataset, setting: Mapping[str, Any]) -> list[float]:
     """Processor time of all folds: of each method with the search, then of each without it."""
-    k, methods = setting["k"], [ALGORITHMS[name] for name in setting["methods"]]
+    k, methods = setting["k"], [method(name) for name in setting["methods"]]
     seconds = np.zeros((2, len(methods)))
     for part in splits(data, f"cv{setting['folds']}", seed=setting["seed"]):
         X, Y, new = data.X[part.train], data.Y[part.train], data.X[part.test]
         graph = neighbor_graph(X, k)
-        for place, method in enumerate(methods):
+        for place, kind in enumerate(methods):
             start = time.process_time()
-            model = method(n_neighbors=k).fit(X, Y)
+            model = kind(n_neighbors=k).fit(X, Y)
             queries = neighbor_graph(X, k, new)
             model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
             searched = time.process_time()
-            model = method(n_neighbors=k).fit_graph(graph, Y)
+            model = kind(n_neighbors=k).fit_graph(graph, Y)
             model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
             seconds[:, place] += searched - start, time.process_time() - searched
     return seconds.ravel().tolist()
@@ -76,9 +76,9 @@ def cluster_points(
     k, clusters, metric = setting["k"], setting["clusters"], "average_precision"
     seeds = range(setting["seeds"])
     models = [
-        ALGORITHMS["MLkNN"](n_neighbors=k),
+        method("MLkNN")(n_neighbors=k),
         *(
-            ALGORITHMS["LAMLkNN"](n_neighbors=k, n_clusters=m, random_state=seed)
+            method("LAMLkNN")(n_neighbors=k, n_clusters=m, random_state=seed)
             for m in clusters
             for seed in seeds
         ),
@@ -100,10 +100,8 @@ def rate_points(
     """Ranking loss against the rate, for both readings of the formula."""
     k, rates, metric = setting["k"], setting["rates"], "ranking_loss"
     readings = {"exp(-z d)": rates, "exp(-d / z)": [1 / z for z in rates]}
-    models = [
-        ALGORITHMS["PositivekNN"](n_neighbors=k, rate=z) for zs in readings.values() for z in zs
-    ]
-    models.append(ALGORITHMS["BRkNN"](n_neighbors=k))
+    models = [method("PositivekNN")(n_neighbors=k, rate=z) for zs in readings.values() for z in zs]
+    models.append(method("BRkNN")(n_neighbors=k))
     *values, votes = (one[metric] for one in _metrics(ready, models, setting, progress))
     curves = np.reshape(values, (len(readings), len(rates))).tolist()
     panel = {
@@ -123,7 +121,7 @@ def neighbor_points(
     models = []
     for name in methods:
         seeded = {"random_state": setting["seed"]} if name == "PositivekNN" else {}
-        models += [ALGORITHMS[name](n_neighbors=k, **seeded) for k in neighbors]
+        models += [method(name)(n_neighbors=k, **seeded) for k in neighbors]
     found = iter(_metrics(ready, models, setting, progress))
     of_method = {TITLES[name]: [next(found) for _ in neighbors] for name in methods}
     panels = [

@@ -6,7 +6,9 @@ from strategies import problems
 
 import nearlabel as nl
 from nearlabel.common.validation import label_matrix
-from nearlabel.labels import counts as statistics
+from nearlabel.labels import counts
+from nearlabel.labels.counts import neighbor_counts
+from nearlabel.labels.histograms import LabelHistograms, label_histograms
 
 
 @given(problems())
@@ -15,11 +17,11 @@ def test_counts_and_histograms_equal_loops(problem):
     Y = label_matrix(dense, "Y")
     graph = nl.neighbor_graph(X, k)
     C = dense[graph.indices].sum(axis=1)
-    np.testing.assert_array_equal(statistics.neighbor_counts(graph, Y).toarray(), C)
-    seen = statistics.label_histograms(graph, Y)
-    table = seen.table(
-        lambda n, n_with, c, c_prime: 10**6 * n + 10**4 * n_with + 10**2 * c + c_prime
-    )
+    np.testing.assert_array_equal(neighbor_counts(graph, Y).toarray(), C)
+    seen = label_histograms(graph, Y)
+    label_of_cell = np.concatenate([label for _, label in seen.runs()])
+    assert seen.n.tolist() == [len(X)] * dense.shape[1]
+    np.testing.assert_array_equal(seen.totals, dense.sum(axis=0))
     for label in range(dense.shape[1]):
         carried = dense[:, label] == 1
         for count in range(k + 1):
@@ -30,36 +32,41 @@ def test_counts_and_histograms_equal_loops(problem):
             cell = seen.cells(label, count)
             c, c_prime = np.sum(here & carried), np.sum(here & ~carried)
             assert (seen.with_label[cell], seen.without_label[cell]) == (c, c_prime)
-            assert table[cell] == 10**6 * len(X) + 10**4 * carried.sum() + 10**2 * c + c_prime
+            assert label_of_cell[cell] == label
 
 
 @given(problems())
-def test_histograms_of_groups_are_those_of_their_rows(problem):
+def test_histograms_of_some_rows_are_those_of_these_rows(problem):
     X, dense, _, k = problem
     Y, graph = label_matrix(dense, "Y"), nl.neighbor_graph(X, k)
     group = np.arange(len(dense)) % 3  # for two rows, the third group is empty
-    seen = statistics.label_histograms(graph, Y, group=group, n_groups=3)
+    members = [np.flatnonzero(group == g) for g in range(3)]
+    tables = [label_histograms(graph.take(rows), Y, rows=rows) for rows in members]
+    stacked, q = LabelHistograms.stacked(tables), dense.shape[1]
     C = dense[graph.indices].sum(axis=1)
-    for g in range(3):
+    for g, seen in enumerate(tables):
         mine = group == g
-        assert seen.n[g] == mine.sum()
-        np.testing.assert_array_equal(seen.totals[g], dense[mine].sum(axis=0))
-        for label in range(dense.shape[1]):
+        assert seen.n.tolist() == [mine.sum()] * q
+        np.testing.assert_array_equal(seen.totals, dense[mine].sum(axis=0))
+        for label in range(q):
             carried = mine & (dense[:, label] == 1)
             for count in range(min(k, dense[:, label].sum()) + 1):
                 here = C[:, label] == count
-                cell = seen.cells(label, count, g)
+                cell = seen.cells(label, count)
                 assert seen.with_label[cell] == np.sum(here & carried)
                 assert seen.without_label[cell] == np.sum(here & mine & ~carried)
+                again = stacked.cells(g * q + label, count)
+                assert stacked.with_label[again] == seen.with_label[cell]
+                assert stacked.without_label[again] == seen.without_label[cell]
 
 
 def test_histograms_do_not_depend_on_the_blocks(monkeypatch):
     data = nl.datasets.make_local_labels(200, 4, 9)
     graph = nl.neighbor_graph(data.X, 7)
-    whole = statistics.label_histograms(graph, data.Y)
-    monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 1)
-    monkeypatch.setattr(statistics, "_ROWS_AT_ONCE", 3)
-    by_rows = statistics.label_histograms(graph, data.Y)
+    whole = label_histograms(graph, data.Y)
+    monkeypatch.setattr(counts, "_VOTES_AT_ONCE", 1)
+    monkeypatch.setattr(counts, "_ROWS_AT_ONCE", 3)
+    by_rows = label_histograms(graph, data.Y)
     np.testing.assert_array_equal(whole.with_label, by_rows.with_label)
     np.testing.assert_array_equal(whole.without_label, by_rows.without_label)
 
@@ -68,5 +75,5 @@ def test_tables_follow_the_labels_present():
     n, q, k = 50, 100_000, 20
     Y = label_matrix(np.eye(n, dtype=np.int8), "Y")
     Y.resize((n, q))
-    seen = statistics.label_histograms(nl.neighbor_graph(np.arange(n)[:, None], k), Y)
+    seen = label_histograms(nl.neighbor_graph(np.arange(n)[:, None], k), Y)
     assert len(seen.with_label) == q + n  # one cell for count 0, one more where one row carries it

@@ -1,0 +1,198 @@
+"""Training rows by label and number of neighbors that carry it: what ML-kNN learns.
+
+Tables are ragged: a label that n_l rows carry is counted at most min(k, n_l) times in a
+neighborhood and has that many cells, plus one for the count 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
+from nearlabel.common.engine import compiled_by
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
+from nearlabel.common.validation import check_same_length
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import (
+    blocks_of_votes,
+    counts_and_own,
+    kernel_graph,
+    label_totals,
+    rows_a_call,
+)
+
+_CELLS_AT_ONCE = 2**18  # of tables, beside which temporaries stay small
+
+
+@dataclass(frozen=True)
+class LabelHistograms:
+    """For each label, some rows by the number of their neighbors that carry it.
+
+    The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
+
+    Attributes
+    ----------
+    n : ndarray of int, shape (q,)
+        Rows that were counted, the same for all labels of one table.
+    totals : ndarray of int, shape (q,)
+        How many of them carry the label.
+    start : ndarray of int, shape (q + 1,)
+    with_label, without_label : ndarray of int, shape (start[-1],)
+        Rows that carry the label, and rows that do not: c[j] and c'[j] of the ML-kNN paper.
+    """
+
+    n: Array
+    totals: Array
+    start: Array
+    with_label: Array
+    without_label: Array
+
+    @classmethod
+    def of_cells(
+        cls,
+        Y: Csr,
+        k: int,
+        with_label: Array | None = None,
+        without_label: Array | None = None,
+        *,
+        rows: Array | None = None,
+    ) -> LabelHistograms:
+        """Histograms over labels Y and k neighbors: of given counts, or empty.
+
+        Parameters
+        ----------
+        Y : csr_array, shape (n, q)
+        k : int
+        with_label, without_label : ndarray, optional
+            The counts of all cells; by default zeros.
+        rows : ndarray of int, optional
+            The rows that were counted; by default all.
+        """
+        everywhere = label_totals(Y)
+        start = np.concatenate([[0], np.cumsum(np.minimum(everywhere, k) + 1, dtype=np.int64)])
+        totals = everywhere if rows is None else label_totals(Y[rows])
+        n = np.full(len(totals), Y.shape[0] if rows is None else len(rows))
+        if with_label is None or without_label is None:
+            with_label, without_label = np.zeros((2, start[-1]), np.int64)
+        if not len(with_label) == len(without_label) == start[-1]:
+            raise ValueError(
+                f"with_label and without_label must have {start[-1]} cells; "
+                f"got {len(with_label)} and {len(without_label)}"
+            )
+        return cls(n, totals, start, with_label, without_label)
+
+    @classmethod
+    def stacked(cls, tables: Sequence[LabelHistograms]) -> LabelHistograms:
+        """Several tables as one: label l of table g is label ``g * q + l``."""
+        ends = np.cumsum([0, *(table.start[-1] for table in tables)])
+        starts = [table.start[:-1] + end for table, end in zip(tables, ends, strict=False)]
+        return cls(
+            np.concatenate([table.n for table in tables]),
+            np.concatenate([table.totals for table in tables]),
+            np.append(np.concatenate(starts), ends[-1]),
+            np.concatenate([table.with_label for table in tables]),
+            np.concatenate([table.without_label for table in tables]),
+        )
+
+    def cells(self, label: Array | int, count: Array | int) -> Array:
+        """Where a label and a count stand; a count is at most min(k, n_l)."""
+        return np.asarray(self.start[label] + count)
+
+    def runs(self) -> Iterator[tuple[slice, Array]]:
+        """Yield the cells in runs of whole labels, with the label of each cell.
+
+        What is computed for all cells needs small temporaries this way.
+        """
+        sizes = np.diff(self.start)
+        for labels in runs(sizes, _CELLS_AT_ONCE):
+            label = np.repeat(np.arange(labels.start, labels.stop), sizes[labels])
+            yield slice(self.start[labels.start], self.start[labels.stop]), label
+
+
+def _look_up_by_core(core: Any, table: Floats, start: Array, label: Array, count: Array) -> Floats:
+    values = np.empty(len(label))
+    core.look_up(table, start, label, count, values)
+    return values
+
+
+@compiled_by(_look_up_by_core)
+def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
+    """The entries of a ragged table, whose labels begin at `start`, for each label and count."""
+    return np.asarray(table[start[label] + count])
+
+
+def label_histograms(
+    graph: NeighborGraph,
+    Y: Csr,
+    *,
+    rows: Array | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> LabelHistograms:
+    """Count training rows by label and number of neighbors with it, in one streaming pass.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The k neighbors of each row that is counted, itself left out.
+    Y : csr_array, shape (n, q)
+        Labels of all training rows.
+    rows : ndarray of int, optional
+        Which training rows the graph has; by default all. Their neighbors are any rows.
+    n_jobs : int, default=1
+        Threads, each with tables of its own. The result is the same.
+    progress : callable, optional
+        Called with (rows done, rows in all) after each block.
+    """
+    check_same_length(graph=len(graph), rows=Y.shape[0] if rows is None else len(rows))
+    result = LabelHistograms.of_cells(Y, graph.k, rows=rows)
+    with_label, without_label = result.with_label, result.without_label
+    spare = [(with_label, without_label)]  # tables that no thread adds to just now
+
+    def count(block: slice) -> None:
+        try:
+            tables = spare.pop()
+        except IndexError:
+            tables = np.zeros_like(with_label), np.zeros_like(without_label)
+        own = np.arange(block.start, block.stop) if rows is None else rows[block]
+        add_to_histograms(graph.rows(block.start, block.stop), own, Y, result.start, *tables)
+        spare.append(tables)
+
+    run_blocks(count, len(graph), rows_a_call(graph, Y), n_jobs, progress)
+    for more_with, more_without in spare:
+        if more_with is not with_label:
+            with_label += more_with
+            without_label += more_without
+    # Rows without the label and without a neighbor that carries it were never visited.
+    start = result.start[:-1]
+    without_label[start] = 0
+    never = result.n - result.totals - np.add.reduceat(without_label, start)
+    without_label[start] = never
+    return result
+
+
+def _add_by_core(
+    core: Any, graph: NeighborGraph, rows: Array, Y: Csr, start: Array, *tables: Array
+) -> None:
+    core.add_to_histograms(kernel_graph(graph), rows, *kernel_rows(Y), start, *tables)
+
+
+@compiled_by(_add_by_core)
+def add_to_histograms(
+    graph: NeighborGraph, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
+) -> None:
+    """Add training rows `rows`, whose neighbors the graph has, to the cells of tables.
+
+    Only the labels that a row or a neighbor carries are visited.
+    """
+    for place, block in blocks_of_votes(graph, Y):
+        both = counts_and_own(block, Y, rows[place])
+        carried, count = np.divmod(both.data, graph.k + 1)
+        cell = start[both.indices] + count
+        np.add.at(with_label, cell[carried == 1], 1)
+        np.add.at(without, cell[carried == 0], 1)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import problems
+
+import nearlabel as nl
+from nearlabel.common.validation import check_labels
+from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
+
+
+@given(problems(), st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_sweep_scores_as_one_model_after_the_other(problem, s):
+    X, Y, _, most = problem
+    Y = check_labels(Y).matrix
+    graph = nl.neighbor_graph(X, most)
+    neighbors = sorted({1, (most + 1) // 2, most})
+    swept = left_out_sweep(graph, Y, s, neighbors)
+    for k, scores in zip(neighbors, swept, strict=True):
+        model = nl.MLkNN(n_neighbors=k, smoothing=s).fit_graph(graph, Y)
+        alone = model._left_out_scores(graph.head(k), None, np.arange(len(X)))
+        assert scores.toarray().tobytes() == alone.toarray().tobytes()
+
+
+def test_what_is_swept():
+    Y = check_labels(np.eye(4, dtype=int)).matrix
+    assert can_sweep(nl.MLkNN(smoothing=2), Y, 3)
+    assert not can_sweep(nl.LAMLkNN(), Y, 3)
+    assert not can_sweep(nl.BRkNN(), Y, 3)
+
+    class Mine(nl.MLkNN):
+        """May count in another way."""
+
+    assert not can_sweep(Mine(), Y, 3)
+    assert not can_sweep(nl.MLkNN(), Y, 2**16)  # more than its counters hold
+    for shape, k in (((2**14, 2**14), 3), ((100, 2**14), 99)):
+        wide = Y.copy()
+        wide.resize(shape)
+        assert not can_sweep(nl.MLkNN(), wide, k)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, nl.LabelThresholds])
+def test_centers_are_found_once_for_all_numbers_of_neighbors(wrap, monkeypatch):
+    data = nl.datasets.make_local_labels(120, 4, 6, random_state=0)
+    found, initial_centers = [], nl.LAMLkNN.initial_centers
+
+    def counting(self, X):
+        if self.cluster_centers is None:
+            found.append(self.n_neighbors)
+        return initial_centers(self, X)
+
+    monkeypatch.setattr(nl.LAMLkNN, "initial_centers", counting)
+    known = {}
+    for k in (3, 5, 8):
+        model = wrap(nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=0))
+        quick = with_known_centers(model, data.X, known).fit(data.X, data.Y)
+        assert found == [3]
+        expected = model.fit(data.X, data.Y).predict_proba(data.X)
+        found.pop()
+        found[:] = [3]
+        np.testing.assert_array_equal(quick.predict_proba(data.X), expected)
+
+
+def test_models_that_share_no_centers():
+    X = np.zeros((4, 1))
+    for model in (
+        nl.MLkNN(),
+        nl.LAMLkNN(cluster_centers=[[0.0]]),
+        nl.LAMLkNN(random_state=np.random.RandomState(0)),
+    ):
+        assert with_known_centers(model, X, {}) is model
