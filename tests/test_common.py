@@ -16,18 +16,11 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearlabel as nl
+from nearlabel.methods.registry import METHODS, estimator
 
 ESTIMATORS = [
-    nl.BRkNN(),
-    nl.BalancedkNN(),
-    nl.DMLkNN(),
-    nl.IBLR(),
-    nl.LAMLkNN(random_state=0),
+    *(estimator(name, 10, random_state=0) for name in METHODS),
     nl.LabelThresholds(nl.MLkNN()),
-    nl.MallowskNN(),
-    nl.MLCWkNN(),
-    nl.MLkNN(),
-    nl.PositivekNN(),
 ]
 
 

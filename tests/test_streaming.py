@@ -64,7 +64,7 @@ def test_threads_count_the_same(some, by_numpy, data, small_blocks, monkeypatch)
         monkeypatch.setattr(engine, "core", lambda: None)
     graph = nl.neighbor_graph(data.X, 7)
     rows = np.arange(0, 300, 3) if some else None
-    graph = graph if rows is None else graph.take(rows)
+    counted = 300 if rows is None else len(rows)
     one = label_histograms(graph, data.Y, rows=rows)
     for n_jobs in (2, 3):
         told = []
@@ -77,9 +77,9 @@ def test_threads_count_the_same(some, by_numpy, data, small_blocks, monkeypatch)
         )
         np.testing.assert_array_equal(many.with_label, one.with_label)
         np.testing.assert_array_equal(many.without_label, one.without_label)
-        assert len(told) == -(-len(graph) // 31)
+        assert len(told) == -(-counted // 31)
         assert told == sorted(told)
-        assert told[-1] == (len(graph), len(graph))
+        assert told[-1] == (counted, counted)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -239,10 +239,10 @@ def test_training_vectors_are_not_copied(dtype, tmp_path, monkeypatch):
     X = np.memmap(path, dtype, "r", shape=(60_000, 40))
     y = np.arange(60_000) % 2
     nl.BRkNN(3).fit(X[:1000], y[:1000])
-    most, model = peak(lambda: nl.BRkNN(3)._check_training(X)[0])
+    most, model = peak(lambda: nl.BRkNN(3)._check_training(X, np.zeros((len(X), 1))))
     assert np.shares_memory(model, X)
     assert most < X.size // 2
-    assert np.shares_memory(nl.BRkNN(3).fit(X, y)._store.vectors, X)
+    assert np.shares_memory(nl.BRkNN(3).fit(X, y)._items.vectors, X)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

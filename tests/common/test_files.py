@@ -204,3 +204,17 @@ def test_links_devices_and_modes(tmp_path):
     finally:
         os.umask(umask)
     assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path):
+    target = tmp_path / "model [1]"
+    orphan, recent = tmp_path / ".model [1].0badcafe.part", tmp_path / ".model [1].5eed.part"
+    other = tmp_path / ".another.0badcafe.part"
+    for path in (orphan, recent, other):
+        path.write_bytes(b"half")
+    for path in (orphan, other):
+        os.utime(path, (0, 0))
+    write_tree(target, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [other.name, recent.name, target.name]
+    )

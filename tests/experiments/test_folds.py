@@ -58,7 +58,7 @@ def test_leave_one_out(made, name):
     answers = fold.answers(model, made.Y)
     fitted = estimator(name, 7, random_state=0).fit(made.X, made.Y)
     graph = nl.neighbor_graph(made.X, 7)
-    left_out = fitted._left_out_scores(graph, fitted._store.vectors, np.arange(150))
+    left_out = fitted._left_out_scores(graph, fitted._items.vectors, np.arange(150))
     assert answers.scores.toarray().tobytes() == left_out.toarray().tobytes()
     [[result]] = evaluate_splits(made, [model], [part])
     expected = nl.metrics.evaluate(made.Y, left_out, fitted._decide(left_out, graph))
@@ -118,11 +118,9 @@ def test_given_distances_are_cut_out_for_each_part(made):
 
 
 def test_clusters_are_found_once_for_all_k(made):
-    from nearlabel.methods import lamlknn
-
     models = [nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=5) for k in (3, 6, 9)]
     with mock.patch.object(
-        lamlknn.LAMLkNN, "_first_centers", autospec=True, side_effect=lamlknn.LAMLkNN._first_centers
+        nl.LAMLkNN, "initial_centers", autospec=True, side_effect=nl.LAMLkNN.initial_centers
     ) as found:
         evaluate_splits(made, models, splits(made, "cv3"))
     # Once in each part, and then given back by each of three models.

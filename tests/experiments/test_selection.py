@@ -115,7 +115,7 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
     def refuse(self, Y, X):
         raise MemoryError("it would need 9 GiB")
 
-    monkeypatch.setattr(nl.IBLR, "_check_size", refuse)
+    monkeypatch.setattr(nl.IBLR, "_rows_to_learn_from", refuse)
     candidates = {name: usual_candidates(name, 90, [3]) for name in ("IBLR", "BRkNN")}
     found = select_and_evaluate(made, candidates, splits(made), scorer("ranking_loss"))
     (refused,), (done,) = found["IBLR"], found["BRkNN"]

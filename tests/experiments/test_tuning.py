@@ -111,7 +111,7 @@ def test_a_sweep_over_k_is_one_model_after_the_other(made):
     grid = {"n_neighbors": list(range(1, 31))}
     swept = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=list(METRICS), refit=False)
     swept.fit(made.X, made.Y)
-    with mock.patch.object(nl.MLkNN, "_sweep", return_value=None):
+    with mock.patch("nearlabel.experiments.folds.can_sweep", return_value=False):
         single = clone(swept).fit(made.X, made.Y)
     for name in METRICS:
         key = f"mean_test_{name}"
@@ -213,7 +213,7 @@ def test_a_failed_search_changes_nothing(made):
     with pytest.raises(ValueError, match="NaN"):
         search.fit(np.full((9, 2), np.nan), np.eye(9, dtype=int))
     with (
-        mock.patch.object(nl.MLkNN, "_left_out_sweep", side_effect=KeyboardInterrupt),
+        mock.patch("nearlabel.experiments.folds.left_out_sweep", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         search.fit(made.X[:50, :2], made.Y[:50])

@@ -82,9 +82,9 @@ def test_sums(problem, rows_at_once, seed):
 def test_histograms_and_the_values_of_their_cells(problem, rows_at_once, step):
     graph, Y = problem
     rows = None if step == 1 else np.arange(0, len(graph), step)
-    some, own = (graph, Y) if rows is None else (graph.take(rows), Y[rows])
+    own = Y if rows is None else Y[rows]
     with mock.patch.object(statistics, "_ROWS_AT_ONCE", rows_at_once):
-        ours, twin = both(lambda: label_histograms(some, Y, rows=rows))
+        ours, twin = both(lambda: label_histograms(graph, Y, rows=rows))
     for name in ("n", "totals", "start", "with_label", "without_label"):
         assert_same(getattr(ours, name), getattr(twin, name))
     assert ours.with_label.sum() == own.nnz
@@ -342,13 +342,15 @@ def test_arrays_of_other_types_are_refused():
 def test_what_a_user_hands_in_is_refused_by_name():
     Y = sparse.csr_array(np.eye(3, dtype=np.int8))
     graph = nl.neighbor_graph(np.arange(3)[:, None], 1)
+    with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
+        neighbor_counts(graph, Y[:1])
+    with pytest.raises(ValueError, match="graph has 3, Y has 2"):
+        label_histograms(graph, Y[:2])
     for work in (neighbor_counts, label_histograms):
-        with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
-            work(graph, Y[:1])
         wrong = nl.NeighborGraph.unchecked(graph.indices + 2, graph.distances, 3)
         with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
             work(wrong, Y)
-    with pytest.raises(ValueError, match="graph has 2, rows has 3"):
+    with pytest.raises(ValueError, match="graph has 2, Y has 3"):
         label_histograms(graph.rows(0, 2), Y)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
+from nearlabel.methods.registry import METHODS, estimator
 
 
 def by_counts(terms, k):
@@ -19,6 +20,7 @@ def by_log_odds(terms, k):
     return 1 / (1 + np.exp(-sum(terms.get(name, 0) for name in names)))
 
 
+# How the terms of a method make its score, where they do; in any method they count its voters.
 MAKE_THE_SCORE = [
     (nl.MLkNN(), by_counts),
     (nl.LAMLkNN(random_state=0), by_counts),
@@ -45,6 +47,26 @@ def test_terms_make_the_score(model, score):
             assert score(label.terms, 10) == pytest.approx(label.score, rel=1e-9, abs=1e-9)
             carried = [voter.id for voter in label.neighbors]
             assert label.terms["count"] == len(carried)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_explains_its_answers(name):
+    data = nl.datasets.make_local_labels(120, 4, 7, random_state=0)
+    model = estimator(name, 8, random_state=0).fit(data.X, data.Y)
+    x = data.X[:1] + 0.1
+    ranked, decided = model.rank(x, top=7), model.predict(x).toarray()[0]
+    explained = model.explain(x[0], top=7)
+    assert [label.label for label in explained] == ranked.labels[0].tolist()
+    for label, score in zip(explained, ranked.scores[0], strict=True):
+        assert label.score == score
+        assert label.predicted == bool(decided[label.label])
+        assert label.terms["count"] == len(label.neighbors)
+        assert all(
+            voter.id in np.flatnonzero(data.Y.toarray()[:, label.label])
+            for voter in label.neighbors
+        )
+        assert all(voter.part == score - voter.score_without for voter in label.neighbors)
+        assert all(np.isfinite(value) for name, value in label.terms.items() if name != "theta")
 
 
 def test_labels_by_column_are_made_once_a_fit():

@@ -60,6 +60,9 @@ class TestWorkedExample:
         )
         here = [[0.901408, 0.210526, 0.098592, 0.901408]]
         np.testing.assert_allclose(model.predict_proba(t), here, **NEAR)
+        assert model.prior_.shape == (2, 4)
+        np.testing.assert_array_equal(model.prior_[0], a)
+        np.testing.assert_allclose(model.likelihood_.sum(axis=3), np.ones((2, 2, 4)))
         other = model._table[counted.cells(4 + np.arange(4), [2, 2, 0, 3])]
         np.testing.assert_allclose(other, [0.304348, 0.695652, 0.098592, 0.901408], **NEAR)
 
@@ -221,3 +224,14 @@ def test_a_graph_alone_is_not_enough(f6):
     model = nl.LAMLkNN(n_neighbors=3).fit_graph(graph, Y, X)
     with pytest.raises(ValueError, match="X is missing: LAMLkNN needs the vectors of queries"):
         model.scores_from_graph(asked)
+
+
+def test_sparse_rows_with_indices_of_64_bits():
+    """Readers of large files make such rows, and scikit-learn's k-means refuses them."""
+    data = nl.datasets.make_local_labels(60, 5, 4, random_state=0)
+    X = sparse.csr_array(np.where(data.X > 0.2, data.X, 0))
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    model = nl.LAMLkNN(n_neighbors=3, n_clusters=2, random_state=0)
+    expected = model.fit(X, data.Y).predict_proba(X)
+    np.testing.assert_array_equal(model.fit(wide, data.Y).predict_proba(wide), expected)

@@ -66,6 +66,13 @@ class TestWorkedExample:
         terms = {term: [label.terms[term] for label in labels] for term in labels[0].terms}
         near = {"atol": 5e-7}
         assert terms["count"] == [2, 2, 0, 3]
+        assert terms["prior"] == model.prior_.tolist()
+        assert model.likelihood_.shape == (2, 4, 4)
+        at_count = model.likelihood_[:, np.arange(4), terms["count"]]
+        np.testing.assert_array_equal(
+            at_count, [terms["likelihood_without"], terms["likelihood_with"]]
+        )
+        np.testing.assert_allclose(model.likelihood_.sum(axis=2), 1)
         np.testing.assert_allclose(terms["prior"], [0.5, 0.625, 0.125, 0.875], **near)
         p1, p0 = terms["likelihood_with"], terms["likelihood_without"]
         np.testing.assert_allclose(p1, [0.571429, 0.125, 0.25, 0.7], **near)

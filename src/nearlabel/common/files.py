@@ -8,14 +8,16 @@ bit of a file can change unnoticed. Nothing in a file is ever executed: there is
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import struct
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +34,7 @@ _LENGTHS = struct.Struct("<14sHQQ")  # mark, format version, bytes of the header
 _PREAMBLE = _LENGTHS.size + 32  # the checksum of the lengths and the header follows
 _ALIGN = 64
 _READ_AT_ONCE = 2**20
+_ORPHANED_AFTER = 86_400  # seconds: no file takes a day to write
 _DTYPES = {
     np.dtype(name).newbyteorder("<").str: np.dtype(name).newbyteorder("<")
     for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -51,7 +54,8 @@ class FileError(ValueError):
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write a file under a temporary name; it takes the place of `path` when all is written.
 
-    After an error or an interrupt, `path` is as it was before.
+    After an error or an interrupt, `path` is as it was before. A process that is killed leaves its
+    temporary file behind; whoever writes `path` a day later removes it.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a device or a pipe has nothing to replace
@@ -59,6 +63,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    _remove_orphans(target)
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
@@ -74,6 +79,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _remove_orphans(target: Path) -> None:
+    """Remove temporary files of `target` that nobody has written to for a day."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with suppress(OSError):  # another process was quicker, or may not be disturbed
+            if time.time() - part.stat().st_mtime > _ORPHANED_AFTER:
+                part.unlink()
 
 
 def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> None:

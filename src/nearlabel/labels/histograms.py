@@ -26,7 +26,7 @@ from nearlabel.labels.counts import (
     rows_a_call,
 )
 
-_CELLS_AT_ONCE = 2**18  # of tables, beside which temporaries stay small
+_CELLS_AT_ONCE = 2**14  # of tables, beside which temporaries stay small
 
 
 @dataclass(frozen=True)
@@ -139,17 +139,16 @@ def label_histograms(
     Parameters
     ----------
     graph : NeighborGraph
-        The k neighbors of each row that is counted, itself left out.
+        The k neighbors of each training row, itself left out.
     Y : csr_array, shape (n, q)
-        Labels of all training rows.
     rows : ndarray of int, optional
-        Which training rows the graph has; by default all. Their neighbors are any rows.
+        The training rows that are counted; by default all. Their neighbors are any rows.
     n_jobs : int, default=1
         Threads, each with tables of its own. The result is the same.
     progress : callable, optional
         Called with (rows done, rows in all) after each block.
     """
-    check_same_length(graph=len(graph), rows=Y.shape[0] if rows is None else len(rows))
+    check_same_length(graph=len(graph), Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, graph.k, rows=rows)
     with_label, without_label = result.with_label, result.without_label
     spare = [(with_label, without_label)]  # tables that no thread adds to just now
@@ -159,11 +158,15 @@ def label_histograms(
             tables = spare.pop()
         except IndexError:
             tables = np.zeros_like(with_label), np.zeros_like(without_label)
-        own = np.arange(block.start, block.stop) if rows is None else rows[block]
-        add_to_histograms(graph.rows(block.start, block.stop), own, Y, result.start, *tables)
+        if rows is None:
+            near, own = graph.rows(block.start, block.stop), np.arange(block.start, block.stop)
+        else:
+            near, own = graph.take(rows[block]), rows[block]
+        add_to_histograms(near, own, Y, result.start, *tables)
         spare.append(tables)
 
-    run_blocks(count, len(graph), rows_a_call(graph, Y), n_jobs, progress)
+    counted = len(graph) if rows is None else len(rows)
+    run_blocks(count, counted, rows_a_call(graph, Y), n_jobs, progress)
     for more_with, more_without in spare:
         if more_with is not with_label:
             with_label += more_with

@@ -299,8 +299,8 @@ class DenseScores(LabelScores):
         return DenseScores(self._dense[:, order], names)
 
     def _row_sizes(self) -> Array:
-        sizes: Array = np.full(self.shape[0], self.shape[1])
-        return sizes
+        n, q = self.shape
+        return np.full(n, q)
 
     def fill_top(self, labels: Array, scores: Floats) -> None:
         top_of_dense(self._dense, self._blocks(labels.shape[1]), labels, scores)
@@ -320,16 +320,16 @@ def _group(group: Any, n: int, n_groups: int) -> Array:
     """The group of each row, checked; all zeros where there is but one."""
     if group is None and n_groups > 1:
         raise ValueError(f"group must say which of {n_groups} rows of defaults each row takes")
-    group = np.zeros(n, np.intp) if group is None else np.asarray(group)
-    if group.ndim != 1 or group.dtype.kind not in "iu":
-        raise ValueError(f"group must be a 1-d array of integers; got {group.dtype}")
-    check_same_length(touched=n, group=len(group))
-    if n and not 0 <= group.min() <= group.max() < n_groups:
+    found: Array = np.zeros(n, np.intp) if group is None else np.asarray(group)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(f"group must be a 1-d array of integers; got {found.dtype}")
+    check_same_length(touched=n, group=len(found))
+    if n and not 0 <= found.min() <= found.max() < n_groups:
         raise ValueError(
             f"group must hold rows of defaults, 0 to {n_groups - 1}; "
-            f"got {group.min()} to {group.max()}"
+            f"got {found.min()} to {found.max()}"
         )
-    return group
+    return found
 
 
 def _names(label_names: Any, q: int) -> Array | None:

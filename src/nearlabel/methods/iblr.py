@@ -23,6 +23,8 @@ from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import Needs, NeighborClassifier
 from nearlabel.methods.stored import Reals
 
+_TINY = float(np.nextafter(0, 1))
+
 
 class IBLR(NeighborClassifier):
     """Instance-based learning and logistic regression combined [1]_.
@@ -84,9 +86,11 @@ class IBLR(NeighborClassifier):
     stored = (
         Reals("label_weights", "label_weights_", "qq", transposed=True),
         Reals("intercepts", "_intercepts", "q", low=-np.inf, high=np.inf),
-        Reals("feature_weights", "_feature_weights", "dq", optional=True),
-        Reals("center", "_center", "d", optional=True),
-        Reals("scale", "_scale", "d", low=np.nextafter(0, 1), high=np.inf, optional=True),
+        Reals("feature_weights", "_feature_weights", "dq", optional="feature_weights"),
+        Reals("center", "_center", "d", optional="feature_weights"),
+        Reals(
+            "scale", "_scale", "d", low=np.nextafter(0, 1), high=np.inf, optional="feature_weights"
+        ),
     )
 
     def __init__(

@@ -11,7 +11,15 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs, with_data
+from nearlabel.common.arrays import (
+    Array,
+    Csr,
+    Floats,
+    csr_of_known,
+    row_numbers,
+    runs,
+    with_data,
+)
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
@@ -128,9 +136,7 @@ class LAMLkNN(MLkNN):
         members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
         n_jobs, stages = check_n_jobs(self.n_jobs), Stages(progress, len(graph))
         tables = [
-            label_histograms(
-                graph.take(own), Y, rows=own, n_jobs=n_jobs, progress=stages.next(len(own))
-            )
+            label_histograms(graph, Y, rows=own, n_jobs=n_jobs, progress=stages.next(len(own)))
             for own in members
         ]
         self._counted = LabelHistograms.stacked(tables)
@@ -155,6 +161,8 @@ class LAMLkNN(MLkNN):
         if X.shape[0] > _ROWS:
             random = check_random_state(self.random_state)
             X = X[np.sort(random.choice(X.shape[0], _ROWS, replace=False))]
+        if sparse.issparse(X):  # scikit-learn takes indices of 32 bits only
+            X = csr_of_known(X.data, X.indices, X.indptr, X.shape)
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
 

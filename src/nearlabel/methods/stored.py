@@ -119,15 +119,15 @@ class Reals(Field):
     """An array of floats between bounds.
 
     Its shape is in letters: n rows, q labels, d features; another letter stands for the size that
-    it has where it first occurs. An optional array is not in the file where it is None. The file
-    has the transposed array where `transposed`.
+    it has where it first occurs. Where `optional` names a key and the file does not have that, the
+    array is None. The file has the transposed array where `transposed`.
     """
 
     shape: str = "q"
     low: float = -_LARGEST
     high: float = _LARGEST
     nan: bool = False
-    optional: bool = False
+    optional: str = ""
     transposed: bool = False
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
@@ -136,7 +136,7 @@ class Reals(Field):
             learned[self.key] = array.T if self.transposed else array
 
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        if self.optional and self.key not in learned:
+        if self.optional and self.optional not in learned:
             setattr(model, self.attribute, None)
             return
         super().read(model, learned, sizes)

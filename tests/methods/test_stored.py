@@ -1,0 +1,73 @@
+"""Fields: what a method declares is what its files hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+from nearlabel.common.files import read_tree
+from nearlabel.methods.base import HOOKS, NeighborClassifier
+from nearlabel.methods.registry import METHODS, estimator
+from nearlabel.methods.stored import Integer, Numbers, Real, Reals
+
+
+def test_a_method_that_learns_and_does_not_say_what_cannot_be_defined():
+    with pytest.raises(TypeError, match="Forgetful.*_learn.*stored"):
+
+        class Forgetful(nl.MLkNN):
+            def _learn(self, graph, Y, X, rows, progress):
+                """Learns something else than its parent declares."""
+
+
+@pytest.mark.parametrize("declared", [(), (Integer("more", "more_"), Real("other", "other_"))])
+def test_what_is_learned_and_what_is_declared_must_agree(declared, f6):
+    class Careless(nl.BRkNN):
+        stored = (*nl.BRkNN.stored, *declared)
+
+        def _learn(self, graph, Y, X, rows, progress):
+            super()._learn(graph, Y, X, rows, progress)
+            self.more_ = 3
+
+    X, Y, _ = f6
+    with pytest.raises(TypeError, match="Careless.*other_" if declared else "Careless.*more_"):
+        Careless(n_neighbors=3).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_file_holds_what_the_fields_declare(name, tmp_path):
+    data = nl.datasets.make_local_labels(60, 3, 5, random_state=0)
+    model = estimator(name, 4, random_state=0).fit(data.X, data.Y)
+    model.save(tmp_path / "model")
+    learned = read_tree(tmp_path / "model")[0]["learned"]
+    assert {field.key for field in type(model).stored} >= learned.keys() - {"without_label"}
+    again = nl.load(tmp_path / "model")
+    attributes = vars(model).keys() - {"_items"}
+    assert attributes == vars(again).keys() - {"_items"}
+    np.testing.assert_array_equal(again.predict_proba(data.X), model.predict_proba(data.X))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (Real("rate", "rate_", low=0, high=1), 2.0, "rate.*2"),
+        (Integer("size", "size_", low=1, at_most_rows=True), 9, "size.*9"),
+        (Reals("cuts", "cuts_", "q"), np.zeros(2), "cuts"),
+        (Reals("cuts", "cuts_", "q"), np.array([0, np.nan, 1.0]), "cuts"),
+        (Reals("cuts", "cuts_", "q"), np.zeros(3, int), "cuts"),
+        (Reals("of", "of_", "d"), np.zeros(3), "of.*vectors"),
+        (Numbers("cluster", "cluster_", "n", below="q"), np.array([0, 1, 2, 3]), "cluster.*3"),
+    ],
+)
+def test_values_that_no_file_may_hold(field, value, message):
+    class Model:
+        pass
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        field.read(Model(), {field.key: value}, {"n": 4, "q": 3})
+
+
+def test_the_hooks_are_ten():
+    """What the author of a method has to know; docs/architecture.md names them."""
+    assert len(HOOKS) == 10
+    assert all(hasattr(NeighborClassifier, name) for name in HOOKS)
