@@ -156,7 +156,7 @@ def warn_of_many_neighbors(models: Iterable[NeighborClassifier], n: int) -> None
     neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors tables
     tell it without a fault.
     """
-    counts = [model.n_neighbors or n for model in models if model._needs().counts]
+    counts = [model.n_neighbors or n for model in models if model.needs.counts]
     many = [k for k in counts if k > n // LEAST_ROWS_A_NEIGHBOR]
     if many:
         warnings.warn(

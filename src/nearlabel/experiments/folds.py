@@ -19,6 +19,7 @@ from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_kn
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.needs import needs_vectors
 from nearlabel.search import (
     Progress,
     build_index,
@@ -114,7 +115,7 @@ class Fold:
 
         Vectors are given only to methods that look at them.
         """
-        X, new = (self.X, self.new) if model._needs().vectors else (None, None)
+        X, new = (self.X, self.new) if needs_vectors(model) else (None, None)
         model = copy(with_known_centers(model, X, self.known)).fit_graph(self.graph, Y, X)
         if self.part.left_out:
             graph = self.graph.head(min(model.n_neighbors_, self.graph.k))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,12 @@ class DefaultScores:
             lower[mine] = np.where(tied, before, 0)
             higher[mine] = np.where(tied, end - first - upto, 0)
         return above, lower, higher
+
+
+@lru_cache(maxsize=8)
+def zero_defaults(q: int) -> DefaultScores:
+    """A default score of 0 for each of q labels."""
+    return DefaultScores(np.zeros((1, q)))
 
 
 def scores_at(

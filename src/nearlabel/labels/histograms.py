@@ -16,7 +16,7 @@ from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
 from nearlabel.common.engine import compiled_by
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
-from nearlabel.common.validation import check_same_length
+from nearlabel.common.validation import check_dense_size, check_same_length
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import (
     blocks_of_votes,
@@ -26,6 +26,8 @@ from nearlabel.labels.counts import (
     rows_a_call,
 )
 
+# Rows, those that carry the label, and those of either kind with some count: n, n_l, c[j], c'[j].
+Counts = tuple[Array, Array, Array, Array]
 _CELLS_AT_ONCE = 2**14  # of tables, beside which temporaries stay small
 
 
@@ -102,6 +104,38 @@ class LabelHistograms:
     def cells(self, label: Array | int, count: Array | int) -> Array:
         """Where a label and a count stand; a count is at most min(k, n_l)."""
         return np.asarray(self.start[label] + count)
+
+    def rows_of(self, label: Array | int, cell: Any) -> Counts:
+        """n, n_l, c[j] and c'[j] of cells, whose labels are given."""
+        return (
+            self.n[label],
+            self.totals[label],
+            self.with_label[cell],
+            self.without_label[cell],
+        )
+
+    def without_own(self, label: Array, count: Array, own: Array) -> Counts:
+        """`rows_of` cells with one row less: one that is in the cell, and carries the label or not.
+
+        `own` is 1 where it does, else 0.
+        """
+        n, n_l, c, c_prime = self.rows_of(label, self.cells(label, count))
+        return n - 1, n_l - own, c - own, c_prime - (1 - own)
+
+    def without_one_at_0(self) -> Counts:
+        """`rows_of` count 0 of every label, with one row less that does not carry it."""
+        c, c_prime = self.with_label[self.start[:-1]], self.without_label[self.start[:-1]]
+        n, n_l = self.n - 1, self.totals
+        return n, np.minimum(n_l, n), c, np.maximum(c_prime - 1, 0)
+
+    def dense(self, k: int) -> Counts:
+        """`rows_of` all counts from 0 to k, in arrays that fit the shape (q, k + 1)."""
+        q = len(self.totals)
+        check_dense_size("the counts of all labels", (2 * q, k + 1), 8, "explain")
+        inside = np.arange(k + 1) < np.diff(self.start)[:, None]  # no count is above n_l
+        c, c_prime = np.zeros((2, q, k + 1), np.int64)
+        c[inside], c_prime[inside] = self.with_label, self.without_label
+        return self.n[:, None], self.totals[:, None], c, c_prime
 
     def runs(self) -> Iterator[tuple[slice, Array]]:
         """Yield the cells in runs of whole labels, with the label of each cell.

@@ -26,7 +26,12 @@ from nearlabel.common.validation import (
     check_same_length,
     label_matrix,
 )
-from nearlabel.labels.default_scores import DefaultScores, filled_scores, scores_at
+from nearlabel.labels.default_scores import (
+    DefaultScores,
+    filled_scores,
+    scores_at,
+    zero_defaults,
+)
 from nearlabel.labels.ranks import (
     Places,
     Standing,
@@ -114,9 +119,12 @@ class LabelScores:
         self.label_names = _names(label_names, q)
 
     @classmethod
-    def of(cls, touched: Csr, defaults: DefaultScores, group: Array | None = None) -> LabelScores:
-        """Scores of a canonical ``csr_array`` of finite floats and of defaults for its groups."""
+    def of(
+        cls, touched: Csr, defaults: DefaultScores | None = None, group: Array | None = None
+    ) -> LabelScores:
+        """Scores of a canonical ``csr_array`` of finite floats and of defaults, 0 if None."""
         scores = cls.__new__(cls)
+        defaults = zero_defaults(touched.shape[1]) if defaults is None else defaults
         group = np.zeros(touched.shape[0], np.intp) if group is None else group
         scores._set(touched, defaults, group)
         scores.label_names = None

@@ -47,7 +47,7 @@ def each_run(
     The neighbors are searched unless they are given; then X may be None. `dense` says that the
     scores will be made dense, which those of some methods are anyway.
     """
-    needs, Y = model._needs(), model._items.labels
+    needs, Y = model.needs, model._items.labels
     # A method that reads no graph searches by itself, in threads of its own.
     n_jobs = check_n_jobs(model.n_jobs) if needs.graph else 1
     found = neighbor_blocks(model, X, progress) if graph is None else [(0, graph, progress)]
@@ -77,7 +77,7 @@ def neighbor_blocks(
     stages = Stages(progress, n)
     for start in range(0, n, max(1, _NEIGHBORS_AT_ONCE // k)):
         rows = min(max(1, _NEIGHBORS_AT_ONCE // k), n - start)
-        if model._needs().graph:
+        if model.needs.graph:
             answering = rows // (1 + ROWS_A_SEARCH)
             told, asked = stages.next(rows - answering), X[start : start + rows]
             near = model._items.neighbors(
@@ -98,7 +98,7 @@ def all_scores(
 ) -> LabelScores:
     """Scores of all queries at once."""
     n = X.shape[0] if graph is None else len(graph)
-    if model._needs().dense_scores:
+    if model.needs.dense_scores:
         shape = (n, model._items.labels.shape[1])
         check_dense_size("label_scores' result", shape, 8, "rank")
     found: dict[int, LabelScores] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.base import NO_ROWS, Needs, NeighborClassifier
+from nearlabel.methods.base import NO_ROWS, NeighborClassifier
+from nearlabel.methods.needs import Needs
 from nearlabel.methods.stored import Integer, Real, Reals
 from nearlabel.search import class_neighbors
 
@@ -23,6 +25,7 @@ _SCORES_AT_ONCE = 2**22  # of training rows, of which the cuts are learnt togeth
 _BYTES_A_MEMBER = 12  # a row and its distance
 
 
+@dataclass(repr=False, eq=False)
 class BalancedkNN(NeighborClassifier):
     """Class-balanced k nearest neighbors [1]_.
 
@@ -78,7 +81,13 @@ class BalancedkNN(NeighborClassifier):
     array([[1, 1, 0, 1]])
     """
 
+    per_class: int = 10
+    bandwidth: float | str = "median"
+    metric: Any = "euclidean"
+    n_jobs: int | None = None
+
     title = "BKNN"
+    needs = Needs(vectors=True, graph=False, dense_scores=True)
     stored = (
         Integer("per_class", "_per_class", low=1, at_most_rows=True),
         Real("bandwidth", "bandwidth_", low=0),
@@ -86,25 +95,10 @@ class BalancedkNN(NeighborClassifier):
     )
     search = "auto"  # of `kneighbors`
 
-    def __init__(
-        self,
-        per_class: int = 10,
-        bandwidth: float | str = "median",
-        metric: Any = "euclidean",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.per_class = per_class
-        self.bandwidth = bandwidth
-        self.metric = metric
-        self.n_jobs = n_jobs
-
     @property
     def n_neighbors(self) -> int:  # type: ignore[override]
         """What the base asks of every method: here `per_class`."""
         return self.per_class
-
-    def _needs(self) -> Needs:
-        return Needs(vectors=True, graph=False, dense_scores=True)
 
     def _check_parameters(self) -> None:
         check_integer(self.per_class, "per_class", low=1)
@@ -184,14 +178,9 @@ class BalancedkNN(NeighborClassifier):
         graph = NeighborGraph.unchecked(indices, members.data[order], n)
         return graph, graph
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        terms: dict[str, float] = {
-            "count": int(np.sum(self._labels[graph.indices[0]].indices == label)),
-            "bandwidth": self.bandwidth_,
-        }
-        if np.isfinite(self.cuts_[label]):  # some training row carries the label
-            terms["cut"] = float(self.cuts_[label])
-        return terms
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        cut = float(self.cuts_[label])  # infinite where no training row carries the label
+        return {"bandwidth": self.bandwidth_, **({"cut": cut} if np.isfinite(cut) else {})}
 
 
 def _kappa(distances: Floats, sigma: float) -> Floats:

@@ -1,4 +1,4 @@
-"""The base of all methods: scikit-learn's contract once, around the ten hooks of a method.
+"""The base of all methods: scikit-learn's contract once, around the hooks of a method.
 
 A method says what it needs, what it learns from the neighbors of the training rows, and how it
 scores labels from the neighbors of queries. Everything else is here or in a collaborator: the items
@@ -13,7 +13,6 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -37,6 +36,7 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores, RankedLabels
 from nearlabel.methods import answers, explanations
 from nearlabel.methods.items import Items
+from nearlabel.methods.needs import Needs, needs_vectors
 from nearlabel.methods.stored import (
     Field,
     check_declared,
@@ -59,7 +59,6 @@ KEPT = (
     "feature_names_in_",
 )
 HOOKS = (
-    "_needs",
     "_check_parameters",
     "_rows_to_learn_from",
     "_learn",
@@ -72,38 +71,16 @@ HOOKS = (
 )
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What a method asks for.
-
-    Attributes
-    ----------
-    vectors : bool
-        The vectors, not the graph alone.
-    graph : bool
-        The neighbors of queries. A method that does without them searches by itself.
-    dense_scores : bool
-        Room for a score of every label in every row: it has no default scores.
-    counts : bool
-        How often labels occur among the neighbors of training rows. Leave-one-out does not take a
-        row out of the counts of the others, and so flatters it where most rows are neighbors.
-    all_rows : bool
-        All training rows as neighbors, where ``n_neighbors=None``.
-    """
-
-    vectors: bool = False
-    graph: bool = True
-    dense_scores: bool = False
-    counts: bool = False
-    all_rows: bool = False
-
-
 class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """A method that reads labels off a neighbor graph."""
 
     title: ClassVar[str]
     """The method's name in print."""
-    stored: ClassVar[tuple[Field, ...]]
+    needs: ClassVar[Needs] = Needs()
+    """What the method asks for."""
+    settings: ClassVar[tuple[Field, ...]] = ()
+    """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
+    stored: ClassVar[tuple[Field, ...]] = ()
     """What `_learn` learns, as it stands in files; see `nearlabel.methods.stored`."""
 
     n_neighbors: int | None
@@ -125,22 +102,18 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     # The hooks: what the author of a method writes.
 
-    def _needs(self) -> Needs:
-        """What the method asks for."""
-        return Needs()
-
     def _check_parameters(self) -> None:
-        """Refuse parameters of the method's own that are out of range."""
+        """Refuse parameters of the method's own that `settings` does not check."""
 
     def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
-        """The training rows whose neighbors `_learn` wants to see; None for all, or `NO_ROWS`.
+        """The training rows whose neighbors `_learn` wants to see; None for all.
 
         Called before anything is searched, so that a method can refuse data it has no room for. Y
-        has the labels and X the vectors, or None, of all training rows.
+        has the labels and X the vectors, or None, of all training rows. By default none where a
+        method learns nothing.
         """
-        return None
+        return NO_ROWS if type(self)._learn is NeighborClassifier._learn else None
 
-    @abstractmethod
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
@@ -181,8 +154,11 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return scores
 
     @abstractmethod
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        """The numbers that make the score of a label of one query, in the method's own words."""
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        """The numbers that make the score of a label of one query, in the method's own words.
+
+        `count` is how many of its neighbors carry the label, and is told in any case.
+        """
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         """The neighbors of one query; and these with the next nearest one, if there is any.
@@ -199,17 +175,19 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self._items.labels
 
     @property
-    def _threads(self) -> int:
-        return check_n_jobs(self.n_jobs)
+    def _totals(self) -> Array:
+        """How many training rows carry each label, shape (q,)."""
+        return self._items.totals
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
         self._check_parameters()
-        needs = self._needs()
-        if not (self.n_neighbors is None and needs.all_rows):
+        for setting in self.settings:
+            setting.check(getattr(self, setting.key))
+        if not (self.n_neighbors is None and self.needs.all_rows):
             check_integer(self.n_neighbors, "n_neighbors", low=1)
         check_n_jobs(self.n_jobs)
-        if needs.vectors and is_precomputed(self.metric):
+        if needs_vectors(self) and is_precomputed(self.metric):
             raise ValueError(
                 f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
                 "not only distances"
@@ -256,7 +234,9 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         stages = Stages(progress, searched + learning)
         told = stages.next(searched)
         most = min(k, X.shape[0] - 1)
-        graph = items.left_out_neighbors(rows, most, n_jobs=self._threads, progress=told)
+        graph = items.left_out_neighbors(
+            rows, most, n_jobs=check_n_jobs(self.n_jobs), progress=told
+        )
         return self._become(model, graph, k, rows, stages.next(learning))
 
     def fit_graph(
@@ -296,7 +276,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_same_length(graph=n, y=labels.matrix.shape[0])
         k = self._usable_neighbors(n)
         graph = _first_neighbors(graph, min(k, n - 1))
-        if X is None and self._needs().vectors:
+        if X is None and needs_vectors(self):
             raise ValueError(
                 f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
             )
@@ -326,7 +306,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
         if self.n_neighbors is None:
             return n
-        if self.n_neighbors > n - 1 and self._needs().graph:
+        if self.n_neighbors > n - 1 and self.needs.graph:
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
                 f"using {n - 1}",
@@ -352,6 +332,8 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         model.n_neighbors_, model.search_recall_ = k, graph.recall
         model.classes_, model.label_names_ = items.given.classes, items.given.names
         rows = np.arange(items.labels.shape[0]) if rows is None else rows
+        for setting in self.settings:
+            setattr(model, setting.attribute, setting.check(getattr(self, setting.key)))
         before = set(vars(model))
         model._learn(graph, items.labels, items.vectors, rows, progress)
         check_learned(model, before)
@@ -533,7 +515,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X = None if X is None else self._check_queries(X)
         most = self._labels.shape[0] - (X is None)
         k = min(self.n_neighbors_, most) if n_neighbors is None else n_neighbors
-        graph = self._items.neighbors(X, k, n_jobs=self._threads)
+        graph = self._items.neighbors(X, k, n_jobs=check_n_jobs(self.n_jobs))
         return (graph.distances, graph.indices) if return_distance else graph.indices
 
     def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> explanations.Explanation:
@@ -588,7 +570,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if X is not None:
             X = self._check_queries(X)
             check_same_length(graph=len(graph), X=X.shape[0])
-        elif self._needs().vectors:
+        elif needs_vectors(self):
             raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
         return _first_neighbors(graph, self.n_neighbors_), X
 

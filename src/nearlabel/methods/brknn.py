@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, with_data
-from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_choice
+from nearlabel.common.arrays import Csr, Floats, with_data
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import label_totals, neighbor_counts, neighbor_shares
+from nearlabel.labels.counts import neighbor_counts, neighbor_shares
 from nearlabel.labels.decisions import best_labels, labels_from
-from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NO_ROWS, NeighborClassifier
-from nearlabel.methods.stored import Choice, Totals
-
-_WEIGHTS = ("uniform", "distance")
-_FILLS = (None, "top", "cardinality")
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.stored import Choice
 
 
+@dataclass(repr=False, eq=False)
 class BRkNN(NeighborClassifier):
     """Binary relevance by k nearest neighbors: each label by the share of votes it gets [1]_.
 
@@ -70,47 +66,24 @@ class BRkNN(NeighborClassifier):
     array([[0.709146, 0.743784, 0.      , 1.      ]])
     """
 
+    n_neighbors: int = 10
+    weights: str = "uniform"
+    fill: str | None = None
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "BRkNN"
-    stored = (Choice("weights", "_weights", _WEIGHTS), Choice("fill", "_fill", _FILLS), Totals())
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        weights: str = "uniform",
-        fill: str | None = None,
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.fill = fill
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _check_parameters(self) -> None:
-        check_choice(self.weights, "weights", _WEIGHTS)
-        if self.fill is not None:
-            check_choice(self.fill, "fill (or None)", _FILLS[1:])
-
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
-        return NO_ROWS
-
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        self._weights, self._fill, self._totals = self.weights, self.fill, label_totals(Y)
-
-    def _prepare(self) -> None:
-        self._defaults = DefaultScores(np.zeros((1, len(self._totals))))
+    settings = (
+        Choice("weights", "_weights", ("uniform", "distance")),
+        Choice("fill", "_fill", (None, "top", "cardinality")),
+    )
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         if self._weights == "uniform":
             counts = neighbor_counts(graph, self._labels)
-            return LabelScores.of(with_data(counts, counts.data / graph.k), self._defaults)
-        shares = neighbor_shares(graph, self._labels, vote_shares(graph.distances))
-        return LabelScores.of(shares, self._defaults)
+            return LabelScores.of(with_data(counts, counts.data / graph.k))
+        return LabelScores.of(neighbor_shares(graph, self._labels, vote_shares(graph.distances)))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)
@@ -127,11 +100,8 @@ class BRkNN(NeighborClassifier):
         # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
         return np.asarray(0.5 + k * (scores - 0.5) / (k + 2 / n))
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        carry = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
-        uniform = np.full(graph.distances.shape, 1 / graph.k)
-        shares = uniform if self._weights == "uniform" else vote_shares(graph.distances)
-        return {"count": int(carry.sum()), "share": float(shares[0, carry].sum())}
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        return {"share": float(self._scores(graph, X).at(np.array([0]), np.array([label]))[0])}
 
 
 def vote_shares(distances: Floats) -> Floats:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_choice, check_integer, check_real
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import label_totals, neighbor_counts
+from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.base import Needs, NeighborClassifier
-from nearlabel.methods.stored import Choice, Integer, NeighborCounts, Real, Totals
-
-_DENOMINATORS = ("labels", "counts")
-_MOST_SMOOTHING = 1e99  # three factors of the formula grow with s: their product stays finite
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.needs import Needs
+from nearlabel.methods.stored import Choice, Integer, NeighborCounts, Real
 
 
+@dataclass(repr=False, eq=False)
 class DMLkNN(NeighborClassifier):
     """Dependent multi-label k nearest neighbors: the labels of a neighborhood as one [1]_ [2]_.
 
@@ -74,47 +73,28 @@ class DMLkNN(NeighborClassifier):
     array([[0.75    , 0.294118, 0.106383, 0.893617]])
     """
 
+    n_neighbors: int = 10
+    tolerance: int = 6
+    smoothing: float = 1.0
+    denominator: str = "labels"
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "DML-kNN"
-    stored = (
+    # The admissible rows, and so the score of any label, are the query's own.
+    needs = Needs(dense_scores=True, counts=True)
+    settings = (
         Integer("tolerance", "_tolerance", low=0),
-        Real("smoothing", "_s", low=0, high=_MOST_SMOOTHING),
-        Choice("denominator", "_denominator", _DENOMINATORS),
-        Totals(),
-        NeighborCounts(),
+        # Three factors of the formula grow with s: their product stays finite.
+        Real("smoothing", "_smoothing", low=0, high=1e99),
+        Choice("denominator", "_denominator", ("labels", "counts")),
     )
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        tolerance: int = 6,
-        smoothing: float = 1.0,
-        denominator: str = "labels",
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.tolerance = tolerance
-        self.smoothing = smoothing
-        self.denominator = denominator
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _needs(self) -> Needs:
-        # The admissible rows, and so the score of any label, are the query's own.
-        return Needs(dense_scores=True, counts=True)
-
-    def _check_parameters(self) -> None:
-        check_integer(self.tolerance, "tolerance", low=0)
-        check_real(self.smoothing, "smoothing", low=0, high=_MOST_SMOOTHING)
-        check_choice(self.denominator, "denominator", _DENOMINATORS)
+    stored = (NeighborCounts(),)
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        self._tolerance, self._s = int(self.tolerance), float(self.smoothing)
-        self._denominator, self._totals = self.denominator, label_totals(Y)
         self._counts = neighbor_counts(graph, Y)  # C_il
 
     def _prepare(self) -> None:
@@ -123,7 +103,7 @@ class DMLkNN(NeighborClassifier):
 
     def _posterior(self, n: int, n_l: Array, V: Array, U: Array) -> Floats:
         """P(H_1 | c) where n_l of n rows carry a label, and V and U admissible ones have c_l."""
-        s, k, q = self._s, self.n_neighbors_, self._labels.shape[1]
+        s, k, q = self._smoothing, self.n_neighbors_, self._labels.shape[1]
         # The published numbers were made with q, where ML-kNN has k + 1.
         cells = q if self._denominator == "labels" else k + 1
         prior, no_prior = Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
@@ -131,26 +111,24 @@ class DMLkNN(NeighborClassifier):
         no_likelihood = Ratio(s + U, s * cells + n - n_l)
         return posterior(prior, likelihood, no_prior, no_likelihood)
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        scores, n = np.empty((len(graph), len(self._totals))), self._labels.shape[0]
+    def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
+        scores, n, n_l = np.empty((len(graph), len(self._totals))), len(self._items), self._totals
         for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
-            scores[place] = self._posterior(n, self._totals, V, U)
+            if rows is None:
+                scores[place] = self._posterior(n, n_l, V, U)
+            else:  # a training row is admissible for itself, with the very counts, and one of n
+                y = self._labels[rows[place]].toarray()
+                scores[place] = self._posterior(n - 1, n_l - y, V - y, U - (1 - y))
         return DenseScores(scores)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        scores, n = np.empty((len(graph), len(self._totals))), self._labels.shape[0]
-        for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
-            # The row is admissible for itself, with the very counts, and one of n.
-            y = self._labels[rows[place]].toarray()
-            scores[place] = self._posterior(n - 1, self._totals - y, V - y, U - (1 - y))
-        return DenseScores(scores)
+        return self._scores(graph, X, rows)
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        counts = neighbor_counts(graph, self._labels)
-        _, (admissible, V, U) = next(self._rows.tallies(counts))
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        _, (admissible, V, U) = next(self._rows.tallies(neighbor_counts(graph, self._labels)))
+        s, n, n_l = self._smoothing, self._labels.shape[0], self._totals[label]
         return {
-            "count": int(counts[0, label]),
-            "prior": float((self._s + self._totals[label]) / (2 * self._s + self._labels.shape[0])),
+            "prior": float((s + n_l) / (2 * s + n)),
             "admissible": int(admissible[0]),
             "with": int(V[0, label]),
             "without": int(U[0, label]),

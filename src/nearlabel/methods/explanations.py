@@ -141,13 +141,14 @@ def explain(model: Any, x: Any, top: int, labels: Any = None) -> Explanation:
             for place, left in enumerate(score_without[:, column].tolist())
             if carried[place, column]
         ]
+        terms = model._terms(label, len(voters), graph, X)
         explained.append(
             LabelExplanation(
                 label=label,
                 name=_name(model, label),
                 score=score,
                 predicted=bool(predicted[column]),
-                terms=model._terms(label, graph, X),
+                terms={"count": len(voters), **terms},
                 neighbors=tuple(voters),
             )
         )
@@ -180,7 +181,7 @@ def _scores_without(
     for run in runs(np.full(len(some), further.k), _NEIGHBORS_AT_ONCE):
         left_out = further.indices[0, some[run]]
         copies = np.zeros(len(left_out), np.intp)
-        if model._needs().graph:
+        if model.needs.graph:
             scores = model._scores(further.take(copies).without(left_out), X[copies])
         else:
             scores = model._left_out_scores(further, X[copies], left_out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from nearlabel.formulas.regressions import (
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.base import Needs, NeighborClassifier
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.needs import Needs
 from nearlabel.methods.stored import Reals
 
 _TINY = float(np.nextafter(0, 1))
 
 
+@dataclass(repr=False, eq=False)
 class IBLR(NeighborClassifier):
     """Instance-based learning and logistic regression combined [1]_.
 
@@ -82,7 +85,15 @@ class IBLR(NeighborClassifier):
     array([[0.725373, 0.53669 , 0.      , 1.      ]])
     """
 
+    n_neighbors: int = 10
+    keep_features: bool = False
+    ridge: float = 1e-8
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "IBLR-ML"
+    needs = Needs(vectors="keep_features", dense_scores=True, counts=True)
     stored = (
         Reals("label_weights", "label_weights_", "qq", transposed=True),
         Reals("intercepts", "_intercepts", "q", low=-np.inf, high=np.inf),
@@ -92,25 +103,6 @@ class IBLR(NeighborClassifier):
             "scale", "_scale", "d", low=np.nextafter(0, 1), high=np.inf, optional="feature_weights"
         ),
     )
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        keep_features: bool = False,
-        ridge: float = 1e-8,
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.keep_features = keep_features
-        self.ridge = ridge
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _needs(self) -> Needs:
-        return Needs(vectors=bool(self.keep_features), dense_scores=True, counts=True)
 
     def _check_parameters(self) -> None:
         check_flag(self.keep_features, "keep_features")
@@ -175,15 +167,13 @@ class IBLR(NeighborClassifier):
         )
         return DenseScores(expit(log_odds))
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         """Parts of the log odds: all but count and weight add up to it."""
         omega, alpha = _shares(graph, self._labels).toarray()[0], self.label_weights_[label]
-        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
         if np.isinf(self._intercepts[label]):  # every training row carries the label, or none
-            return {"count": count, "constant": float(self._intercepts[label] > 0)}
+            return {"constant": float(self._intercepts[label] > 0)}
         own = float(alpha[label] * omega[label])
         terms = {
-            "count": count,
             "weight": float(alpha[label]),
             "intercept": float(self._intercepts[label]),
             "own": own,

@@ -12,6 +12,7 @@ from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import Labels, check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import label_totals
 from nearlabel.search import Index, VectorStore, build_index, check_search, is_precomputed
 
 _BYTES_A_NEIGHBOR = 12  # a row and its distance
@@ -39,6 +40,9 @@ class Items:
     store: VectorStore | None
     index: Index | None = None
 
+    def __len__(self) -> int:
+        return int(self.labels.shape[0])
+
     @property
     def labels(self) -> Csr:
         """The label sets, shape (n, q)."""
@@ -48,6 +52,11 @@ class Items:
     def vectors(self) -> Any:
         """The vectors of all items, or None."""
         return None if self.store is None else self.store.vectors
+
+    @cached_property
+    def totals(self) -> Array:
+        """How many items carry each label, shape (q,)."""
+        return label_totals(self.labels)
 
     @cached_property
     def by_label(self) -> Csr:

@@ -27,9 +27,9 @@ from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.histograms import LabelHistograms, cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import Needs
 from nearlabel.methods.mlknn import MLkNN
-from nearlabel.methods.stored import Field, Histograms, Numbers, Real, Reals
+from nearlabel.methods.needs import Needs
+from nearlabel.methods.stored import Field, Histograms, Numbers, Reals
 from nearlabel.search import pair_distances
 
 _PAIRS_AT_ONCE = 2**20  # of rows and centers
@@ -91,8 +91,8 @@ class LAMLkNN(MLkNN):
     """
 
     title = "LAML-kNN"
+    needs = Needs(vectors=True, counts=True)
     stored: ClassVar[tuple[Field, ...]] = (
-        Real("smoothing", "_s", low=0, high=1e100),
         Reals("centers", "cluster_centers_", "md"),
         Numbers("cluster", "_cluster", "n", below="m"),
         Histograms(clusters="_cluster"),
@@ -114,11 +114,7 @@ class LAMLkNN(MLkNN):
         self.cluster_centers = cluster_centers
         self.random_state = random_state
 
-    def _needs(self) -> Needs:
-        return Needs(vectors=True, counts=True)
-
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         check_integer(self.n_clusters, "n_clusters", low=1)
         if self.cluster_centers is not None:
             _as_centers(self.cluster_centers)
@@ -131,7 +127,6 @@ class LAMLkNN(MLkNN):
         distances = _center_distances(centers, X)
         # Departs from the paper, which leaves small clusters open.
         kept = _large_enough(distances, self.n_neighbors_ + 1)
-        self._s = float(self.smoothing)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
         members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
         n_jobs, stages = check_n_jobs(self.n_jobs), Stages(progress, len(graph))
@@ -197,15 +192,15 @@ class LAMLkNN(MLkNN):
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         both, cluster = counts_and_own(graph, self._labels, rows), self._clusters_of(X)
+        own, j = np.divmod(both.data, graph.k + 1)
         label = self._table_labels(both, cluster)
-        touched, defaults = self._left_out_posteriors(both, label, graph.k)
-        by_default = DefaultScores(defaults.reshape(self._defaults.values.shape))
-        return LabelScores.of(with_data(both, touched), by_default, cluster)
+        touched = self._posterior(*self._counted.without_own(label, j, own))
+        defaults = self._posterior(*self._counted.without_one_at_0()).reshape(self.prior_.shape)
+        return LabelScores.of(with_data(both, touched), DefaultScores(defaults), cluster)
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         cluster, q = int(self._clusters_of(X)[0]), self._labels.shape[1]
-        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
-        return {"cluster": cluster, **self._terms_of(cluster * q + label, count)}
+        return {"cluster": cluster, **super()._terms(cluster * q + label, count, graph, X)}
 
 
 def _as_centers(centers: Any) -> Floats:

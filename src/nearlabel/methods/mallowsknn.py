@@ -9,24 +9,16 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, with_data
-from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_choice, check_dense_size, check_integer
+from nearlabel.common.validation import check_dense_size, check_integer
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import (
-    blocks_of_votes,
-    counts_and_own,
-    label_totals,
-    neighbor_counts,
-)
+from nearlabel.labels.counts import blocks_of_votes, counts_and_own, neighbor_counts
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores, RankedLabels
 from nearlabel.methods.answers import each_run, neighbor_blocks
-from nearlabel.methods.base import NO_ROWS, NeighborClassifier
-from nearlabel.methods.stored import Choice, Totals
-
-_ESTIMATES = ("map", "mle")
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.stored import Choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +36,7 @@ class CalibratedRanking(RankedLabels):
     neutral: Array
 
 
+@dataclass(repr=False, eq=False)
 class MallowskNN(NeighborClassifier):
     """k nearest neighbors under the Mallows model of rankings [1]_.
 
@@ -94,33 +87,14 @@ class MallowskNN(NeighborClassifier):
     array([1.113112])
     """
 
+    n_neighbors: int = 10
+    estimate: str = "map"
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "Mallows kNN"
-    stored = (Choice("estimate", "_estimate", _ESTIMATES), Totals())
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        estimate: str = "map",
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.estimate = estimate
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _check_parameters(self) -> None:
-        check_choice(self.estimate, "estimate", _ESTIMATES)
-
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
-        return NO_ROWS
-
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        self._estimate, self._totals = self.estimate, label_totals(Y)
+    settings = (Choice("estimate", "_estimate", ("map", "mle")),)
 
     def _prior(self, n: int, totals: Array) -> Floats:
         """The prior g of Theorem 2, kept inside (0, 1): less than the difference of one count."""
@@ -163,10 +137,8 @@ class MallowskNN(NeighborClassifier):
             return scores
         return np.asarray((k * scores + self.prior_) / (k + 1))
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        count = int(np.sum(self._labels[graph.indices[0]].indices == label))
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         return {
-            "count": count,
             "share": count / graph.k,
             "prior": float(self.prior_[label]),
             "theta": float(self._theta(graph)[0]),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats
-from nearlabel.common.progress import Progress
+from nearlabel.common.arrays import Csr, Floats
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import label_totals, neighbor_shares
+from nearlabel.labels.counts import neighbor_shares
 from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NO_ROWS, Needs, NeighborClassifier
-from nearlabel.methods.stored import Totals
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.needs import Needs
 
 
+@dataclass(repr=False, eq=False)
 class MLCWkNN(NeighborClassifier):
     """Multi-label k nearest neighbors, weighted by reconstruction [1]_.
 
@@ -64,41 +64,20 @@ class MLCWkNN(NeighborClassifier):
     array([[0.624454, 1.      , 0.      , 1.      ]])
     """
 
+    n_neighbors: int = 10
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "MLC-WkNN"
-    stored = (Totals(),)
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _needs(self) -> Needs:
-        return Needs(vectors=True)
-
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
-        return NO_ROWS
-
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        self._totals = label_totals(Y)
-
-    def _prepare(self) -> None:
-        self._defaults = DefaultScores(np.zeros((1, len(self._totals))))
+    needs = Needs(vectors=True)
 
     def _reconstruct(self, graph: NeighborGraph, X: Any) -> Reconstruction:
         return reconstruct(self._items.vectors, X, graph.indices)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        touched = neighbor_shares(graph, self._labels, self._reconstruct(graph, X).weights)
-        return LabelScores.of(touched, self._defaults)
+        weights = self._reconstruct(graph, X).weights
+        return LabelScores.of(neighbor_shares(graph, self._labels, weights))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, 0.5, strict=True)
@@ -108,11 +87,10 @@ class MLCWkNN(NeighborClassifier):
         # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
         return np.asarray((n * scores + 1) / (n + 2), np.float64)
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         found = self._reconstruct(graph, X)
         carried = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
         return {
-            "count": int(carried.sum()),
             "weight": float(found.weights[0, carried].sum()),
             "residual": float(found.residuals[0]),
         }

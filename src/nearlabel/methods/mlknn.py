@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, with_data
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_dense_size, check_n_jobs, check_real
+from nearlabel.common.validation import check_n_jobs
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import Needs, NeighborClassifier
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.needs import Needs
 from nearlabel.methods.stored import Field, Histograms, Real
 
 
@@ -39,6 +41,7 @@ def posteriors(s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array)
     return posterior(prior, with_label, no_prior, without_label)
 
 
+@dataclass(repr=False, eq=False)
 class MLkNN(NeighborClassifier):
     """Multi-label k nearest neighbors by maximum a posteriori [1]_ [2]_.
 
@@ -99,57 +102,40 @@ class MLkNN(NeighborClassifier):
     array([[0.8     , 0.294118, 0.048544, 0.951456]])
     """
 
+    n_neighbors: int = 10
+    smoothing: float = 1.0
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "ML-kNN"
-    stored: ClassVar[tuple[Field, ...]] = (Real("smoothing", "_s", low=0, high=1e100), Histograms())
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        smoothing: float = 1.0,
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothing = smoothing
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _needs(self) -> Needs:
-        return Needs(counts=True)
-
-    def _check_parameters(self) -> None:
-        check_real(self.smoothing, "smoothing", low=0, high=1e100)
+    needs = Needs(counts=True)
+    settings = (Real("smoothing", "_smoothing", low=0, high=1e100),)
+    stored: ClassVar[tuple[Field, ...]] = (Histograms(),)
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        self._s, n_jobs = float(self.smoothing), check_n_jobs(self.n_jobs)
+        n_jobs = check_n_jobs(self.n_jobs)
         self._counted = label_histograms(graph, Y, n_jobs=n_jobs, progress=progress)  # c[j], c'[j]
+
+    def _posterior(self, n: Array, n_l: Array, c: Array, c_prime: Array) -> Floats:
+        return posteriors(self._smoothing, self.n_neighbors_, n, n_l, c, c_prime)
 
     def _prepare(self) -> None:
         """Posteriors of all labels and counts, and those of count 0 as default scores."""
-        s, k, counted = self._s, self.n_neighbors_, self._counted
-        self.prior_ = priors(s, counted.n, counted.totals)[0].value
+        counted = self._counted
+        self.prior_ = priors(self._smoothing, counted.n, counted.totals)[0].value
         self._table = np.empty(counted.start[-1])
         for cells, label in counted.runs():
-            c, c_prime = counted.with_label[cells], counted.without_label[cells]
-            n, n_l = counted.n[label], counted.totals[label]
-            self._table[cells] = posteriors(s, k, n, n_l, c, c_prime)
+            self._table[cells] = self._posterior(*counted.rows_of(label, cells))
         self._defaults = DefaultScores(self._table[counted.start[:-1]][None])
 
     @property
     def likelihood_(self) -> Floats:
         """Likelihoods of every count, dense."""
-        counted, k = self._counted, self.n_neighbors_
-        q = len(counted.totals)
-        check_dense_size("likelihood_", (2 * q, k + 1), 8, "explain")
-        cells = np.arange(k + 1) < np.diff(counted.start)[:, None]  # no count is above n_l
-        c, c_prime = np.zeros((2, q, k + 1), np.int64)
-        c[cells], c_prime[cells] = counted.with_label, counted.without_label
-        n, n_l = counted.n[:, None], counted.totals[:, None]
-        with_label, without_label = likelihoods(self._s, k, n, n_l, c, c_prime)
+        rows = self._counted.dense(self.n_neighbors_)
+        with_label, without_label = likelihoods(self._smoothing, self.n_neighbors_, *rows)
         return np.stack([without_label.value, with_label.value])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
@@ -159,39 +145,17 @@ class MLkNN(NeighborClassifier):
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         both = counts_and_own(graph, self._labels, rows)
-        touched, defaults = self._left_out_posteriors(both, both.indices, graph.k)
+        own, j = np.divmod(both.data, graph.k + 1)
+        touched = self._posterior(*self._counted.without_own(both.indices, j, own))
+        defaults = self._posterior(*self._counted.without_one_at_0())
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
 
-    def _left_out_posteriors(self, both: Csr, label: Array, k: int) -> tuple[Floats, Floats]:
-        """Posteriors with a row's own entry taken out of the tables, and those of count 0.
-
-        `both` has counts and the row's own labels, as `counts_and_own`, and `label` says which
-        label of the tables each entry is.
-        """
-        counted = self._counted
-        own, j = np.divmod(both.data, k + 1)
-        cell, n, n_l = counted.cells(label, j), counted.n, counted.totals
-        c, c_prime = counted.with_label, counted.without_label
-        left = n[label] - 1, n_l[label] - own, c[cell] - own, c_prime[cell] - (1 - own)
-        # Of all other labels the row was one of those without the label and with count 0.
-        zero = counted.start[:-1]
-        others = n - 1, np.minimum(n_l, n - 1), c[zero], np.maximum(c_prime[zero] - 1, 0)
-        return posteriors(self._s, k, *left), posteriors(self._s, k, *others)
-
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        return self._terms_of(label, int(np.sum(self._labels[graph.indices[0]].indices == label)))
-
-    def _terms_of(self, label: int, count: int) -> Mapping[str, float]:
-        counted = self._counted
-        cell, n, n_l = counted.cells(label, count), counted.n[label], counted.totals[label]
-        counts = counted.with_label[cell], counted.without_label[cell]
-        with_label, without = (
-            float(p.value) for p in likelihoods(self._s, self.n_neighbors_, n, n_l, *counts)
-        )
-        unseen = 1 / (self.n_neighbors_ + 1)  # no smoothing, and no row to count
-        return {
-            "count": count,
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        rows = self._counted.rows_of(label, self._counted.cells(label, count))
+        k = self.n_neighbors_
+        with_label, without = (p.value for p in likelihoods(self._smoothing, k, *rows))
+        return {  # without smoothing, a likelihood that no row tells of is the same for all counts
             "prior": float(self.prior_.flat[label]),
-            "likelihood_with": unseen if np.isnan(with_label) else with_label,
-            "likelihood_without": unseen if np.isnan(without) else without,
+            "likelihood_with": float(np.nan_to_num(with_label, nan=1 / (k + 1))),
+            "likelihood_without": float(np.nan_to_num(without, nan=1 / (k + 1))),
         }

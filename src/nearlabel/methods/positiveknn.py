@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums
 from nearlabel.formulas.rate_losses import RateTrial
 from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import Needs, NeighborClassifier
-from nearlabel.methods.stored import Real, Totals
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.needs import Needs
+from nearlabel.methods.stored import Real
 from nearlabel.metrics import ranking_loss
 
 _FIT_BY = ("grid", "gradient")
@@ -30,6 +31,7 @@ _FIT_BY = ("grid", "gradient")
 _ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**21
 
 
+@dataclass(repr=False, eq=False)
 class PositivekNN(NeighborClassifier):
     """Multi-label ranking by the neighbors that carry a label: positive samples [1]_.
 
@@ -93,35 +95,22 @@ class PositivekNN(NeighborClassifier):
     array([[1, 1, 0, 1]])
     """
 
+    n_neighbors: int | None = 40
+    rate: str | float = "fit"
+    fit_by: str = "grid"
+    random_state: Any = None
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
     title = "PositivekNN"
+    needs = Needs(all_rows=True)
     stored = (
         Real("rate", "rate_", low=LOWEST_RATE, high=HIGHEST_RATE),
         Real("median_distance", "median_distance_", low=0),
         Real("loss", "loss_", low=0, high=1, absent=np.nan),
         Real("cut", "cut_", low=-1, absent=np.inf),
-        Totals(),
     )
-
-    def __init__(
-        self,
-        n_neighbors: int | None = 40,
-        rate: str | float = "fit",
-        fit_by: str = "grid",
-        random_state: Any = None,
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.rate = rate
-        self.fit_by = fit_by
-        self.random_state = random_state
-        self.metric = metric
-        self.search = search
-        self.n_jobs = n_jobs
-
-    def _needs(self) -> Needs:
-        return Needs(all_rows=True)
 
     def _check_parameters(self) -> None:
         if isinstance(self.rate, str):
@@ -143,7 +132,6 @@ class PositivekNN(NeighborClassifier):
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        self._totals = label_totals(Y)
         self.median_distance_ = median_distance(graph)
         both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # an order needs two labels
         self.rate_ = self._fitted_rate(graph, both, both[rows])
@@ -193,11 +181,10 @@ class PositivekNN(NeighborClassifier):
     def _probabilities(self, scores: Floats) -> Floats:
         return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
         S = max(0.0, float(score))  # without a positive neighbor the score is a little less
         return {
-            "count": int(np.sum(self._labels[graph.indices[0]].indices == label)),
             "rate": self.rate_,
             "log_sum": S,
             "probability": float(-np.expm1(-S)),

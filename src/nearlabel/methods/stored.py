@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.messages import text_array
 from nearlabel.common.validation import (
@@ -28,9 +29,9 @@ from nearlabel.common.validation import (
 )
 from nearlabel.common.versions import package_versions
 from nearlabel.graph import stored_recall
-from nearlabel.labels.counts import label_totals
 from nearlabel.labels.histograms import LabelHistograms
 from nearlabel.methods.items import Items
+from nearlabel.methods.needs import needs_vectors
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.search import (
     ExactSearch,
@@ -57,6 +58,10 @@ class Field:
     key: str
     attribute: str
 
+    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> Any:
+        """The value as it is kept; an error that names the key where it cannot be."""
+        raise NotImplementedError
+
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         """Add the value to what the model has learned, a tree of plain values and arrays."""
         learned[self.key] = getattr(model, self.attribute)
@@ -66,10 +71,7 @@ class Field:
 
         `sizes` has the numbers of rows, labels and features as n, q and d.
         """
-        setattr(model, self.attribute, self._checked(learned[self.key], model, sizes))
-
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> Any:
-        raise NotImplementedError
+        setattr(model, self.attribute, self.check(learned[self.key], sizes))
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Real(Field):
         value = float(getattr(model, self.attribute))
         learned[self.key] = value if np.isfinite(value) else None
 
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> float:
+    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> float:
         if value is None and self.absent is not None:
             return self.absent
         return check_real(value, self.key, low=self.low, high=self.high)
@@ -97,7 +99,7 @@ class Integer(Field):
     low: int = 0
     at_most_rows: bool = False
 
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> int:
+    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> int:
         high = sizes["n"] if self.at_most_rows else None
         return check_integer(value, self.key, low=self.low, high=high)
 
@@ -108,10 +110,11 @@ class Choice(Field):
 
     choices: tuple[str | None, ...] = ()
 
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> Any:
-        if value is None and None in self.choices:
-            return None
-        return check_choice(value, self.key, self.choices)
+    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> Any:
+        if None not in self.choices:
+            return check_choice(value, self.key, self.choices)
+        words = [word for word in self.choices if word is not None]
+        return None if value is None else check_choice(value, f"{self.key} (or None)", words)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Reals(Field):
             return
         super().read(model, learned, sizes)
 
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> Array:
+    def check(self, value: Any, sizes: dict[str, int]) -> Array:  # type: ignore[override]
         array = stored_array(value, self.key, "f", len(self.shape))
         array = array.T if self.transposed else array
         _check_shape(array, self.key, self.shape, sizes)
@@ -158,29 +161,12 @@ class Numbers(Field):
     shape: str = "n"
     below: str = "m"
 
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> Array:
+    def check(self, value: Any, sizes: dict[str, int]) -> Array:  # type: ignore[override]
         array = stored_array(value, self.key, "i", len(self.shape))
         _check_shape(array, self.key, self.shape, sizes)
         if array.size and not 0 <= array.min() <= array.max() < sizes[self.below]:
             raise ValueError(f"its {self.key} are not numbers below {sizes[self.below]}")
         return array
-
-
-@dataclass(frozen=True)
-class Totals(Field):
-    """How many rows carry each label: known from the labels, and in the file as a check.
-
-    So a small file cannot declare many labels.
-    """
-
-    key: str = "totals"
-    attribute: str = "_totals"
-
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> Array:
-        totals = stored_array(value, self.key, "i", 1)
-        if not np.array_equal(totals, label_totals(model._items.labels)):
-            raise ValueError("its totals are not those of its labels")
-        return totals
 
 
 @dataclass(frozen=True)
@@ -229,15 +215,15 @@ class NeighborCounts(Field):
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         learned[self.key] = csr_tree(getattr(model, self.attribute))
 
-    def _checked(self, value: Any, model: Any, sizes: dict[str, int]) -> Csr:
-        counts = csr_from(value, self.key)
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        counts = csr_from(learned[self.key], self.key)
         if counts.shape != (sizes["n"], sizes["q"]):
             raise ValueError("its counts are of other labels")
-        most = np.minimum(label_totals(model._items.labels), model.n_neighbors_)
+        most = np.minimum(model._items.totals, model.n_neighbors_)
         wrong = (counts.data < 1) | (counts.data > most[counts.indices])
         if counts.dtype.kind != "i" or np.any(wrong):
             raise ValueError("its counts are not those of neighbors")
-        return counts.astype(np.int32)
+        setattr(model, self.attribute, counts.astype(np.int32))
 
 
 def check_declared(kind: type) -> None:
@@ -245,7 +231,7 @@ def check_declared(kind: type) -> None:
     if "_learn" in vars(kind) and "stored" not in vars(kind):
         raise TypeError(
             f"{kind.__name__} defines _learn, so it must declare what it learns: stored = (…), "
-            "with fields of nearlabel.methods.stored, or () for nothing"
+            "with fields of nearlabel.methods.stored"
         )
 
 
@@ -262,8 +248,9 @@ def check_learned(model: Any, before: set[str]) -> None:
 
 def learned_tree(model: Any) -> dict[str, Any]:
     """What a method has learned, as its fields write it."""
-    learned: dict[str, Any] = {}
-    for field in model.stored:
+    # The totals are known from the labels. They are a check: a small file cannot name many labels.
+    learned: dict[str, Any] = {"totals": model._items.totals}
+    for field in (*model.settings, *model.stored):
         field.write(model, learned)
     return learned
 
@@ -271,11 +258,15 @@ def learned_tree(model: Any) -> dict[str, Any]:
 def read_learned(model: Any, learned: Mapping[str, Any]) -> None:
     """Take up again what `learned_tree` gave, and prepare the model."""
     store = model._items.store
-    if model._needs().vectors and (store is None or is_precomputed(model._items.metric)):
+    if needs_vectors(model) and (store is None or is_precomputed(model._items.metric)):
         raise ValueError("it has no vectors, which its method needs")
     n, q = model._items.labels.shape
     sizes = {"n": n, "q": q} if store is None else {"n": n, "q": q, "d": store.vectors.shape[1]}
-    for field in model.stored:
+    if "totals" in learned:  # which older files of some methods do not have
+        totals = stored_array(learned["totals"], "totals", "i", 1)
+        if not np.array_equal(totals, model._items.totals):
+            raise ValueError("its totals are not those of its labels")
+    for field in (*model.settings, *model.stored):
         field.read(model, learned, sizes)
     model._prepare()
 
@@ -317,7 +308,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     learned = tree["learned"].values()
     if q > max((part.size for part in learned if isinstance(part, np.ndarray)), default=0):
         raise ValueError("it has learned nothing of most of its labels")
-    most = n if model._needs().all_rows else n - 1
+    most = n if model.needs.all_rows else n - 1
     model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=most)
     recall = tree.get("search_recall")  # files of exact searches, and older ones, have none
     model.search_recall_ = None if recall is None else stored_recall(recall)

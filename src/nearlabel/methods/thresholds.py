@@ -115,15 +115,17 @@ class LabelThresholds(NeighborClassifier):
 
     def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
         self.estimator._rows_to_learn_from(Y, X)  # which may refuse them
-        if self._needs().dense_scores:
+        if self.needs.dense_scores:
             what = "the leave-one-out scores"
             check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
-        return None if self._needs().graph else NO_ROWS
+        return None if self.needs.graph else NO_ROWS
 
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
         inner, n = self._inner(), Y.shape[0]
+        for setting in inner.settings:
+            setattr(inner, setting.attribute, setting.check(getattr(inner, setting.key)))
         wanted = inner._rows_to_learn_from(Y, X)
         if wanted is None:
             inner._learn(graph, Y, X, rows, progress)
@@ -160,8 +162,8 @@ class LabelThresholds(NeighborClassifier):
         moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
         return np.asarray(np.where(cut, moved, own))
 
-    def _terms(self, label: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
-        terms = {**self.estimator_._terms(label, graph, X)}
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+        terms = {**self.estimator_._terms(label, count, graph, X)}
         if np.isfinite(self.cuts_[label]):
             terms["cut"] = float(self.cuts_[label])
         return terms

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from nearlabel.methods.base import HOOKS, NeighborClassifier
 
-_PARAMETERS = ("n_neighbors", "metric", "search", "n_jobs")
+_PARAMETERS = ("n_neighbors", "metric", "search", "n_jobs", "needs")
 _Kind = TypeVar("_Kind", bound=type[NeighborClassifier])
 
 
@@ -16,7 +16,7 @@ def forwards_hooks(kind: _Kind) -> _Kind:
     """Let a class forward what it does not define to the method that it wraps.
 
     The method is the attribute `estimator`, and once it has learned `estimator_`. How to search is
-    the method's to say, too.
+    the method's to say, too, and what it needs.
     """
     for name in (*HOOKS, "_voters"):
         if name not in vars(kind):
