@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,10 +145,31 @@ def test_seeded():
     assert make_collection(300, 8, 60, random_state=None).data.X.shape == (300, 8)
 
 
-def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
+@pytest.mark.parametrize("rows_at_once", [1, 64])
+def test_the_size_of_the_blocks_changes_nothing(monkeypatch, rows_at_once):
     whole = make_collection(1000, 24, 60)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(module, "_ROWS_AT_ONCE", rows_at_once)
     assert same(whole, make_collection(1000, 24, 60))
+
+
+def test_no_order_of_additions_shows(monkeypatch):
+    """A BLAS that adds up in another order gives the same vectors, however far places lie."""
+    made = make_collection(300, 100, 20, overlap=0.01)
+    laid_out, rng = module._Geometry.laid_out, np.random.default_rng(0)
+
+    def shuffled(*args):
+        geometry = laid_out(*args)
+        order = rng.permutation(len(geometry.rotation))
+        place = np.argsort(order)
+        return replace(
+            geometry,
+            centers=geometry.centers[:, order],
+            directions=place[geometry.directions],
+            rotation=geometry.rotation[order],
+        )
+
+    monkeypatch.setattr(module._Geometry, "laid_out", shuffled)
+    assert same(made, make_collection(300, 100, 20, overlap=0.01))
 
 
 def test_more_queries_are_beside_the_items():
