@@ -19,7 +19,7 @@ import nearlabel as nl
 from nearlabel.datasets import downloading
 from nearlabel.datasets.downloading import FetchError
 from nearlabel.datasets.fetching import ChecksumError, fetch
-from nearlabel.datasets.public_homes import ELSEWHERE, HOMES, Files, OpenML, PublicSet
+from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML, PublicSet
 
 LABELS = ["sea", "sky"]
 HEAD = "@relation toy\n@attribute a numeric\n@attribute b numeric\n"

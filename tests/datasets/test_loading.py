@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import tracemalloc
 import zipfile
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +19,11 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common.files import replacing
 from nearlabel.datasets import DataError, Dataset
+from nearlabel.datasets.formats import FORMATS
+from nearlabel.datasets.read_options import ReadOptions
 
-SUFFIXES = [".npz", ".arff", ".csv", ".tsv", ".jsonl", ".txt"]
+SUFFIXES = [row.suffixes[0] for row in FORMATS.values()]
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -65,7 +71,7 @@ def test_there_and_back(tmp_path_factory, suffix, data):
     path = tmp_path_factory.mktemp("data") / f"one{suffix}"
     lacks_rows = suffix in (".arff", ".txt") and data.row_names is not None
     if lacks_rows:
-        with pytest.warns(UserWarning, match="has no place for the names of rows"):
+        with pytest.warns(UserWarning, match="names of rows"):
             nl.datasets.save(data, path)
     else:
         nl.datasets.save(data, path)
@@ -74,17 +80,17 @@ def test_there_and_back(tmp_path_factory, suffix, data):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("other", SUFFIXES)
-def test_from_any_form_to_any_other(tmp_path, made, suffix, other):
+def test_from_any_format_to_any_other(tmp_path, made, suffix, other):
     nl.datasets.save(made, tmp_path / f"one{suffix}")
     nl.datasets.save(nl.datasets.load(tmp_path / f"one{suffix}"), tmp_path / f"two{other}")
     assert_same(nl.datasets.load(tmp_path / f"two{other}"), made)
 
 
-def test_what_a_form_has_no_place_for_is_told(tmp_path, made):
+def test_what_a_format_has_no_place_for_is_told(tmp_path, made):
     data = Dataset(made.X, made.Y, extra={"bag": np.arange(30)})
     nl.datasets.save(data, tmp_path / "one.npz")
     assert nl.datasets.load(tmp_path / "one.npz").extra["bag"].tolist() == list(range(30))
-    with pytest.warns(UserWarning, match="the form 'csv' has no place for bag"):
+    with pytest.warns(UserWarning, match="'csv'.* bag"):
         nl.datasets.save(data, tmp_path / "one.csv")
 
 
@@ -270,7 +276,7 @@ def test_encodings(tmp_path):
         nl.datasets.load(path)
 
 
-def test_a_form_is_looked_for(tmp_path, monkeypatch, made):
+def test_a_format_is_looked_for(tmp_path, monkeypatch, made):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     nl.datasets.save(made, tmp_path / "toy.npz")
     nl.datasets.save(made.rows(np.arange(7)), tmp_path / "toy.csv")
@@ -326,21 +332,26 @@ def test_standard_input(monkeypatch):
         read(b"x,tags\n1\n")
 
 
-def test_options_that_say_nothing_for_a_form(tmp_path, made):
+def test_options_that_are_refused(tmp_path, made):
     nl.datasets.save(made, tmp_path / "toy.npz")
     nl.datasets.save(made, tmp_path / "toy.csv")
     for path, options, message in (
-        ("toy.npz", {"tags": "a"}, "tags= says nothing for a file of the form 'npz'"),
-        ("toy.csv", {"nominal": "code"}, "nominal= says nothing for a file of the form 'csv'"),
-        ("toy.csv", {"tags": "x0", "labels": ["x1"]}, "tags= and labels= exclude each other"),
-        ("toy.csv", {"xml": "a.xml"}, "xml= says nothing for a file of the form 'csv'"),
-        ("toy.csv", {"format": "xls"}, "format must be one of 'npz', 'arff'"),
-        ("toy.npz", {"nominal": "both"}, "nominal must be one of 'onehot', 'code'; got 'both'"),
+        ("toy.npz", {"tags": "a"}, "tags=.*'npz'.*'a'"),
+        ("toy.npz", {"labels": ["x1"]}, "labels=.*'npz'.*'x1'"),
+        ("toy.csv", {"nominal": "code"}, "nominal=.*'csv'.*'code'"),
+        ("toy.csv", {"tags": "x0", "labels": ["x1"]}, "tags=.*labels="),
+        ("toy.csv", {"xml": "a.xml"}, "xml=.*'csv'.*'a.xml'"),
+        ("toy.csv", {"format": "xls"}, "format.*'npz', 'arff'.*'xls'"),
+        ("toy.npz", {"nominal": "both"}, "nominal.*'onehot', 'code'.*'both'"),
     ):
         with pytest.raises(ValueError, match=message):
             nl.datasets.load(tmp_path / path, **options)
-    with pytest.raises(TypeError, match="ignore must be a list of names; got the text 'x0'"):
+    with pytest.raises(TypeError, match="ignore.*'x0'"):
         nl.datasets.load(tmp_path / "toy.csv", ignore="x0")
+    with pytest.raises(TypeError, match="'tag'.*labels, tags, separator"):
+        nl.datasets.load(tmp_path / "toy.csv", tag="x0")
+    whole = nl.datasets.load(tmp_path / "toy.csv", labels=np.array([]), ignore=np.array([]))
+    assert whole.Y.shape == (30, 0)
     (tmp_path / "toy.csv").rename(tmp_path / "toy.dat")
     with pytest.raises(ValueError, match="toy.dat: format must be given, as the suffix is none of"):
         nl.datasets.load(tmp_path / "toy.dat")
@@ -359,6 +370,55 @@ def test_features_in_the_order_of_a_model(tmp_path, made):
         assert data.Y.shape == (30, 0)
         with pytest.raises(DataError, match=r"it has no feature 'y', 'z'$"):
             nl.datasets.load(path, features=["x2", "y", "z"], labels=())
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_indices_have_32_bits_where_they_fit(tmp_path, suffix):
+    """Other libraries refuse CSR matrices with wider ones."""
+    X, Y = (sparse.csr_array(np.eye(6, width)) for width in (5, 3))
+    for matrix in (X, Y):
+        matrix.indices, matrix.indptr = (
+            part.astype(np.int64) for part in (matrix.indices, matrix.indptr)
+        )
+    nl.datasets.save(Dataset(X, Y), tmp_path / f"toy{suffix}")
+    again = nl.datasets.load(tmp_path / f"toy{suffix}")
+    for matrix in (again.Y, *([again.X] if sparse.issparse(again.X) else [])):
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+
+
+def declaring(count):
+    """Small files that declare many labels."""
+    archive = io.BytesIO()
+    np.savez(archive, X=[[1.0]], Y_indices=[0], Y_indptr=[0, 1], Y_shape=[1, count])
+    return {
+        "toy.txt": f"1 1 {count}\n0 0:1\n".encode(),
+        "toy.jsonl": b'{"nearlabel": 1, "features": 1, "labels": %d}\n' % count
+        + b'{"features": [1], "labels": ["0"]}\n',
+        "toy.npz": archive.getvalue(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [("toy.txt", "line 1"), ("toy.jsonl", "line 1"), ("toy.npz", "not a data")]
+)
+def test_more_declared_labels_than_a_model_of_them_would_fit(tmp_path, monkeypatch, name, where):
+    monkeypatch.setattr("nearlabel.datasets.dataset.physical_memory", lambda: 2**30)
+    path = tmp_path / name
+    path.write_bytes(declaring(2**24)[name])
+    assert nl.datasets.load(path).Y.shape == (1, 2**24)
+    path.write_bytes(declaring(2**24 + 1)[name])
+    with pytest.raises(DataError, match=f"{name}.*{where}.*{2**24 + 1} labels.*{2**24} are acc"):
+        nl.datasets.load(path)
+
+
+def test_every_option_is_documented():
+    listed = re.findall("^    ([a-z]+) : ", nl.datasets.load.__doc__, re.MULTILINE)
+    assert {field.name for field in fields(ReadOptions)} <= set(listed)
+    assert all(row.options <= set(listed) for row in FORMATS.values())
+    for name, row in FORMATS.items():
+        assert all(f'"{name}"' in told.__doc__ for told in (nl.datasets.load, nl.datasets.save))
+        assert f"`{name}`" in DOCUMENT
+        assert all(f"`{suffix}`" in DOCUMENT for suffix in row.suffixes)
 
 
 def test_progress(tmp_path, made):

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.datasets.data_folder import data_folders
 from nearlabel.datasets.dataset import Dataset, Description, describe
-from nearlabel.datasets.finding import available
 from nearlabel.datasets.generators import make_local_labels
 from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.made_collection import Collection, make_collection
+from nearlabel.datasets.source_files import available, data_folders
 from nearlabel.datasets.text_lines import DataError
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ the ARFF file's columns: in some XML files they stand in another order.
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +23,9 @@ from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, some
 from nearlabel.datasets.column_values import Column, SparseRows, assembled, source_columns
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.mulan_xml import labels_xml
+from nearlabel.datasets.folders_and_archives import DataFile
+from nearlabel.datasets.mulan_xml import labels_xml, read_labels
+from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import (
     LABEL_MARK,
     DataError,
@@ -52,31 +55,31 @@ class _Header:
     runs: list[tuple[str, int]]  # of the split mark
 
 
-def read_arff(
-    file: TextFile,
-    *,
-    labels: Sequence[str] | None,
-    ignore: Sequence[str] = (),
-    nominal: str = "onehot",
-    features: Sequence[str] | None = None,
-    labels_needed: bool = True,
-) -> Dataset:
-    """Read an ARFF file with dense or sparse rows.
+def read_arff(source: DataFile, options: ReadOptions) -> Dataset:
+    """Read an ARFF file with dense or sparse rows."""
+    labels = options.labels or _listed_labels(source, options.xml)
+    with source.text() as file:
+        return _read(file, labels, options)
 
-    Parameters
-    ----------
-    file : TextFile
-    labels : sequence of str or None
-        Names of the attributes that are labels, in any order. None: as MEKA's header says.
-    ignore : sequence of str
-        Attributes to leave out.
-    nominal : {"onehot", "code"}
-        Nominal features as one column a value, or as one column of numbers.
-    features : sequence of str, optional
-        The features that are wanted: other attributes are left out.
-    labels_needed : bool
-        Whether it is an error that labels are not there.
+
+def _listed_labels(source: DataFile, xml: str | os.PathLike[str] | None) -> Sequence[str] | None:
+    """The labels by an XML file: a given one, or the one beside the ARFF file, if there is one.
+
+    That has its name, or the name without "-train" or "-test".
     """
+    stems = (source.stem, re.sub(r"[-_](train|test)$", "", source.stem))
+    listed = source.beside(*(stem + suffix for stem in stems for suffix in (".xml", ".xml.gz")))
+    if xml is not None:
+        listed = TextFile(xml, source.encoding)
+    if listed is None:
+        return None
+    with listed:
+        return read_labels(listed)
+
+
+def _read(file: TextFile, labels: Sequence[str] | None, options: ReadOptions) -> Dataset:
+    """Read the rows; without names of labels, MEKA's header says which they are."""
+    labels_needed, ignore, features = options.labels is None, options.ignore, options.features
     lines = file.lines()
     header = _read_header(file, lines)
     names = [column.name for column in header.columns]
@@ -89,10 +92,10 @@ def read_arff(
     _check_known(file, "labels", labels, names)
     _check_known(file, "ignore", ignore, names)
     cells = _read_rows(file, lines, header.columns)
-    coded: Collection[str] = names if nominal == "code" else ()
+    coded: Collection[str] = names if options.nominal == "code" else ()
     if features is not None:  # what a model calls them says how it had them
         coded, known = set(features), source_columns(features)
-        ignore = [*ignore, *(name for name in names if name not in known)]
+        ignore = (*ignore, *(name for name in names if name not in known))
         header.columns = [_with_known_values(column, features) for column in header.columns]
     data = assembled(file.name, header.columns, cells, labels, ignore, set(coded))
     label_names = column_texts(data.label_names)

@@ -35,6 +35,8 @@ class SparseRows:
         """All rows, columns in order, without stored zeros."""
         parts = (self._data, self._indices, self._ends)
         data, indices, ends = (np.frombuffer(part, part.typecode) for part in parts)  # no copy
+        if len(data) < 2**31:  # SciPy would widen the indices to what the ends have
+            ends = ends.astype(np.int32)
         matrix = sparse.csr_array((data, indices, ends), shape=(len(self), width))
         matrix.sort_indices()
         matrix.eliminate_zeros()

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known, with_data
 from nearlabel.common.messages import first_twice, shown, text_array
-from nearlabel.common.validation import check_same_length
+from nearlabel.common.validation import check_same_length, physical_memory
 
 # Types that not every file and not every sparse matrix can hold, and what holds their values.
 _OTHER_TYPES: dict[np.dtype[Any], Any] = {
@@ -21,6 +21,8 @@ _OTHER_TYPES: dict[np.dtype[Any], Any] = {
     np.dtype(np.float16): np.float32,
     np.dtype(bool): np.uint8,
 }
+
+_BYTES_PER_LABEL = 64  # of a fitted model, measured, for labels that no row carries
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +123,33 @@ def _finite(X: Any) -> Any:
     X = X if X.dtype == dtype else X.astype(dtype)
     if not np.isfinite(X.data if sparse.issparse(X) else X).all():
         raise ValueError("X must hold finite numbers; one is infinite or missing")
-    return canonical_csr(X) if sparse.issparse(X) else X
+    return _narrow(canonical_csr(X)) if sparse.issparse(X) else X
 
 
 def _ones(Y: Any) -> Csr:
-    csr = canonical_csr(Y)
+    csr = _narrow(canonical_csr(Y))
     if not np.all(csr.data):
         csr = csr.copy()
         csr.eliminate_zeros()
-    if csr.nnz and not np.array_equal(np.unique(csr.data), [1]):
+    if not np.all(csr.data == 1):
         raise ValueError("Y must hold 0 and 1 only")
     return with_data(csr, np.ones(csr.nnz, np.int8))
+
+
+def _narrow(csr: Csr) -> Csr:
+    """A canonical matrix with 32-bit indices where they fit: much code takes no others."""
+    return csr_of_known(csr.data, csr.indices, csr.indptr, csr.shape)
+
+
+def check_label_count(count: int) -> None:
+    """Refuse to declare more labels than a model of them would fit into the memory."""
+    memory = physical_memory()
+    most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // _BYTES_PER_LABEL)
+    if count > most:
+        raise ValueError(
+            f"{count} labels are declared; at most {most} are accepted, since a model takes about "
+            f"{_BYTES_PER_LABEL} bytes for each, whether a row carries it or not"
+        )
 
 
 def unlabeled(n: int) -> Csr:

@@ -15,10 +15,10 @@ from scipy import sparse
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.common.files import replacing
 from nearlabel.common.validation import check_choice
-from nearlabel.datasets.data_folder import data_folders
 from nearlabel.datasets.dataset import Dataset, checked
 from nearlabel.datasets.downloading import Download, FetchError
-from nearlabel.datasets.public_homes import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import Progress
 
 
@@ -41,7 +41,7 @@ def fetch(
     Parameters
     ----------
     name : str
-        One of the names in ``nearlabel.datasets.public_homes.HOMES``.
+        One of the names in ``nearlabel.datasets.public_sets.HOMES``.
     folder : str or Path, optional
         The first of `data_folders` by default; made where it is missing.
     mirror : str, optional
@@ -70,7 +70,7 @@ def fetch(
 
     Examples
     --------
-    >>> from nearlabel.datasets.public_homes import HOMES
+    >>> from nearlabel.datasets.public_sets import HOMES
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """

@@ -20,35 +20,37 @@ from nearlabel.common.arrays import row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import plain_json, shown
 from nearlabel.datasets.column_values import SparseRows
-from nearlabel.datasets.csv_tables import Table
-from nearlabel.datasets.dataset import Dataset, unlabeled
-from nearlabel.datasets.row_fields import Numbers, Roles, RowParts
-from nearlabel.datasets.text_lines import (
-    TextFile,
-    column_names,
-    names_or_numbers,
-    number,
-)
+from nearlabel.datasets.dataset import Dataset, check_label_count, unlabeled
+from nearlabel.datasets.folders_and_archives import DataFile
+from nearlabel.datasets.read_options import ReadOptions
+from nearlabel.datasets.row_fields import Numbers, RowFields
+from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.text_lines import TextFile, column_names, names_or_numbers, number
 
 
-def read_json_lines(file: TextFile, roles: Roles) -> Dataset:
-    """Read objects, one a line.
+def read_json_lines(source: DataFile, options: ReadOptions) -> Dataset:
+    """Read objects, one per line.
 
     Either each has ``features`` (a list of numbers, or an object of names and numbers of which the
     others are 0), and perhaps ``labels`` (a list of texts), ``id`` and ``split``; or each is a row
     of a table. A first line that `write_json_lines` made has the names of all columns.
     """
+    with source.text() as file:
+        return _read(file, options)
+
+
+def _read(file: TextFile, options: ReadOptions) -> Dataset:
     rows: Table | _Vectors | None = None
     for line in file.lines():
         if not line.strip():
             continue
         row = _json_object(file, line)
         if rows is None and "nearlabel" in row:
-            rows = _Vectors(file, row, roles)
+            rows = _Vectors(file, row, options)
             continue
         if rows is None:
             nested = isinstance(row.get("features"), list | dict)
-            rows = _Vectors(file, {}, roles) if nested else Table(file, list(row), roles)
+            rows = _Vectors(file, {}, options) if nested else Table(file, list(row), options)
         if isinstance(rows, _Vectors):
             rows.add(row)
         else:
@@ -76,22 +78,22 @@ def _json_object(file: TextFile, line: str) -> dict[str, Any]:
 class _Vectors:
     """Rows with their features as one list or object."""
 
-    def __init__(self, file: TextFile, header: Mapping[str, Any], roles: Roles) -> None:
+    def __init__(self, file: TextFile, header: Mapping[str, Any], options: ReadOptions) -> None:
         self._file = file
         self._width = _size(file, header, "features")
         self._feature_names = _listed(file, header, "feature_names")
         self._label_names = _listed(file, header, "label_names")
         self._label_count = _size(file, header, "labels")
-        if roles.ignore or roles.labels:
+        if options.ignore or options.labels:
             raise file.error("ignore= and labels= say nothing where features are one value")
-        self._roles = roles
-        if roles.features is not None and not header:
-            self._feature_names, self._width = list(roles.features), len(roles.features)
+        self._options = options
+        if options.features is not None and not header:
+            self._feature_names, self._width = list(options.features), len(options.features)
         self._place = {name: column for column, name in enumerate(self._feature_names or ())}
         self._grows = self._width is None
         self._sparse: bool | None = None
         self._lists, self._objects = array("d"), SparseRows()
-        self._rows = RowParts(file, roles.separator)
+        self._rows = RowFields(file, options.separator)
 
     def add(self, row: dict[str, Any]) -> None:
         """Take up a row."""
@@ -115,12 +117,12 @@ class _Vectors:
             if len(values) != self._width or not values:
                 raise self._file.error(f"{self._width} features expected; got {len(values)}")
             self._lists.extend(numbers)
-        self._rows.add(self._labels(row), row.get(self._roles.id or "id"), row.get("split"))
+        self._rows.add(self._labels(row), row.get(self._options.id or "id"), row.get("split"))
 
     def _labels(self, row: dict[str, Any]) -> Any:
-        keys = ("labels", "tags") if self._roles.tags is None else (self._roles.tags,)
+        keys = ("labels", "tags") if self._options.tags is None else (self._options.tags,)
         key = next((key for key in keys if key in row), None)
-        if key is None or self._roles.labels is not None:
+        if key is None or self._options.labels is not None:
             return None
         return [] if row[key] is None else row[key]
 
@@ -138,7 +140,7 @@ class _Vectors:
         is_number = len(name) < 10 and name.isascii() and name.isdigit()
         if self._feature_names is None and is_number and int(name) < (self._width or 0):
             return int(name)
-        if self._roles.features is not None:
+        if self._options.features is not None:
             return -1  # one that the model does not know
         raise self._file.error(f"{shown(name)} is none of the features")
 
@@ -164,6 +166,11 @@ def _size(file: TextFile, header: Mapping[str, Any], key: str) -> int | None:
     size = header.get(key)
     if size is not None and (type(size) is not int or not 0 <= size < 2**31):
         raise file.error(f"{key}: the number of {key} expected; got {shown(str(size))}")
+    if size is not None and key == "labels":
+        try:
+            check_label_count(size)
+        except ValueError as error:
+            raise file.error(str(error)) from None
     return size
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,40 +12,9 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text_lines import (
-    DataError,
-    TextFile,
-    column_names,
-)
+from nearlabel.datasets.text_lines import DataError, TextFile, column_names
 
-
-@dataclass(frozen=True)
-class Roles:
-    """Which columns of a table are what; None where their names are to tell.
-
-    Attributes
-    ----------
-    labels : sequence of str or None
-        Columns of 0 and 1. Empty: no labels are wanted.
-    tags : str or None
-        The column that has all labels of a row.
-    separator : str or None
-        Between two tags. None: the first of ``;``, ``|`` and ``,`` that occurs in any row.
-    id : str or None
-    ignore : sequence of str
-    features : sequence of str or None
-        The features that a model knows: only these are read.
-    """
-
-    labels: Sequence[str] | None = None
-    tags: str | None = None
-    separator: str | None = None
-    id: str | None = None
-    ignore: Sequence[str] = ()
-    features: Sequence[str] | None = None
-
-
-_SEPARATORS = (";", "|", ",")
+_SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
 
 
 class Numbers:
@@ -64,7 +32,7 @@ class Numbers:
         return int(name) if is_number and int(name) < self._count else None
 
 
-class RowParts:
+class RowFields:
     """What rows have beside features: labels, names and the split.
 
     Unless the split is needed, a column of that name with other values in it is no error.

@@ -74,6 +74,13 @@ class TextFile:
         self._reading = self._read()
         self.line = 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file, where it was not read to its end."""
+        self._reading.close()
+
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error at the line that was read last, or at another one."""
         return DataError(self.name, self.line if line is None else line, message)
@@ -82,10 +89,6 @@ class TextFile:
         """Read the lines, with their ends."""
         self._reading = self._read()
         return self._reading
-
-    def close(self) -> None:
-        """Close the file, where it was not read to its end."""
-        self._reading.close()
 
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
@@ -182,13 +185,3 @@ def names_or_numbers(names: Array | None, count: int) -> list[str]:
 def column_texts(names: Array | None) -> list[str]:
     """The names of columns as they are; none where they have none."""
     return [] if names is None else [str(name) for name in names.tolist()]
-
-
-def check_encoding(encoding: str) -> None:
-    """Refuse an encoding that is unknown, or whose line ends are not single bytes."""
-    try:
-        is_known = "\n".encode(encoding) == b"\n"
-    except (LookupError, UnicodeError, TypeError):
-        is_known = False
-    if not is_known:
-        raise ValueError(f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}")
