@@ -10,8 +10,8 @@ from nearlabel.datasets.source_files import available, data_folders
 from nearlabel.datasets.text_lines import DataError
 
 if TYPE_CHECKING:
-    from nearlabel.datasets.downloading import FetchError
     from nearlabel.datasets.fetching import ChecksumError, fetch
+    from nearlabel.datasets.http_download import FetchError
 
 __all__ = [
     "ChecksumError",

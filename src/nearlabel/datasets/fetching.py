@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from nearlabel.common.arrays import canonical_csr
 from nearlabel.common.files import replacing
 from nearlabel.common.validation import check_choice
 from nearlabel.datasets.dataset import Dataset, checked
-from nearlabel.datasets.downloading import Download, FetchError
+from nearlabel.datasets.http_download import FetchError, download
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML
 from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import Progress
@@ -31,12 +33,14 @@ def fetch(
     *,
     folder: str | Path | None = None,
     mirror: str | None = None,
+    sha256: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Get a public data set into the data folder, where `load` finds it by its name.
 
     What is there already is not fetched again. The sources stay in ``downloads`` in that folder,
-    beside ``checksums.json``: what comes a second time must be what came the first time.
+    beside ``checksums.json``. The homes publish no checksums, so what comes first is trusted, and
+    what comes a second time must be the same; `sha256` tells what must come first.
 
     Parameters
     ----------
@@ -46,7 +50,10 @@ def fetch(
         The first of `data_folders` by default; made where it is missing.
     mirror : str, optional
         Address of a server that holds the sources as ``MIRROR/NAME/FILE``, to be asked in place of
-        the homes that serve files. Sets that only OpenML has do not use it.
+        the homes that serve files: by https, or by http from this machine itself. Sets that only
+        OpenML has do not use it.
+    sha256 : mapping of str to str, optional
+        Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``.
     progress : callable, optional
         Called with the bytes that came of a file and its length, or None where that is not told.
         Not for OpenML.
@@ -59,9 +66,10 @@ def fetch(
     Raises
     ------
     FetchError
-        If no home gave the set. A download that broke off is resumed by the next call.
+        If no home gave the set (files that came whole are kept for the next call), or if pooch is
+        not installed: it comes with the extra ``data``.
     ChecksumError
-        If something else came than the first time.
+        If something else came than the first time, or than `sha256` says.
 
     Warns
     -----
@@ -87,8 +95,10 @@ def fetch(
             f"{ELSEWHERE[name]}; put into {folder} as {path.name}, it is found by load"
         )
     homes, failures = [home.at(mirror, name) for home in HOMES[name].homes], []
+    if any(isinstance(home, Files) for home in homes) and find_spec("pooch") is None:
+        raise FetchError(f"to fetch {name} needs pooch: pip install 'nearlabel[data]'")
     for home in homes:
-        records = _Records(downloads / "checksums.json")
+        records = _Records(downloads / "checksums.json", name, sha256 or {})
         try:
             if isinstance(home, Files):
                 data = _from_files(name, home, downloads / name, records, progress)
@@ -108,8 +118,9 @@ def fetch(
 class _Records:
     """The sha256 of what was fetched, by its name; new ones are kept until `write`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str, given: Mapping[str, str]) -> None:
         self._path = path
+        self._given = {f"{name}/{file}": one.lower() for file, one in given.items()}
         self._known: dict[str, dict[str, Any]] = {}
         self._new: dict[str, dict[str, Any]] = {}
         try:
@@ -124,9 +135,14 @@ class _Records:
             ) from None
 
     def agree(self, name: str, sha256: str) -> bool:
-        return name not in self._known or self._known[name]["sha256"] == sha256
+        expected = self._given.get(name) or self._known.get(name, {}).get("sha256")
+        return expected in (None, sha256)
 
     def check(self, name: str, address: str, sha256: str, size: int) -> None:
+        if self._given.get(name, sha256) != sha256:
+            raise ChecksumError(
+                f"{address}: the sha256 of {name} is {sha256}, not {self._given[name]} as given"
+            )
         if not self.agree(name, sha256):
             raise ChecksumError(
                 f"{address} has changed: the sha256 of {name} is {sha256} and was "
@@ -145,12 +161,13 @@ def _from_files(
 ) -> Dataset:
     from nearlabel.datasets.loading import load
 
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / file for file in home.addresses]
     for path in paths:
         key, address = f"{name}/{path.name}", home.addresses[path.name]
-        if not (path.is_file() and records.agree(key, _sha256(path))):
-            Download(address, path, progress).run()
+        if path.is_file() and not records.agree(key, _sha256(path)):
+            path.unlink()  # it was damaged since
+        if not path.is_file():
+            download(address, path, progress)
         sha256, size = _sha256(path), path.stat().st_size
         if not records.agree(key, sha256):
             path.unlink()

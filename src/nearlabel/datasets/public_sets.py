@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+
+from nearlabel.datasets.http_download import is_secure
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,14 @@ class Files:
         return next(iter(self.addresses.values())).rpartition("/")[0]
 
     def at(self, mirror: str | None, name: str) -> Files:
-        """The same files at another address, or a ValueError if that is no address of the web."""
+        """The same files at another address, or a ValueError where that is not to be trusted."""
         if mirror is None:
             return self
-        try:
-            parts = urlsplit(mirror)
-            is_web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-            is_plain = parts[3:] == ("", "") and not re.search("[^!-~]|@", mirror)
-        except (ValueError, TypeError, AttributeError):  # a port that is no number; no text
-            is_web = is_plain = False
-        if not (is_web and is_plain):
+        is_plain = isinstance(mirror, str) and re.fullmatch("[!-~]+", mirror)
+        if not is_plain or re.search("[@?#]", mirror) or not is_secure(mirror):
             raise ValueError(
-                f"mirror must be an address such as 'https://host/path'; got {mirror!r}"
+                "mirror must be an address such as 'https://host/path', or 'http://localhost/path' "
+                f"of this machine; got {mirror!r}"
             )
         return Files({file: f"{mirror.rstrip('/')}/{name}/{file}" for file in self.addresses})
 
