@@ -99,10 +99,10 @@ def test_a_failed_save_leaves_what_was_there(tmp_path, made):
     nl.datasets.save(made, path)
     before = path.read_bytes()
     broken = Dataset(made.X, made.Y, made.label_names[:-1])
-    with pytest.raises(ValueError, match="'label_names' must have the length 5; got "):
+    with pytest.raises(ValueError, match="'label_names'.*5.*4"):
         nl.datasets.save(broken, path)
     surrogate = Dataset(made.X, made.Y, np.array(["\ud800", *"abcd"]))
-    with pytest.raises(ValueError, match="is no text: it has a zero or half a character"):
+    with pytest.raises(ValueError, match=r"ud800"):
         nl.datasets.save(surrogate, path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["one.jsonl"]
@@ -151,14 +151,12 @@ def test_names_of_the_data_folder(tmp_path, monkeypatch, made):
     ]
     assert_same(nl.datasets.load("toy"), made)
     assert_same(nl.datasets.load("other"), made)
-    with pytest.raises(
-        FileNotFoundError, match="no data set 'mine': there is no such file, and no"
-    ):
+    with pytest.raises(FileNotFoundError, match="'mine'.*first.*second"):
         nl.datasets.load("mine")
     for name in ("../toy", "first/../../toy"):
         with pytest.raises(FileNotFoundError):
             nl.datasets.load(name)
-    with pytest.raises(TypeError, match="source must be a name or a path; got 5"):
+    with pytest.raises(TypeError, match="source.*name.*path.*5"):
         nl.datasets.load(5)
     with pytest.raises(ValueError, match="first is a folder; give a file, or the name"):
         nl.datasets.load(first)
@@ -181,9 +179,7 @@ def test_two_files_of_a_split(tmp_path, made):
     assert_same(nl.datasets.load(tmp_path / "toy-test.arff"), parts[1])
     other = Dataset(parts[1].X, parts[1].Y, made.label_names, made.feature_names[::-1])
     nl.datasets.save(other, tmp_path / "toy-test.arff")
-    with pytest.raises(
-        DataError, match="toy-test.arff: it has other feature_names than toy-train.arff, or"
-    ):
+    with pytest.raises(DataError, match="toy-test.arff.*feature_names.*toy-train.arff"):
         nl.datasets.load(tmp_path / "toy")
 
 
@@ -220,7 +216,7 @@ def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
     with pytest.raises(DataError, match=r"second.csv: it is neither stored nor deflated"):
         nl.datasets.load(tmp_path / "odd.zip")
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DataError, match=r"toy.zip: this is no zip archive"):
+    with pytest.raises(DataError, match=r"toy.zip"):
         nl.datasets.load(path)
 
 
@@ -269,7 +265,7 @@ def test_encodings(tmp_path):
     path.write_bytes("x,tags\n1,é\n".encode("latin-1"))
     assert nl.datasets.load(path, encoding="latin-1").label_names.tolist() == ["é"]
     for encoding in ("foo", "utf-16", "rot13", None):
-        with pytest.raises(ValueError, match="encoding must be one like 'utf-8' or 'latin-1'; got"):
+        with pytest.raises(ValueError, match="encoding.*'utf-8'.*'latin-1'"):
             nl.datasets.load(path, encoding=encoding)
     path.write_bytes("x,tags\n1,é\n".encode("utf-16"))
     with pytest.raises(DataError, match="line 1: this is UTF-16 text; save the file as UTF-8"):
@@ -297,7 +293,7 @@ def test_texts_beside_sparse_text_are_no_data_sets(tmp_path, monkeypatch, made):
 def test_sparse_text_does_not_take_or_remove_what_is_not_its_own(tmp_path, made):
     (tmp_path / "toy.features.txt").write_text("my notes\n")
     bare = Dataset(made.X, made.Y)
-    with pytest.raises(ValueError, match="toy.features.txt is there and would be read as the feat"):
+    with pytest.raises(ValueError, match="toy.features.txt"):
         nl.datasets.save(bare, tmp_path / "toy.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.features.txt"]
 
@@ -328,7 +324,7 @@ def test_standard_input(monkeypatch):
     assert read(b"1 1 1\n0 0:3\n", format="sparse").X.toarray().tolist() == [[3]]
     arff = b"@relation 'r: -C 1'\n@attribute a {0,1}\n@attribute x real\n@data\n1,4\n"
     assert read(arff).X.tolist() == [[4]]
-    with pytest.raises(DataError, match="^standard input, line 2: 2 cells expected; got 1$"):
+    with pytest.raises(DataError, match="^standard input, line 2: 2 .*1$"):
         read(b"x,tags\n1\n")
 
 
@@ -353,10 +349,10 @@ def test_options_that_are_refused(tmp_path, made):
     whole = nl.datasets.load(tmp_path / "toy.csv", labels=np.array([]), ignore=np.array([]))
     assert whole.Y.shape == (30, 0)
     (tmp_path / "toy.csv").rename(tmp_path / "toy.dat")
-    with pytest.raises(ValueError, match="toy.dat: format must be given, as the suffix is none of"):
+    with pytest.raises(ValueError, match="toy.dat.*format"):
         nl.datasets.load(tmp_path / "toy.dat")
     assert_same(nl.datasets.load(tmp_path / "toy.dat", format="csv"), made)
-    with pytest.raises(ValueError, match=r"path must end in one of .npz, .*; got .*toy.xls"):
+    with pytest.raises(ValueError, match=r"path.*toy.xls"):
         nl.datasets.save(made, tmp_path / "toy.xls")
 
 

@@ -245,21 +245,21 @@ def test_a_million_items(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 1}, "n_samples must be an integer from 2 to 1000000000; got 1"),
-        ({"n_features": 0}, "n_features must be an integer from 1 up; got 0"),
-        ({"n_labels": 0}, "n_labels must be an integer from 1 to 1000000000; got 0"),
-        ({"labels_per_sample": -1}, "labels_per_sample must be a finite number from 0 to 190000"),
-        ({"completeness": 0}, "completeness must be a finite number from 0.01 to 1; got 0"),
-        ({"completeness": 1.5}, "completeness must be a finite number from 0.01 to 1; got 1.5"),
-        ({"n_queries": -1}, "n_queries must be an integer from 0 to 1000000000; got -1"),
-        ({"overlap": 0}, "overlap must be a finite number from 0.01 to 100; got 0"),
-        ({"dtype": "float64"}, "dtype must be one of 'float32', 'float16'; got 'float64'"),
-        ({"out": "vectors.npz"}, "out must be the name of a .npy file; got 'vectors.npz'"),
-        ({"random_state": -1}, "random_state must be an integer from 0 up; got -1"),
+        ({"n_samples": 1}, "n_samples.* 1$"),
+        ({"n_features": 0}, "n_features.* 0$"),
+        ({"n_labels": 0}, "n_labels.* 0$"),
+        ({"labels_per_sample": -1}, "labels_per_sample.* 190000"),
+        ({"completeness": 0}, "completeness.* 0$"),
+        ({"completeness": 1.5}, "completeness.* 1.5$"),
+        ({"n_queries": -1}, "n_queries.* -1$"),
+        ({"overlap": 0}, "overlap.* 0$"),
+        ({"dtype": "float64"}, "dtype.* 'float64'$"),
+        ({"out": "vectors.npz"}, "out.* 'vectors.npz'$"),
+        ({"random_state": -1}, "random_state.* -1$"),
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=message):
         make_collection(**arguments)
 
 
