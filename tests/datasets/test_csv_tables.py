@@ -246,7 +246,7 @@ def test_options_and_features_of_nested_json_lines(put):
     listed = put('{"features": [1, 2]}\n', "toy.jsonl")
     assert nl.datasets.load(listed, features=["a", "b"], labels=()).X.tolist() == [[1, 2]]
     for options in ({"ignore": ["b"]}, {"labels": ["b"]}):
-        with pytest.raises(DataError, match="ignore= and labels= say nothing where features"):
+        with pytest.raises(DataError, match="ignore=.*labels="):
             nl.datasets.load(put(text, "toy.jsonl"), **options)
 
 

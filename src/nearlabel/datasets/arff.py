@@ -21,8 +21,14 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, some
-from nearlabel.datasets.column_values import Column, SparseRows, assembled, source_columns
-from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.column_values import (
+    Column,
+    SparseRows,
+    assembled,
+    plain_row,
+    source_columns,
+)
+from nearlabel.datasets.dataset import Dataset, dense_row
 from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.mulan_xml import labels_xml, read_labels
 from nearlabel.datasets.read_options import ReadOptions
@@ -272,12 +278,8 @@ class _DenseRows:
             raise self._file.error(
                 f"a row of {len(self._columns)} values expected; got {len(values)}"
             )
-        try:
-            row = [read(value) for read, value in zip(self._fast, values, strict=True)]
-        except (ValueError, KeyError):
-            row = [float("nan")]
-        # Python's float reads more than plain numbers: what looks like it is read again, strictly.
-        if sum(row) * 0 != 0 or "_" in text or not text.isascii():
+        row = plain_row(self._fast, values)
+        if row is None:
             row = [
                 _cell(self._file, column, value)
                 for column, value in zip(self._columns, values, strict=True)
@@ -370,10 +372,7 @@ def write_arff(data: Dataset, path: Path) -> None:
 
 
 def _dense_line(data: Dataset, row: int) -> str:
-    labels = [0] * data.Y.shape[1]
-    for label, _ in row_entries(data.Y, row):
-        labels[label] = 1
-    return ",".join(map(repr, [*data.X[row].tolist(), *labels])) + "\n"
+    return ",".join(map(repr, dense_row(data, row))) + "\n"
 
 
 def _sparse_line(data: Dataset, row: int) -> str:

@@ -43,6 +43,21 @@ class SparseRows:
         return matrix
 
 
+def plain_row(
+    readers: Iterable[Callable[[Any], float]], cells: Sequence[Any]
+) -> list[float] | None:
+    """A row of plain numbers and known values; None where it must be read more carefully.
+
+    That is where a cell cannot be read, and where Python's `float` reads more than plain numbers.
+    """
+    try:
+        row = [read(cell) for read, cell in zip(readers, cells, strict=True)]
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+    text = "".join(map(str, cells))
+    return row if sum(row) * 0 == 0 and "_" not in text and text.isascii() else None
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a file: its cells are numbers, codes of nominal values, or text.

@@ -9,11 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
-
-from nearlabel.common.arrays import row_entries
 from nearlabel.common.files import replacing
-from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.dataset import Dataset, dense_row
 from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.table_rows import FEATURE_MARK, Table
@@ -88,7 +85,7 @@ def _write(data: Dataset, path: Path, delimiter: str) -> None:
         for row in range(n):
             first = [] if data.row_names is None else [data.row_names[row]]
             first += [] if data.train is None else ["train" if data.train[row] else "test"]
-            yield [*first, *_dense_row(data.X, row), *_dense_row(data.Y, row)]
+            yield [*first, *dense_row(data, row)]
 
     # A mark that is none here would be taken for the delimiter where it stands in a name.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
@@ -113,12 +110,3 @@ def write_rows(
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
         writer.writerows(rows)
         text.detach()
-
-
-def _dense_row(matrix: Any, row: int) -> list[Any]:
-    if not sparse.issparse(matrix):
-        return list(matrix[row].tolist())
-    cells = [0] * matrix.shape[1]
-    for column, value in row_entries(matrix, row):
-        cells[column] = value
-    return cells

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known, with_data
+from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known, row_entries, with_data
 from nearlabel.common.messages import first_twice, shown, text_array
 from nearlabel.common.validation import check_same_length, physical_memory
 
@@ -141,15 +141,30 @@ def _narrow(csr: Csr) -> Csr:
     return csr_of_known(csr.data, csr.indices, csr.indptr, csr.shape)
 
 
-def check_label_count(count: int) -> None:
-    """Refuse to declare more labels than a model of them would fit into the memory."""
+def too_many_labels(count: int) -> str | None:
+    """What is wrong where a model of so many labels would not fit into the memory."""
     memory = physical_memory()
     most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // _BYTES_PER_LABEL)
-    if count > most:
-        raise ValueError(
-            f"{count} labels are declared; at most {most} are accepted, since a model takes about "
-            f"{_BYTES_PER_LABEL} bytes for each, whether a row carries it or not"
-        )
+    if count <= most:
+        return None
+    return (
+        f"{count} labels are declared; at most {most} are accepted, since a model takes about "
+        f"{_BYTES_PER_LABEL} bytes for each, whether a row carries it or not"
+    )
+
+
+def dense_row(data: Dataset, row: int) -> list[Any]:
+    """All features and labels of a row, as Python's numbers."""
+    cells: list[Any] = []
+    for matrix in (data.X, data.Y):
+        if sparse.issparse(matrix):
+            start = len(cells)
+            cells += [0] * matrix.shape[1]
+            for column, value in row_entries(matrix, row):
+                cells[start + column] = value
+        else:
+            cells += matrix[row].tolist()
+    return cells
 
 
 def unlabeled(n: int) -> Csr:

@@ -17,7 +17,7 @@ from nearlabel.common.arrays import Array, Csr, csr_of_parts
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import physical_memory
-from nearlabel.datasets.dataset import Dataset, check_label_count, unlabeled
+from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
 from nearlabel.datasets.folders_and_archives import DataFile, check_compression
 from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import DataError
@@ -112,7 +112,8 @@ def _dataset(parts: dict[str, Array]) -> Dataset:
     Y = _csr(parts, "Y", np.ones(len(parts["Y_indices"]), np.int8))
     if not Y.shape[1]:
         Y = unlabeled(Y.shape[0])
-    check_label_count(Y.shape[1])
+    if problem := too_many_labels(Y.shape[1]):
+        raise ValueError(problem)
     extra = {
         key: values
         for key, values in parts.items()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,19 @@ class Numbers:
         """The label of a name."""
         is_number = len(name) < 11 and name.isascii() and name.isdigit()
         return int(name) if is_number and int(name) < self._count else None
+
+
+Columns = dict[str, int] | Numbers  # by the names of labels or features
+
+
+def numbered(names: Iterable[str]) -> dict[str, int]:
+    """The columns of names, in their order."""
+    return {name: column for column, name in enumerate(names)}
+
+
+def names(columns: Columns) -> Array | None:
+    """The names of columns, where they have others than their numbers."""
+    return None if isinstance(columns, Numbers) else column_names(list(columns))
 
 
 class RowFields:
@@ -70,8 +84,11 @@ class RowFields:
                 )
             self._train.append(part == "train")
 
-    def finish(self, data: Dataset, label_names: Sequence[str] | Numbers | None) -> Dataset:
-        """The data set with what the rows had; with labels of its own where they had none."""
+    def finish(self, data: Dataset, labels: Columns | None = None) -> Dataset:
+        """The data set with what the rows had; with labels of its own where they had none.
+
+        Unless the columns of labels are given, they are the tags that occur, sorted.
+        """
         for what, count in (
             ("labels", len(self._set_of)),
             ("id", len(self._names)),
@@ -79,35 +96,27 @@ class RowFields:
         ):
             if count not in (0, self.count):
                 raise DataError(self._file.name, None, f"not all rows have {what}")
-        Y, names = data.Y, data.label_names
         if self._set_of:
-            Y, names = self._labels(label_names)
-        return Dataset(
-            data.X,
-            Y,
-            names,
-            data.feature_names,
-            np.array(self._train, dtype=bool) if self._train and self._is_split else None,
-            text_array(self._names) if self._names else None,
+            Y, label_names = self._labels(labels)
+            data = replace(data, Y=Y, label_names=label_names)
+        return replace(
+            data,
+            train=np.array(self._train, dtype=bool) if self._train and self._is_split else None,
+            row_names=text_array(self._names) if self._names else None,
         )
 
-    def _labels(self, label_names: Sequence[str] | Numbers | None) -> tuple[Csr, Array | None]:
+    def _labels(self, place: Columns | None) -> tuple[Csr, Array | None]:
         texts = [cell for cell in self._sets if isinstance(cell, str)]
         separator = self._separator or next(
             (mark for mark in _SEPARATORS if any(mark in text for text in texts)), None
         )
         sets = [_tags(cell, separator) for cell in self._sets]
         known = sorted({tag for tags in sets for tag in tags})
-        names = known if label_names is None else label_names
-        place: Numbers | dict[str, int]
-        if isinstance(names, Numbers):
-            place = names
-        else:
-            place = {name: column for column, name in enumerate(names)}
+        place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
             raise DataError(self._file.name, None, f"{shown(unknown)} is none of its labels")
-        if not len(names):
+        if not place:
             raise DataError(self._file.name, None, "no row has a label")
         columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
         sizes = np.array([len(part) for part in columns])
@@ -115,8 +124,7 @@ class RowFields:
         indices = np.concatenate([columns[number] for number in of.tolist()])
         indptr = np.concatenate([[0], np.cumsum(sizes[of])])
         ones = np.ones(len(indices), np.int8)
-        Y = sparse.csr_array((ones, indices, indptr), (len(of), len(names)))
-        return Y, None if isinstance(names, Numbers) else column_names(list(names))
+        return sparse.csr_array((ones, indices, indptr), (len(of), len(place))), names(place)
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:

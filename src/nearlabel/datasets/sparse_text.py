@@ -22,7 +22,7 @@ from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import SparseRows
-from nearlabel.datasets.dataset import Dataset, check_label_count
+from nearlabel.datasets.dataset import Dataset, too_many_labels
 from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import DataError, TextFile, number
@@ -71,10 +71,8 @@ def _read_rows(file: TextFile) -> Dataset:
     n, d, q = map(int, header)
     if not n or not 0 < d <= _LARGEST or q > _LARGEST:
         raise file.error(f"from 1 row and 1 to {_LARGEST} columns expected; got {n}, {d}, {q}", 1)
-    try:
-        check_label_count(q)
-    except ValueError as error:
-        raise file.error(str(error), 1) from None
+    if problem := too_many_labels(q):
+        raise file.error(problem, 1)
     features, labels = SparseRows(), SparseRows()
     for line in lines:
         text = line.rstrip("\r\n")

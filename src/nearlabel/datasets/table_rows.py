@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.messages import first_twice, shown, some
-from nearlabel.datasets.column_values import Column, assembled, source_columns
+from nearlabel.datasets.column_values import Column, assembled, plain_row, source_columns
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.row_fields import RowFields
@@ -125,7 +125,7 @@ class Table:
         cells = [row[place] for place in self._places]
         if not self._rows.count:
             self._begin(cells)
-        numbers = self._plain(cells)
+        numbers = plain_row(self._fast, cells)
         if numbers is None:
             numbers = [
                 self._number(name, cell) if codes is None else self._code(name, codes, cell)
@@ -147,16 +147,6 @@ class Table:
             said if name in self._labels else float if codes is None else codes.__getitem__
             for name, codes in zip(self._names, self._codes, strict=True)
         ]
-
-    def _plain(self, cells: list[Any]) -> list[float] | None:
-        """A row of plain numbers and known values; None where it must be read more carefully."""
-        try:
-            numbers = [read(cell) for read, cell in zip(self._fast, cells, strict=True)]
-            text = "".join(cells)
-        except (ValueError, KeyError, TypeError, OverflowError):
-            return None
-        is_sound = sum(numbers) * 0 == 0 and "_" not in text and text.isascii()
-        return numbers if is_sound else None
 
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
@@ -261,7 +251,7 @@ class Table:
         data = assembled(self._file.name, columns, cells, list(self._labels), ())
         label_names = [name.removeprefix(LABEL_MARK) for name in column_texts(data.label_names)]
         features = column_names(column_texts(data.feature_names))
-        return self._rows.finish(Dataset(data.X, data.Y, column_names(label_names), features), None)
+        return self._rows.finish(Dataset(data.X, data.Y, column_names(label_names), features))
 
 
 def _looks_like_labels(name: str) -> bool:
