@@ -102,7 +102,7 @@ def test_windows_line_ends_and_byte_order_mark(put, tmp_path):
 def test_ignored_attributes_and_text(put):
     text = "@relation r\n@attribute key string\n@attribute x numeric\n@attribute L {0,1}\n@data\n"
     path = put(text + "'a, b',2,1\n")
-    with pytest.raises(DataError, match=r"toy.arff: 'key' is text and no feature; leave it out"):
+    with pytest.raises(DataError, match=r"toy.arff: 'key' .*ignore="):
         nl.datasets.load(path, labels=["L"])
     data = nl.datasets.load(path, labels=["L"], ignore=["key"])
     assert data.X.tolist() == [[2]]
@@ -178,7 +178,7 @@ def test_no_labels_no_rows_no_data(put):
     with pytest.raises(DataError, match="the compressed file is damaged or cut off here"):
         nl.datasets.load(path)
     path.write_bytes(DENSE.encode().replace(b"red", b"r\xe9d"))
-    with pytest.raises(DataError, match="line 6: this is not utf-8 text; was it saved in another"):
+    with pytest.raises(DataError, match="line 6: .*utf-8.*encoding="):
         nl.datasets.load(path)
 
 

@@ -79,7 +79,7 @@ def test_quoted_cells_with_line_ends(put):
         (",minor", ",", r"line 3: .*'mode'.*''"),
         ("tempo", "id", r"line 1: .*'id'"),
         ("tags", "moods", r"line 1: .*labels.*'tags'"),
-        ("calm; sad", '"calm', r"line 4: this is no row of a table: unexpected end of data"),
+        ("calm; sad", '"calm', r"line 4: .*unexpected end of data"),
     ],
 )
 def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, message):
@@ -253,7 +253,7 @@ def test_options_and_features_of_nested_json_lines(put):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: an object {…} a line expected; the file is empty"),
+        ("", "line 1: .* empty"),
         ("[1]\n", r"line 1: .*'\[1\]'"),
         ("{\n", "line 1: a JSON object expected; got '{'"),
         ("[" * 100_000, r"line 1: .*\[\["),

@@ -47,7 +47,7 @@ def _read(source: DataFile, options: ReadOptions, delimiter: str | None) -> Data
                 if row:
                     table.add(row)
         except csv.Error as error:
-            raise file.error(f"this is no row of a table: {error}") from None
+            raise file.error(f"not a row of a table: {error}") from None
         return table.dataset()
 
 

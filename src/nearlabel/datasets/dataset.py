@@ -17,7 +17,7 @@ from nearlabel.common.validation import check_same_length, physical_memory
 # Types that not every file and not every sparse matrix can hold, and what holds their values.
 _OTHER_TYPES: dict[np.dtype[Any], Any] = {
     np.dtype(np.longdouble): np.float64,
-    np.dtype(np.float64): np.float64,  # where the one before is no other
+    np.dtype(np.float64): np.float64,  # where long double is the same
     np.dtype(np.float16): np.float32,
     np.dtype(bool): np.uint8,
 }
@@ -84,7 +84,7 @@ class Dataset:
 
 
 def checked(data: Dataset) -> Dataset:
-    """A data set with all its parts in the form that `Dataset` tells, or a ValueError."""
+    """A data set with all its parts as `Dataset` describes them, or a ValueError."""
     for key in ("label_names", "feature_names", "row_names", "train"):
         if getattr(data, key) is not None:
             data = replace(data, **{key: np.asarray(getattr(data, key))})  # type: ignore[arg-type]
@@ -104,12 +104,12 @@ def checked(data: Dataset) -> Dataset:
         names = getattr(data, key)
         if names is not None:
             if names.ndim != 1 or names.dtype.kind != "U":
-                raise ValueError(f"{key} must be a list of texts; got {names.dtype}")
+                raise ValueError(f"{key} must be an array of str; got {names.dtype}")
             text_array(names.tolist())
     for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
         twice = None if names is None else first_twice(names.tolist())
         if twice is not None:
-            raise ValueError(f"{key} must differ; {shown(twice)} is there twice")
+            raise ValueError(f"{key} must be unique; got {shown(twice)} twice")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
         raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
     return replace(data, X=X, Y=Y)
@@ -180,7 +180,7 @@ class Description:
     ----------
     instances, features, labels : int
     cardinality : float
-        Labels an item, on average.
+        Labels per item, on average.
     density : float
         Cardinality as a share of all labels.
     distinct_label_sets : int

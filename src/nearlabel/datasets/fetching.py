@@ -91,12 +91,12 @@ def fetch(
         return path
     if name in ELSEWHERE:
         raise FetchError(
-            f"{name} cannot be fetched, no public home has it in a form that is read here: "
+            f"{name} cannot be fetched: no public home has it in a format that is read here; "
             f"{ELSEWHERE[name]}; put into {folder} as {path.name}, it is found by load"
         )
     homes, failures = [home.at(mirror, name) for home in HOMES[name].homes], []
     if any(isinstance(home, Files) for home in homes) and find_spec("pooch") is None:
-        raise FetchError(f"to fetch {name} needs pooch: pip install 'nearlabel[data]'")
+        raise FetchError(f"fetching {name} needs pooch: pip install 'nearlabel[data]'")
     for home in homes:
         records = _Records(downloads / "checksums.json", name, sha256 or {})
         try:
@@ -183,8 +183,8 @@ def _from_files(
         for path in paths:
             path.unlink()
         raise FetchError(
-            f"{home.addresses[wrong.name]}: what came is no {wrong.suffix[1:].upper()} file of "
-            f"{name} that can be read, and was removed; it begins with {begin!r} ({error})"
+            f"{home.addresses[wrong.name]}: what came cannot be read as {wrong.name}, and was "
+            f"removed; it begins with {begin!r} ({error})"
         ) from None
 
 
@@ -221,7 +221,7 @@ def _content(data: Dataset) -> bytes:
 
 
 def _checked(data: Dataset, name: str) -> Dataset:
-    """The data set if it has the form and the size that it should have, or a ValueError."""
+    """The data set if it has the shape that it should have, or a ValueError."""
     data, shape = checked(data), HOMES[name].shape
     if (*data.X.shape, data.Y.shape[1]) != shape:
         raise ValueError(f"{data!r} is not of the size {shape} of {name}")

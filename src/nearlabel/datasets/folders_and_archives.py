@@ -45,7 +45,7 @@ class Archive:
         try:
             self._archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
-            raise DataError(str(path), None, f"this is no zip archive: {error}") from None
+            raise DataError(str(path), None, f"not a zip archive: {error}") from None
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in self._archive.infolist():
             place = PurePosixPath(member.filename)

@@ -27,7 +27,7 @@ def is_secure(address: str) -> bool:
         parts = urlsplit(address)
         is_local = parts.scheme == "http" and parts.hostname in _THIS_MACHINE
         return bool(parts.hostname) and parts.port != 0 and (parts.scheme == "https" or is_local)
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         return False
 
 

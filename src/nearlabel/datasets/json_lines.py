@@ -61,7 +61,7 @@ def _read(file: TextFile, options: ReadOptions) -> Dataset:
                 )
             rows.add([row[name] for name in rows.columns])
     if rows is None:
-        raise file.error("an object {…} a line expected; the file is empty", 1)
+        raise file.error("an object {…} on each line expected; the file is empty", 1)
     return rows.dataset()
 
 
@@ -156,9 +156,9 @@ def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns |
     count, named = header.get(f"{what}s"), header.get(f"{what}_names")
     if named is not None:
         if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-            raise file.error(f"{what}_names: a list of texts expected")
+            raise file.error(f"{what}_names: a list of strings expected")
         if (twice := first_twice(named)) is not None:
-            raise file.error(f"{what}_names: {shown(twice)} is there twice")
+            raise file.error(f"{what}_names must be unique; got {shown(twice)} twice")
         return numbered(named)
     if count is None:
         return None
@@ -170,7 +170,7 @@ def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns |
 
 
 def write_json_lines(data: Dataset, path: Path) -> None:
-    """Write a data set as JSON lines: a first line with the names, then a row a line."""
+    """Write a data set as JSON lines: a first line with the names, then one row per line."""
     d, q = data.X.shape[1], data.Y.shape[1]
     labels = names_or_numbers(data.label_names, q)
     features = names_or_numbers(data.feature_names, d)
@@ -183,7 +183,7 @@ def write_json_lines(data: Dataset, path: Path) -> None:
 
 
 def write_json_records(path: Path | str, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write objects to a file, one a line."""
+    """Write objects to a file, one per line."""
     with replacing(path) as file:
         for record in records:
             line = json.dumps(record, ensure_ascii=False, allow_nan=False)

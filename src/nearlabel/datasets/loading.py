@@ -97,7 +97,7 @@ def load(
             data = _joined([row.read(file, how) for file in files], found)
     except DataError:
         raise
-    except ValueError as error:  # a name that is no text, say
+    except ValueError as error:  # a name that cannot be stored, say
         raise DataError(found.title, None, str(error)) from None
     if how.labels == ():
         data = replace(data, Y=unlabeled(len(data)), label_names=None)

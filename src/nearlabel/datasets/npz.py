@@ -1,4 +1,4 @@
-"""The ``.npz`` form of the data folder: all of a data set as arrays of one archive, no pickle."""
+"""The ``.npz`` format of the data folder: all of a data set as arrays of one archive, no pickle."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _header(
         raise ValueError("Object arrays cannot be loaded: they would be unpickled")
     size = math.prod(shape) * dtype.itemsize
     if size != member.file_size - file.tell() or dtype.kind not in "biufU":
-        raise ValueError(f"{shown(_name(member))} is no array of numbers or texts")
+        raise ValueError(f"{shown(_name(member))} is not an array of numbers or text")
     return shape, is_fortran, dtype
 
 
@@ -103,7 +103,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
                 raise EOFError(f"{shown(_name(member))} is cut off")
             done += came
     if dtype.kind == "U" and size and values.view(f"{dtype.byteorder}u4").max() > sys.maxunicode:
-        raise ValueError(f"{shown(_name(member))} holds what is no text")
+        raise ValueError(f"{shown(_name(member))} holds invalid text")
     return values.reshape(shape, order="F" if is_fortran else "C")
 
 
@@ -152,6 +152,6 @@ def write_npz(data: Dataset, path: Path) -> None:
             parts[key] = getattr(data, key)
     taken = sorted(set(parts) & set(data.extra))
     if taken or any(key.startswith(("X_", "Y_")) for key in data.extra):
-        raise ValueError(f"extra must not have the names of the form's own arrays; got {taken}")
+        raise ValueError(f"extra must not have the names of the format's own arrays; got {taken}")
     with replacing(path) as file:
         np.savez_compressed(file, **parts, **data.extra)  # type: ignore[arg-type]

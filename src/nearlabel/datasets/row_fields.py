@@ -49,7 +49,7 @@ def names(columns: Columns) -> Array | None:
 class RowFields:
     """What rows have beside features: labels, names and the split.
 
-    Unless the split is needed, a column of that name with other values in it is no error.
+    Unless the split is needed, a column of that name with other values in it is not an error.
     """
 
     def __init__(self, file: TextFile, separator: str | None, split_needed: bool = True) -> None:
@@ -62,12 +62,12 @@ class RowFields:
         self.count = 0
 
     def add(self, tags: Any, name: Any, split: Any) -> None:
-        """Take up a row; None for what it has not."""
+        """Take up a row; None for what it does not have."""
         self.count += 1
         if tags is not None:
             if isinstance(tags, list):
                 if not all(isinstance(tag, str) for tag in tags):
-                    raise self._file.error("labels as a list of texts expected")
+                    raise self._file.error("labels as a list of strings expected")
                 tags = tuple(tags)
             elif not isinstance(tags, str):
                 raise self._file.error(f"labels as text expected; got {shown(str(tags))}")
@@ -79,8 +79,8 @@ class RowFields:
             self._is_split = self._is_split and part in ("train", "test")
             if not self._is_split and self._split_needed:
                 raise self._file.error(
-                    f"split: train or test expected; got {shown(str(split))} (if it is no split, "
-                    "leave the column out: ignore=)"
+                    f"split: train or test expected; got {shown(str(split))} (if it is no "
+                    "split, pass the column to ignore= to leave it out)"
                 )
             self._train.append(part == "train")
 

@@ -1,9 +1,9 @@
-"""The sparse text form of the extreme-classification repository.
+"""The sparse text format of the extreme-classification repository.
 
-The first line has the numbers of rows, features and labels; then a row a line: its labels, between
-commas, a blank, and its features as ``column:value`` between blanks, columns counted from 0. Names
-have no place in it: they are kept in files beside it, ``NAME.labels.txt`` and
-``NAME.features.txt``, one a line, and a split in ``NAME.split.txt``, "train" or "test" a line. The
+The first line has the numbers of rows, features and labels; then one row per line: its labels
+between commas, a blank, and its features as ``column:value`` between blanks, columns counted from
+0. Names have no place in it: they are kept in files beside it, ``NAME.labels.txt`` and
+``NAME.features.txt``, one per line, and a split in ``NAME.split.txt``, "train" or "test". The
 repository's own ``…_trSplit.txt`` is read, too: row numbers, counted from 1, of the training part,
 one random split a column, of which the first is taken.
 """
@@ -124,7 +124,7 @@ def _read_names(file: TextFile | None, count: int) -> Array | None:
     with file:
         names = [line.rstrip("\r\n") for line in file.lines()]
     if len(names) != count:
-        raise DataError(file.name, None, f"{count} names expected, one a line; got {len(names)}")
+        raise DataError(file.name, None, f"{count} names expected, one per line; got {len(names)}")
     return text_array(names)
 
 
@@ -145,7 +145,7 @@ def _read_split(file: TextFile | None, n: int) -> Array | None:
 
 
 def write_sparse_text(data: Dataset, path: Path) -> None:
-    """Write a data set in the form, and what has no place in it beside it."""
+    """Write a data set in the format, and what has no place in it beside it."""
     X, Y = sparse.csr_array(data.X), data.Y
     split = None if data.train is None else np.where(data.train, "train", "test")
     beside = {"labels": data.label_names, "features": data.feature_names, "split": split}
@@ -153,7 +153,7 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
     for key, names in beside.items():
         for name in () if names is None else names.tolist():
             if "\n" in name or "\r" in name:
-                raise ValueError(f"the name {name!r} cannot be written: names stand one a line")
+                raise ValueError(f"the name {name!r} cannot be written: a name takes one line")
         if names is None and targets[key].exists():
             raise ValueError(
                 f"{targets[key]} is there and would be read as the {key} of this data set, which "

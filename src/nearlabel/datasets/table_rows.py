@@ -32,7 +32,7 @@ from nearlabel.datasets.text_lines import (
 
 FEATURE_MARK = "feature:"  # before a feature whose name would mean something else
 _MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "inf", "-inf"}  # as files spell it
-_MOST_VALUES = 100  # of a nominal column: one with more is a text or a name, no feature
+_MOST_VALUES = 100  # of a nominal column: one with more is text or a name, not a feature
 
 
 class Table:
@@ -46,7 +46,7 @@ class Table:
         known = None if options.features is None else source_columns(options.features)
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
-            raise file.error(f"the column {shown(twice)} is there twice")
+            raise file.error(f"two columns have the name {shown(twice)}")
         self._ignored, self._features = frozenset(options.ignore), frozenset(options.features or ())
         labels, tags = self._find_labels()
         if options.labels is not None and not options.labels:  # they are found to be left out
@@ -95,7 +95,9 @@ class Table:
                 names.append(name)
             if known is None and column not in self._labels and _looks_like_labels(column):
                 raise self._file.error(
-                    f"the column {shown(column)} looks like labels, too; leave it out: ignore=", 1
+                    f"the column {shown(column)} looks like labels, too; pass it to ignore= to "
+                    "leave it out",
+                    1,
                 )
         if not places:
             wanted = self._options.features
@@ -116,7 +118,9 @@ class Table:
 
     def _no_column(self, what: str, name: str) -> DataError:
         there = ", ".join(map(shown, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-        return self._file.error(f"{what}: there is no column {shown(name)}; there are {there}", 1)
+        return self._file.error(
+            f"{what}: there is no column {shown(name)}; the columns are {there}", 1
+        )
 
     def add(self, row: Sequence[Any]) -> None:
         """Take up a row: texts, or values of JSON."""
@@ -194,7 +198,7 @@ class Table:
             )
         if self._options.features is not None:
             code = codes.get(cell.strip(), -1)
-            if code < 0:  # a value that the model does not know is no value
+            if code < 0:  # a value that the model does not know counts as none
                 self._unknown.setdefault(name, cell.strip())
             return code
         code = codes.setdefault(cell.strip(), len(codes))
@@ -209,19 +213,19 @@ class Table:
         return DataError(
             self._file.name,
             None,
-            f"column {shown(name)} has {why}: it is no feature; leave it out (ignore=), "
-            "or take it as the rows' name (id=)",
+            f"column {shown(name)} has {why}, so it cannot be a feature; pass it to ignore= "
+            "to leave it out, or to id= to name the rows by it",
         )
 
     def _odd_cell(self, name: str, odd: str) -> DataError:
-        why = "most other cells are numbers"
+        why = "most other cells are"
         if odd.replace(",", "").lstrip("-").isdigit():
-            why = "a decimal comma is read only where ';' stands between cells"
-        message = f"column {shown(name)}: {shown(odd)} is no number, and {why}"
+            why = "a decimal comma is read only where cells are separated by ';'"
+        message = f"column {shown(name)}: {shown(odd)} is not a number, but {why}"
         return DataError(self._file.name, None, message)
 
     def dataset(self) -> Dataset:
-        """All rows; nominal columns as one column a value, in the order of the values."""
+        """All rows; nominal columns as one column per value, sorted."""
         n = self._rows.count
         if not n:
             raise self._file.error("there is no row under the names of the columns")

@@ -22,7 +22,7 @@ from nearlabel.common.messages import one_line, shown, text_array
 Progress = Callable[[int, int | None], None]
 
 LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
-LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
+LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
 _LINES_A_REPORT = 1000
 # What compressed files end in; zipfile says by a RuntimeError what it cannot read.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
@@ -58,7 +58,7 @@ class TextFile:
     encoding : str
     progress : callable, optional
     opener : callable, optional
-        Opens the file, where it is no file of its own but a part of an archive.
+        Opens the file, where it is a member of an archive.
     """
 
     def __init__(
@@ -132,9 +132,9 @@ class TextFile:
             text = content.decode(self._encoding)
         except UnicodeError:
             hint = "; was it saved in another encoding? (encoding='latin-1', say)"
-            raise self.error(f"this is not {self._encoding} text{hint}") from None
+            raise self.error(f"not {self._encoding} text{hint}") from None
         if "\0" in text:
-            raise self.error("a zero byte: this is no text file")
+            raise self.error("a NUL byte: not a text file")
         return text
 
 
