@@ -414,6 +414,14 @@ def test_a_known_checksum_is_held_the_first_time(server, folder):
     check_toy(fetch("toy", mirror=server.address, sha256=known), folder)
 
 
+@pytest.mark.parametrize("sha256", [{"toy.arff": "0" * 64}, {"toy.xml": "0" * 63}, {"toy.xml": 5}])
+def test_checksums_that_would_check_nothing(server, folder, sha256):
+    (file, digest), *_ = sha256.items()
+    with pytest.raises(ValueError, match=f"sha256.*toy-train.arff.*{digest}.*'{file}'"):
+        fetch("toy", mirror=server.address, sha256=sha256)
+    assert not server.asked
+
+
 def test_pooch_is_an_extra(server, folder, monkeypatch):
     monkeypatch.setattr(fetching, "find_spec", lambda _: None)
     with pytest.raises(FetchError, match=r"toy .*pooch.*nearlabel\[data\]"):
@@ -681,6 +689,15 @@ def test_a_mirror_takes_the_place_of_the_files_only(two_homes, folder):
     with pytest.warns(UserWarning, match=f"{two_homes.address}/none/toy/toy-train.arff: HTTP 404"):
         fetch("toy", mirror=f"{two_homes.address}/none")
     assert nl.datasets.load("toy").train is None
+
+
+def test_a_known_checksum_keeps_from_other_homes(two_homes, folder):
+    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
+    with pytest.raises(FetchError, match="toy-test.arff: HTTP 404 Not Found$"):
+        fetch("toy", sha256={"toy.xml": hashlib.sha256(XML).hexdigest()})
+    with pytest.raises(ChecksumError, match="openml-1"):
+        fetch("toy", sha256={"openml-1": "0" * 64})
+    assert not (folder / "toy.npz").exists()
 
 
 def test_a_changed_file_is_no_reason_for_another_home(two_homes, folder):

@@ -60,9 +60,7 @@ def assert_survives(data: Dataset, folder: Path, choice: int) -> None:
     path = folder / f"again{suffix}"
     try:
         save(data, path)
-    except (
-        ValueError
-    ) as error:  # a name that the format cannot hold: nothing is written
+    except ValueError as error:  # a name that the format cannot hold: nothing is written
         assert re.search("cannot be written|is no text|NUL|surrogate", str(error)), repr(error)  # noqa: PT017
         return
     unlabeled = {} if data.Y.shape[1] or suffix in (".npz", ".txt") else {"labels": ()}

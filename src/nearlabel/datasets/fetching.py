@@ -53,7 +53,8 @@ def fetch(
         the homes that serve files: by https, or by http from this machine itself. Sets that only
         OpenML has do not use it.
     sha256 : mapping of str to str, optional
-        Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``.
+        Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``. Only homes that have
+        one of these files are asked.
     progress : callable, optional
         Called with the bytes that came of a file and its length, or None where that is not told.
         Not for OpenML.
@@ -95,6 +96,15 @@ def fetch(
             f"{ELSEWHERE[name]}; put into {folder} as {path.name}, it is found by load"
         )
     homes, failures = [home.at(mirror, name) for home in HOMES[name].homes], []
+    if sha256 is not None:  # another home would not be held to it
+        files = [file for home in homes for file in home.files]
+        for file, digest in sha256.items():
+            if file not in files or not re.fullmatch("(?i)[0-9a-f]{64}", str(digest)):
+                raise ValueError(
+                    f"sha256 must have 64 hexadecimal digits for some of {', '.join(files)}; "
+                    f"got {digest!r} for {file!r}"
+                )
+        homes = [home for home in homes if sha256.keys() & set(home.files)]
     if any(isinstance(home, Files) for home in homes) and find_spec("pooch") is None:
         raise FetchError(f"fetching {name} needs pooch: pip install 'nearlabel[data]'")
     for home in homes:
@@ -208,7 +218,7 @@ def _from_openml(name: str, home: OpenML, folder: Path, records: _Records) -> Da
         raise FetchError(f"{home.address}: {type(error).__name__}: {reason}") from None
     content = _content(data)
     sha256 = hashlib.sha256(content).hexdigest()
-    records.check(f"{name}/openml-{home.data_id}", home.address, sha256, len(content))
+    records.check(f"{name}/{home.files[0]}", home.address, sha256, len(content))
     return data
 
 

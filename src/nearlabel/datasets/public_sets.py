@@ -24,6 +24,11 @@ class Files:
 
     addresses: Mapping[str, str]
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names under which checksums are kept."""
+        return tuple(self.addresses)
+
     def __str__(self) -> str:
         return next(iter(self.addresses.values())).rpartition("/")[0]
 
@@ -45,6 +50,11 @@ class OpenML:
     """A home at openml.org."""
 
     data_id: int
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The name under which a checksum is kept: that of the numbers, whatever file they were."""
+        return (f"openml-{self.data_id}",)
 
     @property
     def address(self) -> str:
