@@ -18,7 +18,9 @@ from sklearn.datasets import _openml
 
 import nearlabel as nl
 from nearlabel.datasets import fetching, http_download
-from nearlabel.datasets.fetching import ChecksumError, FetchError, fetch
+from nearlabel.datasets.checksums import ChecksumError
+from nearlabel.datasets.fetching import fetch
+from nearlabel.datasets.http_download import FetchError
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML, PublicSet
 
 LABELS = ["sea", "sky"]
@@ -324,6 +326,19 @@ def test_a_redirection_is_followed_but_not_for_ever(server, folder):
     server.plans["/toy/toy-test.arff"] = [answering(301, Location="/toy/toy-test.arff")] * 99
     check_refusal(server, folder, "toy-test.arff: .* 30 redirects", "toy/toy-train.arff")
     assert server.names()[:2] == ["toy-train.arff", "moved"]
+
+
+def test_a_file_that_was_cut_off_unnoticed():
+    """As by versions of urllib3 that do not compare what came with what was announced."""
+    response = requests.Response()
+    response.status_code, response.headers["Content-Length"] = 200, "10"
+    part = http_download._Part(io.BytesIO(), None)
+    part.check_answer(response)
+    part.write(b"01234")
+    with pytest.raises(ValueError, match="5 of 10 bytes"):
+        part.check_whole()
+    part.write(b"56789")
+    part.check_whole()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Data sets: of the data folder, of files in every usual form, and generated ones."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.datasets.dataset import Dataset, Description, describe
@@ -10,7 +11,8 @@ from nearlabel.datasets.source_files import available, data_folders
 from nearlabel.datasets.text_lines import DataError
 
 if TYPE_CHECKING:
-    from nearlabel.datasets.fetching import ChecksumError, fetch
+    from nearlabel.datasets.checksums import ChecksumError
+    from nearlabel.datasets.fetching import fetch
     from nearlabel.datasets.http_download import FetchError
 
 __all__ = [
@@ -33,8 +35,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What fetches loads on first use: few need it, and the web is slow to import."""
-    if name in ("ChecksumError", "FetchError", "fetch"):
-        from nearlabel.datasets import fetching
-
-        return getattr(fetching, name)
+    homes = {"ChecksumError": "checksums", "FetchError": "http_download", "fetch": "fetching"}
+    if name in homes:
+        return getattr(import_module(f"nearlabel.datasets.{homes[name]}"), name)
     raise AttributeError(f"module 'nearlabel.datasets' has no attribute {name!r}")

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
-from nearlabel.common.files import replacing
 from nearlabel.common.validation import check_choice
+from nearlabel.datasets.checksums import Records, sha256_of
 from nearlabel.datasets.dataset import Dataset, checked
 from nearlabel.datasets.http_download import FetchError, download
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML
 from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import Progress
-
-
-class ChecksumError(ValueError):
-    """What came is not what came the first time, or the record of that is damaged."""
 
 
 def fetch(
@@ -108,7 +102,7 @@ def fetch(
     if any(isinstance(home, Files) for home in homes) and find_spec("pooch") is None:
         raise FetchError(f"fetching {name} needs pooch: pip install 'nearlabel[data]'")
     for home in homes:
-        records = _Records(downloads / "checksums.json", name, sha256 or {})
+        records = Records(downloads / "checksums.json", name, sha256 or {})
         try:
             if isinstance(home, Files):
                 data = _from_files(name, home, downloads / name, records, progress)
@@ -125,60 +119,19 @@ def fetch(
     raise FetchError(f"{name} could not be fetched: {'; '.join(failures)}")
 
 
-class _Records:
-    """The sha256 of what was fetched, by its name; new ones are kept until `write`."""
-
-    def __init__(self, path: Path, name: str, given: Mapping[str, str]) -> None:
-        self._path = path
-        self._given = {f"{name}/{file}": one.lower() for file, one in given.items()}
-        self._known: dict[str, dict[str, Any]] = {}
-        self._new: dict[str, dict[str, Any]] = {}
-        try:
-            if path.is_file():
-                self._known = dict(json.loads(path.read_text("utf-8")))
-            if not all(re.fullmatch("[0-9a-f]{64}", one["sha256"]) for one in self._known.values()):
-                raise ValueError("a sha256 has 64 digits")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ChecksumError(
-                f"{path} is damaged ({type(error).__name__}: {error}); mend it, or remove it to "
-                "have the check sums recorded anew"
-            ) from None
-
-    def agree(self, name: str, sha256: str) -> bool:
-        expected = self._given.get(name) or self._known.get(name, {}).get("sha256")
-        return expected in (None, sha256)
-
-    def check(self, name: str, address: str, sha256: str, size: int) -> None:
-        if self._given.get(name, sha256) != sha256:
-            raise ChecksumError(
-                f"{address}: the sha256 of {name} is {sha256}, not {self._given[name]} as given"
-            )
-        if not self.agree(name, sha256):
-            raise ChecksumError(
-                f"{address} has changed: the sha256 of {name} is {sha256} and was "
-                f"{self._known[name]['sha256']} the first time; to accept the new one, remove the "
-                f"entry {name!r} from {self._path}"
-            )
-        self._new[name] = {"address": address, "sha256": sha256, "size": size}
-
-    def write(self) -> None:
-        with replacing(self._path) as file:
-            file.write(json.dumps(self._known | self._new, indent=1, sort_keys=True).encode())
-
-
 def _from_files(
-    name: str, home: Files, folder: Path, records: _Records, progress: Progress | None
+    name: str, home: Files, folder: Path, records: Records, progress: Progress | None
 ) -> Dataset:
     from nearlabel.datasets.loading import load
 
     paths = [folder / file for file in home.addresses]
     for path in paths:
         key, address = f"{name}/{path.name}", home.addresses[path.name]
-        if path.is_file() and not records.agree(key, _sha256(path)):
+        if path.is_file() and not records.agree(key, sha256_of(path)):
             path.unlink()  # it was damaged since
         if not path.is_file():
             download(address, path, progress)
-        sha256, size = _sha256(path), path.stat().st_size
+        sha256, size = sha256_of(path), path.stat().st_size
         if not records.agree(key, sha256):
             path.unlink()
         records.check(key, address, sha256, size)
@@ -198,7 +151,7 @@ def _from_files(
         ) from None
 
 
-def _from_openml(name: str, home: OpenML, folder: Path, records: _Records) -> Dataset:
+def _from_openml(name: str, home: OpenML, folder: Path, records: Records) -> Dataset:
     from sklearn.datasets import fetch_openml
 
     try:
@@ -236,8 +189,3 @@ def _checked(data: Dataset, name: str) -> Dataset:
     if (*data.X.shape, data.Y.shape[1]) != shape:
         raise ValueError(f"{data!r} is not of the size {shape} of {name}")
     return data
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
