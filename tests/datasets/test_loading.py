@@ -398,7 +398,7 @@ def declaring(count):
     ("name", "where"), [("toy.txt", "line 1"), ("toy.jsonl", "line 1"), ("toy.npz", "not a data")]
 )
 def test_more_declared_labels_than_a_model_of_them_would_fit(tmp_path, monkeypatch, name, where):
-    monkeypatch.setattr("nearlabel.datasets.dataset.physical_memory", lambda: 2**30)
+    monkeypatch.setattr("nearlabel.datasets.dataset.physical_memory", lambda: 2**32)
     path = tmp_path / name
     path.write_bytes(declaring(2**24)[name])
     assert nl.datasets.load(path).Y.shape == (1, 2**24)

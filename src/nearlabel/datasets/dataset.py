@@ -142,14 +142,14 @@ def _narrow(csr: Csr) -> Csr:
 
 
 def too_many_labels(count: int) -> str | None:
-    """What is wrong where a model of so many labels would not fit into the memory."""
+    """What is wrong where a model of so many labels would take a large part of the memory."""
     memory = physical_memory()
-    most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // _BYTES_PER_LABEL)
+    most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // 4 // _BYTES_PER_LABEL)
     if count <= most:
         return None
     return (
         f"{count} labels are declared; at most {most} are accepted, since a model takes about "
-        f"{_BYTES_PER_LABEL} bytes for each, whether a row carries it or not"
+        f"{_BYTES_PER_LABEL} bytes for each, and may take a quarter of the memory for them"
     )
 
 
