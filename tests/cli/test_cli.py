@@ -215,7 +215,7 @@ def test_datasets(ask, fail, here, tmp_path, monkeypatch):
 
 def test_what_a_form_has_no_place_for_is_a_note(here, tmp_path, capsys):
     assert run(["datasets", "convert", "songs.csv", str(tmp_path / "two.arff")]) == 0
-    note = "nearlabel: note: the form 'arff' has no place for the names of rows\n"
+    note = "nearlabel: note: the format 'arff' has no place for the names of rows\n"
     assert capsys.readouterr().err == note
 
 
@@ -252,7 +252,7 @@ def test_fit_on_a_part_and_with_few_rows(ask, fail, here, tmp_path, capsys):
         (["fit", "new.csv", "-o", "m"], "new.csv, line 1: which columns are labels?"),
         (
             ["fit", "songs.csv", "-o", "m", "--xml", "x"],
-            "--xml says nothing for a file of the fo",
+            "--xml is not supported for the format 'csv'; got 'x'",
         ),
         (["rank", "songs.csv", "new.csv"], "songs.csv is not a nearlabel file"),
         (["rank", "none", "new.csv"], "none: No such file or directory"),

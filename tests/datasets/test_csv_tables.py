@@ -72,14 +72,14 @@ def test_quoted_cells_with_line_ends(put):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("90.5", "n/a", r"toy.csv, line 3: column 'tempo': a finite number expected; got 'n/a'"),
+        ("90.5", "n/a", r"toy.csv, line 3: .*'tempo'.*'n/a'"),
         ("90.5", "", r"line 3: column 'tempo': a finite .* got '' \(the cell is empty\)"),
-        ("90.5", "inf", r"line 3: column 'tempo': a finite number expected; got 'inf'"),
+        ("90.5", "inf", r"line 3: .*'tempo'.*'inf'"),
         (",major,yes", ",major", r"line 2: 5 cells expected; got 4"),
-        (",minor", ",", r"line 3: column 'mode': a text expected, as in the rows before; got ''"),
-        ("tempo", "id", r"line 1: the column 'id' is there twice"),
-        ("tags", "moods", r"line 1: which columns are labels\? There is no column 'tags'"),
-        ("calm; sad", '"calm', r"line 4: this is no row of a table: unexpected end of data"),
+        (",minor", ",", r"line 3: .*'mode'.*''"),
+        ("tempo", "id", r"line 1: .*'id'"),
+        ("tags", "moods", r"line 1: .*labels.*'tags'"),
+        ("calm; sad", '"calm', r"line 4: .*unexpected end of data"),
     ],
 )
 def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, message):
@@ -93,30 +93,30 @@ def test_errors_about_columns(put):
     for options, message in (
         (
             {"tags": "moods"},
-            "tags: there is no column 'moods'; there are 'id', 'tempo', 'mode'",
+            "tags.*'moods'.*'id', 'tempo', 'mode'",
         ),
-        ({"labels": ["sad"]}, "labels: there is no column 'sad'"),
-        ({"ignore": ["x"]}, "ignore: there is no column 'x'"),
+        ({"labels": ["sad"]}, "labels.*'sad'"),
+        ({"ignore": ["x"]}, "ignore.*'x'"),
         (
             {"labels": ["tempo"], "ignore": ["tags"]},
-            "line 2: column 'tempo': 0 or 1 expected; got '120'",
+            "line 2: .*'tempo': 0.*1.*'120'",
         ),
-        ({"ignore": ["tempo", "mode", "live"]}, "there is no column of features"),
+        ({"ignore": ["tempo", "mode", "live"]}, "no column of features"),
     ):
         with pytest.raises(DataError, match=message):
             nl.datasets.load(path, **options)
     many = "x,title,tags\n" + "".join(f"1,song {row},a\n" for row in range(30))
-    with pytest.raises(DataError, match="'title' has 30 different texts in 30 rows: it is no feat"):
+    with pytest.raises(DataError, match="'title'.*30.*30"):
         nl.datasets.load(put(many))
     assert nl.datasets.load(put(many), id="title").row_names[29] == "song 29"
     most = "x,title,tags\n" + "".join(f"1,song {row},a\n" for row in range(101))
-    with pytest.raises(DataError, match="'title' has more than 100 different texts: it is no feat"):
+    with pytest.raises(DataError, match="'title'.*100"):
         nl.datasets.load(put(most))
     for text, message in (
         ("", "line 1: a first row with the names of the columns expected"),
         ("x,tags\n", "line 1: there is no row under the names of the columns"),
         ("x,tags\n1,\n", "no row has a label"),
-        ("x,tags,split\n1,a,train\n2,b,dev\n", "line 3: split: train or test expected; got 'dev'"),
+        ("x,tags,split\n1,a,train\n2,b,dev\n", "line 3: .*split.*train.*'dev'"),
     ):
         with pytest.raises(DataError, match=message):
             nl.datasets.load(put(text))
@@ -136,17 +136,17 @@ def test_the_features_of_a_model(put):
 @pytest.mark.parametrize("missing", ["", "NA", "n/a", "?", "NaN", "null", "#N/A", "inf"])
 def test_a_missing_value_in_the_first_row_makes_no_column_of_words(put, missing):
     text = f"x,tags\n{missing},a\n" + "".join(f"{row},a\n" for row in range(9))
-    with pytest.raises(DataError, match="line 2: column 'x': a finite number expected; got"):
+    with pytest.raises(DataError, match="line 2: .*'x'"):
         nl.datasets.load(put(text))
 
 
 @pytest.mark.parametrize("rows", [9, 30, 300])
 def test_an_odd_cell_among_numbers_is_named(put, rows):
     text = "x,tags\nunknown,a\n" + "".join(f"{row}.5,a\n" for row in range(rows))
-    with pytest.raises(DataError, match="column 'x': 'unknown' is no number, and most other cells"):
+    with pytest.raises(DataError, match="'x': 'unknown'"):
         nl.datasets.load(put(text))
     commas = "x,tags\n" + "".join(f'"{row},5",a\n' for row in range(rows))
-    with pytest.raises(DataError, match="'0,5' is no number, and a decimal comma is read only whe"):
+    with pytest.raises(DataError, match="'0,5'"):
         nl.datasets.load(put(commas))
 
 
@@ -156,7 +156,7 @@ def test_columns_that_look_like_labels_are_no_features(put):
         ("a,labels,tags\n1,b,c\n", {}),
         ("a,genre,tags\n1,b,c\n", {"tags": "genre"}),
     ):
-        with pytest.raises(DataError, match="line 1: the column '(tags|labels)' looks like la"):
+        with pytest.raises(DataError, match="line 1: .*'(tags|labels)'"):
             nl.datasets.load(put(text), **options)
     kept = nl.datasets.load(put("a,genre,tags\n1,b,c\n"), tags="genre", ignore=["tags"])
     assert kept.feature_names.tolist() == ["a"]
@@ -168,18 +168,10 @@ def test_a_first_column_without_a_name_names_the_rows(put):
     assert data.feature_names.tolist() == ["x"]
 
 
-def test_no_tags_in_json_lines(put):
-    for text in (
-        '{"x": 1, "tags": null}\n{"x": 2, "tags": ["a"]}\n',
-        '{"features": [1], "tags": null}\n{"features": [2], "tags": ["a"]}\n',
-    ):
-        assert nl.datasets.load(put(text, "toy.jsonl")).Y.toarray().tolist() == [[0], [1]]
-
-
 def test_delimiters_that_are_none(put):
     path = put("x\ttags\n1\ta\n")
     assert nl.datasets.load(path, delimiter="\\t").X.tolist() == [[1]]
-    with pytest.raises(ValueError, match="delimiter must be one character; got '::'"):
+    with pytest.raises(ValueError, match="delimiter.*'::'"):
         nl.datasets.load(path, delimiter="::")
 
 
@@ -194,94 +186,20 @@ def test_labels_that_are_not_wanted_are_no_features(put):
 
 def test_a_column_called_split_can_be_left_out(put):
     text = "x,split,tags\n1,7,a\n2,8,b\n"
-    with pytest.raises(DataError, match="line 2: split: train or test expected; got '7'"):
+    with pytest.raises(DataError, match="line 2: .*split.*train.*'7'"):
         nl.datasets.load(put(text))
     assert nl.datasets.load(put(text), ignore=["split"]).feature_names.tolist() == ["x"]
 
 
 def test_a_wide_header_is_refused_at_once(put):
-    with pytest.raises(DataError, match="the column 'c39999' is there twice"):
+    with pytest.raises(DataError, match="'c39999'"):
         nl.datasets.load(put(",".join(f"c{column}" for column in range(40_000)) + ",c39999\n"))
 
 
 def test_a_name_that_would_blow_up_all_others(put):
     text = "id,x,tags\n" + "y" * 130_000 + ",1,a\n" + "".join(f"{row},1,a\n" for row in range(999))
-    with pytest.raises(DataError, match="has 130000 characters; that is no name"):
+    with pytest.raises(DataError, match="130000.*name"):
         nl.datasets.load(put(text))
-
-
-FLAT = """{"id": 7, "tempo": 120, "mode": "major", "tags": ["calm", "sad"]}
-{"tags": [], "mode": "minor", "tempo": 90.5, "id": "b"}
-"""
-NESTED = """{"features": [1, 2.5], "labels": ["x"], "id": "a", "split": "train"}
-
-{"features": [0, -1], "labels": ["y", "x"], "id": "b", "split": "test"}
-"""
-OBJECTS = (
-    '{"features": {"sun": 2}, "labels": ["x"]}\n{"features": {"sea": 1.5, "sun": 1}, "tags": "x"}\n'
-)
-
-
-def test_json_lines(put):
-    flat = nl.datasets.load(put(FLAT, "toy.jsonl"))
-    assert flat.X.tolist() == [[120, 1, 0], [90.5, 0, 1]]
-    assert flat.Y.toarray().tolist() == [[1, 1], [0, 0]]
-    assert flat.row_names.tolist() == ["7", "b"]
-    nested = nl.datasets.load(put(NESTED, "toy.jsonl"))
-    assert nested.X.tolist() == [[1, 2.5], [0, -1]]
-    assert nested.label_names.tolist() == ["x", "y"]
-    assert nested.train.tolist() == [True, False]
-    objects = nl.datasets.load(put(OBJECTS, "toy.jsonl"))
-    assert sparse.issparse(objects.X)
-    assert objects.X.toarray().tolist() == [[2, 0], [1, 1.5]]
-    assert objects.feature_names.tolist() == ["sun", "sea"]
-
-
-def test_options_and_features_of_nested_json_lines(put):
-    text = '{"features": {"b": 2, "z": 9}, "moods": ["x"], "title": "T"}\n'
-    data = nl.datasets.load(put(text, "toy.jsonl"), tags="moods", id="title")
-    assert (data.label_names.tolist(), data.row_names.tolist()) == (["x"], ["T"])
-    known = nl.datasets.load(put(text, "toy.jsonl"), features=["a", "b"], labels=())
-    assert known.X.toarray().tolist() == [[0, 2]]  # what is not there is 0, what is unknown nothing
-    listed = put('{"features": [1, 2]}\n', "toy.jsonl")
-    assert nl.datasets.load(listed, features=["a", "b"], labels=()).X.tolist() == [[1, 2]]
-    for options in ({"ignore": ["b"]}, {"labels": ["b"]}):
-        with pytest.raises(DataError, match="ignore= and labels= say nothing where features"):
-            nl.datasets.load(put(text, "toy.jsonl"), **options)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "line 1: an object {…} a line expected; the file is empty"),
-        ("[1]\n", r"line 1: a JSON object expected; got '\[1\]'"),
-        ("{\n", "line 1: a JSON object expected; got '{'"),
-        ("[" * 100_000, r"line 1: a JSON object expected; got '\[\["),
-        ('{"x": NaN, "tags": "a"}\n', "line 1: a JSON object expected"),
-        (
-            '{"x": 1, "tags": "a"}\n{"x": 1}\n',
-            "line 2: all rows must have the same keys; 'tags' is",
-        ),
-        ('{"x": null, "tags": "a"}\n', "line 1: column 'x': a finite number expected; got 'None'"),
-        ('{"x": [1], "tags": "a"}\n', "line 1: column 'x': a finite number expected"),
-        ('{"x": 1, "tags": 5}\n', "line 1: labels as text expected; got '5'"),
-        ('{"x": 1, "tags": [5]}\n', "line 1: labels as a list of texts expected"),
-        ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: column 'x': a finite numb"),
-        ('{"features": [1, "2"]}\n', "line 1: features: finite numbers expected; got '2'"),
-        ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: 1 features expected; got 2"),
-        ('{"features": [1]}\n{"features": {"a": 1}}\n', "line 2: features: a list expected, as in"),
-        ('{"features": [1], "labels": []}\n{"features": [1]}\n', "not all rows have labels"),
-        ('{"features": {}}\n', "no row has a feature"),
-        ('{"nearlabel": 1, "features": -1}\n', "line 1: features: the number of features expected"),
-        (
-            '{"nearlabel": 1, "features": 2}\n{"features": {"7": 1}}\n',
-            "line 2: '7' is none of the f",
-        ),
-    ],
-)
-def test_json_lines_that_are_refused(put, text, message):
-    with pytest.raises(DataError, match=message):
-        nl.datasets.load(put(text, "toy.jsonl"))
 
 
 def test_names_that_mean_something_else_survive(tmp_path):

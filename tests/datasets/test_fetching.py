@@ -1,25 +1,27 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 import shutil
 import socket
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
-from urllib.request import Request
 
 import numpy as np
 import pytest
+import requests
 from sklearn.datasets import _openml
 
 import nearlabel as nl
-from nearlabel.datasets import downloading
-from nearlabel.datasets.downloading import FetchError
-from nearlabel.datasets.fetching import ChecksumError, fetch
-from nearlabel.datasets.public_homes import ELSEWHERE, HOMES, Files, OpenML, PublicSet
+from nearlabel.datasets import fetching, http_download
+from nearlabel.datasets.checksums import ChecksumError
+from nearlabel.datasets.fetching import fetch
+from nearlabel.datasets.http_download import FetchError
+from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML, PublicSet
 
 LABELS = ["sea", "sky"]
 HEAD = "@relation toy\n@attribute a numeric\n@attribute b numeric\n"
@@ -46,7 +48,7 @@ class Server(ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.server_port}"
 
     def names(self):
-        return [path.rpartition("/")[2] for path, *_ in self.asked]
+        return [path.rpartition("/")[2] for path in self.asked]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -54,8 +56,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urlsplit(self.path).path
-        self.server.asked.append([path, self.headers.get("Range"), 0])
-        self.log = self.server.asked[-1]
+        self.server.asked.append(path)
         plans = self.server.plans.get(path, [])
         plan = plans.pop(0) if plans else well
         with suppress(ConnectionError):
@@ -68,47 +69,19 @@ class Handler(BaseHTTPRequestHandler):
             if value is not None:
                 self.send_header(name.replace("_", "-"), str(value))
         self.end_headers()
-        self.send(content)
-
-    def send(self, content):
         self.wfile.write(content)
-        self.log[2] += len(content)
 
     def log_message(self, *_):
         pass
 
 
-def etag_of(content):
-    return f'"{hashlib.md5(content).hexdigest()}"'
-
-
 def well(handler, content):
-    if content is None:
-        return handler.answer(404)
-    etag, asked = etag_of(content), handler.headers.get("Range")
-    if asked is None or handler.headers.get("If-Range") != etag:
-        return handler.answer(200, content, ETag=etag)
-    start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])
-    if start >= len(content):
-        return handler.answer(416)
-    told = f"bytes {start}-{len(content) - 1}/{len(content)}"
-    return handler.answer(206, content[start:], ETag=etag, Content_Range=told)
+    return handler.answer(404) if content is None else handler.answer(200, content)
 
 
-def breaking_off(count, **headers):
-    """Send `count` more bytes and close."""
-
-    def plan(handler, content):
-        asked = handler.headers.get("Range")
-        start = int(asked[6:-1]) if asked else 0
-        told = (
-            {"Content_Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
-        )
-        told |= {"ETag": etag_of(content)} | headers
-        rest = content[start:]
-        handler.answer(206 if start else 200, rest[:count], length=len(rest), **told)
-
-    return plan
+def breaking_off(count):
+    """Send `count` bytes and close."""
+    return lambda handler, content: handler.answer(200, content[:count], length=len(content))
 
 
 def answering(status, content=b"", **how):
@@ -119,8 +92,8 @@ def chunked(*chunks, end=b"0\r\n\r\n"):
     def plan(handler, _):
         handler.answer(200, Content_Length=None, Transfer_Encoding="chunked")
         for chunk in chunks:
-            handler.send(b"%x\r\n%s\r\n" % (len(chunk), chunk))
-        handler.send(end)
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        handler.wfile.write(end)
 
     return plan
 
@@ -128,11 +101,11 @@ def chunked(*chunks, end=b"0\r\n\r\n"):
 def endless(handler, _):
     handler.answer(200, Content_Length=None, Transfer_Encoding="chunked")
     while True:
-        handler.send(b"1000\r\n" + b"%" * 0x1000 + b"\r\n")
+        handler.wfile.write(b"1000\r\n" + b"%" * 0x1000 + b"\r\n")
 
 
 def silent(handler, content):
-    handler.answer(200, content[:10], length=len(content), ETag=etag_of(content))
+    handler.answer(200, content[:10], length=len(content))
     handler.server.gone.wait(10)
 
 
@@ -147,7 +120,8 @@ def surroundings(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(downloading, "_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(http_download, "_RETRIES", 2)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     homes = (Files(dict.fromkeys(TOY, "https://nowhere.invalid/toy")),)
     monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
 
@@ -260,113 +234,38 @@ def test_a_file_of_unknown_length_whose_end_is_marked(server, folder):
 def test_a_proxy_of_the_environment_is_used(server, folder, monkeypatch):
     monkeypatch.delenv("no_proxy")
     monkeypatch.setenv("http_proxy", server.address)
-    check_toy(fetch("toy", mirror="http://nowhere.invalid"), folder)
+    check_toy(fetch("toy", mirror="http://localhost:9"), folder)
 
 
 # Connections that break off
 
 
-def test_a_break_is_resumed_within_the_call(server, folder):
+def test_a_file_that_breaks_off_is_fetched_again_within_the_call(server, folder):
     server.plans["/toy/toy-train.arff"] = [breaking_off(60), breaking_off(20)]
     check_toy(fetch("toy", mirror=server.address), folder)
-    assert server.asked[:3] == [
-        ["/toy/toy-train.arff", None, 60],
-        ["/toy/toy-train.arff", "bytes=60-", 20],
-        ["/toy/toy-train.arff", "bytes=80-", len(TRAIN) - 80],
-    ]
+    assert server.names() == ["toy-train.arff"] * 2 + list(TOY)
 
 
-def test_a_break_is_resumed_by_the_next_call(server, folder):
+def test_what_came_whole_is_kept_for_the_next_call(server, folder):
     server.plans["/toy/toy-test.arff"] = [breaking_off(10)] * 3
-    address = f"{server.address}/toy/toy-test.arff"
-    message = f"toy could not be fetched: {address}: the connection broke off 3 times, 30 of "
-    message += f"{len(TEST)} bytes came; calling again resumes"
-    left = ["toy/toy-test.arff.part", "toy/toy-test.arff.part.origin", "toy/toy-train.arff"]
-    check_refusal(server, folder, f"^{message}$", *left)
-    assert server.asked[4:] == [
-        ["/toy/toy-test.arff", "bytes=30-", len(TEST) - 30],
-        ["/toy/toy.xml", None, len(XML)],
-    ]
+    match = rf"^toy .*{server.address}/toy/toy-test.arff: .*10 bytes read"
+    check_refusal(server, folder, match, "toy/toy-train.arff")
+    assert server.names()[1:] == ["toy-test.arff"] * 4 + ["toy.xml"]
 
 
-def test_an_interrupt_leaves_what_came(server, folder, monkeypatch):
-    monkeypatch.setattr(downloading, "_BLOCK", 50)
-
+def test_an_interrupt_leaves_no_part_of_a_file(server, folder):
     def interrupt(done, total):
-        if done == 100:
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fetch("toy", mirror=server.address, progress=interrupt)
-    check_nothing(folder, "toy/toy-train.arff.part", "toy/toy-train.arff.part.origin")
+    check_nothing(folder)
     check_toy(fetch("toy", mirror=server.address), folder)
-    assert server.asked[1] == ["/toy/toy-train.arff", "bytes=100-", len(TRAIN) - 100]
-
-
-@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
-def test_without_a_strong_version_nothing_is_resumed(server, folder, etag):
-    server.plans["/toy/toy-train.arff"] = [breaking_off(60, ETag=etag)] * 3
-    left = "toy/toy-train.arff.part", "toy/toy-train.arff.part.origin"
-    check_refusal(server, folder, "60 of .* bytes came; calling again starts anew$", *left)
-    assert [asked for _, asked, _ in server.asked] == [None] * 6
-
-
-def test_the_date_serves_as_version_too(server, folder):
-    date = {"ETag": None, "Last_Modified": "Mon, 16 Nov 2015 10:00:00 GMT"}
-    server.plans["/toy/toy-train.arff"] = [breaking_off(60, **date), breaking_off(10**6, **date)]
-    check_toy(fetch("toy", mirror=server.address), folder)
-    assert server.asked[1] == ["/toy/toy-train.arff", "bytes=60-", len(TRAIN) - 60]
-
-
-def test_a_part_of_another_address_is_not_resumed(server, folder):
-    server.plans["/toy/toy-train.arff"] = [breaking_off(20)] * 3
-    with pytest.raises(FetchError, match="60 of .* calling again resumes"):
-        fetch("toy", mirror=server.address)
-    server.files |= {f"/again{path}": content for path, content in server.files.items()}
-    check_toy(fetch("toy", mirror=f"{server.address}/again"), folder)
-    assert server.asked[3] == ["/again/toy/toy-train.arff", None, len(TRAIN)]
-
-
-def old_part(server, folder, content):
-    """What another version of the file left when it broke off."""
-    part = folder / "downloads" / "toy" / "toy-train.arff.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(content[:60])
-    address = f"{server.address}/toy/toy-train.arff"
-    (part.parent / f"{part.name}.origin").write_text(f"{address}\n{etag_of(content)}")
-
-
-def test_a_file_that_changed_since_is_fetched_anew(server, folder):
-    old_part(server, folder, b"%" * 100)
-    check_toy(fetch("toy", mirror=server.address), folder)
-    assert server.asked[0] == ["/toy/toy-train.arff", "bytes=60-", len(TRAIN)]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        answering(200, TRAIN),
-        answering(416),
-        answering(206, TRAIN[50:], Content_Range=f"bytes 50-{len(TRAIN) - 1}/{len(TRAIN)}"),
-        answering(206, TRAIN[60:]),
-        answering(206, TRAIN[60:90], Content_Range=f"bytes 60-89/{len(TRAIN)}"),
-        answering(206, TRAIN[60:], Content_Range="bytes 60-"),
-        answering(
-            206, HTML, ETag='"new"', Content_Range=f"bytes 60-{59 + len(HTML)}/{60 + len(HTML)}"
-        ),
-    ],
-    ids=["ignored", "refused", "other start", "not told", "other end", "nonsense", "other file"],
-)
-def test_a_server_that_does_not_resume_well_is_asked_anew(server, folder, answer):
-    old_part(server, folder, TRAIN)
-    server.plans["/toy/toy-train.arff"] = [answer]
-    check_toy(fetch("toy", mirror=server.address), folder)
-    assert server.asked[0][1] == "bytes=60-"
 
 
 @pytest.mark.parametrize("plan", [silent, hanging_up, chunked(TRAIN[:50], end=b"")])
 def test_a_connection_that_ends_is_tried_again(server, folder, monkeypatch, plan):
-    monkeypatch.setattr(downloading, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(http_download, "_TIMEOUT", 0.5)
     server.plans["/toy/toy-train.arff"] = [plan]
     check_toy(fetch("toy", mirror=server.address), folder)
     assert server.names()[:2] == ["toy-train.arff"] * 2
@@ -374,8 +273,7 @@ def test_a_connection_that_ends_is_tried_again(server, folder, monkeypatch, plan
 
 def test_a_server_that_never_answers(server, folder):
     server.plans["/toy/toy-train.arff"] = [hanging_up] * 3
-    match = "broke off 3 times, no answer came; calling again starts anew$"
-    check_refusal(server, folder, match)
+    check_refusal(server, folder, "toy-train.arff: .*without response")
 
 
 def test_no_server(folder):
@@ -398,17 +296,16 @@ def test_no_server(folder):
         (answering(206, XML), "toy.xml: HTTP 206 Partial Content$"),
         (
             answering(302, Location="file:///etc/passwd"),
-            "toy.xml: HTTP 302 .*Redirection to url 'file:///etc/passwd' is not allowed$",
+            "toy.xml: .*'file:///etc/passwd'",
         ),
         (
             answering(302, Location="ftp://127.0.0.1/toy.xml"),
-            "toy.xml: HTTP 302 .*Redirection to url 'ftp://127.0.0.1/toy.xml' is not allowed$",
+            "toy.xml: .*'ftp://127.0.0.1/toy.xml'",
         ),
-        (answering(200, XML, length=len(XML) - 9), "more than the .* bytes announced came$"),
-        (answering(200, XML, length=2**31 + 1), "2,147,483,649 bytes are more than the limit of "),
-        (answering(200, XML, Content_Length=None), "does not tell the length of the file$"),
-        (answering(200, XML, length="many"), "does not tell the length of the file$"),
-        (answering(200, XML, Content_Encoding="gzip"), "toy.xml: it came encoded as 'gzip'"),
+        (answering(200, XML, length=2**31 + 1), "toy.xml: .*2,147,483,649 bytes.*2,147,483,648"),
+        (answering(200, XML, Content_Length=None), "toy.xml: .* length"),
+        (answering(200, XML, length="many"), "toy.xml: .* length"),
+        (answering(200, XML, Content_Encoding="gzip"), "toy.xml: .*'gzip'"),
     ],
 )
 def test_answers_that_are_refused(server, folder, plan, match):
@@ -418,28 +315,52 @@ def test_answers_that_are_refused(server, folder, plan, match):
 
 
 def test_an_endless_file_is_refused(server, folder, monkeypatch):
-    monkeypatch.setattr(downloading, "_LARGEST", 10**5)
+    monkeypatch.setattr(http_download, "_LARGEST", 10**5)
     server.plans["/toy/toy-train.arff"] = [endless]
-    check_refusal(server, folder, "more than the 100,000 bytes allowed came$")
+    check_refusal(server, folder, "toy-train.arff: .*limit of 100,000")
 
 
 def test_a_redirection_is_followed_but_not_for_ever(server, folder):
     server.files["/moved"] = TRAIN
     server.plans["/toy/toy-train.arff"] = [answering(302, Location="/moved")]
-    server.plans["/toy/toy-test.arff"] = [answering(301, Location="/toy/toy-test.arff")] * 20
-    check_refusal(server, folder, "toy-test.arff: HTTP 301 .*infinite loop", "toy/toy-train.arff")
+    server.plans["/toy/toy-test.arff"] = [answering(301, Location="/toy/toy-test.arff")] * 99
+    check_refusal(server, folder, "toy-test.arff: .* 30 redirects", "toy/toy-train.arff")
     assert server.names()[:2] == ["toy-train.arff", "moved"]
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_no_redirection_from_https_to_http(scheme):
-    request, follow = Request(f"{scheme}://host/a"), downloading._WebOnly().redirect_request
-    assert follow(request, None, 302, "Found", {}, "https://host/b").full_url == "https://host/b"
-    if scheme == "http":
-        assert follow(request, None, 302, "Found", {}, "http://host/b").full_url == "http://host/b"
-    else:
-        with pytest.raises(OSError, match="Redirection to url 'http://host/b' is not allowed"):
-            follow(request, None, 302, "Found", {}, "http://host/b")
+def test_a_file_that_was_cut_off_unnoticed():
+    """As by versions of urllib3 that do not compare what came with what was announced."""
+    response = requests.Response()
+    response.status_code, response.headers["Content-Length"] = 200, "10"
+    part = http_download._Part(io.BytesIO(), None)
+    part.check_answer(response)
+    part.write(b"01234")
+    with pytest.raises(ValueError, match="5 of 10 bytes"):
+        part.check_whole()
+    part.write(b"56789")
+    part.check_whole()
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "is_followed"),
+    [
+        ("https://host/a", "https://other/b?c=d", True),
+        ("https://host/a", "/b", True),
+        ("https://host/a", "http://host/b", False),
+        ("https://host/a", "http://localhost/b", False),
+        ("http://localhost/a", "https://host/b", True),
+        ("http://localhost/a", "http://127.0.0.1/b", True),
+        ("http://localhost/a", "http://host/b", False),
+        ("http://localhost/a", "file:///etc/passwd", False),
+    ],
+)
+def test_no_redirection_to_plain_http(start, target, is_followed):
+    response = requests.Response()
+    response.status_code, response.url, response.headers["Location"] = 302, start, target
+    response.raw = io.BytesIO()
+    check = http_download._Part(io.BytesIO(), None).check_answer
+    with nullcontext() if is_followed else pytest.raises(FetchError, match=f"{target}.* https"):
+        check(response)
 
 
 @pytest.mark.parametrize(
@@ -448,20 +369,21 @@ def test_no_redirection_from_https_to_http(scheme):
         (
             "toy-train.arff",
             HTML,
-            r"no ARFF file of toy that can be read, .* begins with b'<!DOCTYPE html>\\n<html>",
+            r"toy-train.arff: .* begins with b'<!DOCTYPE html>\\n<html>",
         ),
         (
             "toy-test.arff",
             b"\0\x1b[31m" * 9,
-            r"no ARFF file of toy that can be read, .* begins with b'\\x00\\x1b\[",
+            r"toy-test.arff: .* begins with b'\\x00\\x1b\[",
         ),
-        ("toy-test.arff", b"", "no ARFF file of toy that can be read, .* begins with b''"),
+        ("toy-test.arff", b"", "toy-test.arff: .* begins with b''"),
         (
             "toy.xml",
             HTML,
-            r"toy.xml: what came is no XML file of toy that .* begins with b'<!DOCTYPE",
+            r"toy.xml: .* begins with b'<!DOCTYPE",
         ),
-        ("toy.xml", XML.replace(b"sky", b"sun"), r"toy-train.arff: what came is no ARFF .*'sun'"),
+        ("toy.xml", XML.replace(b"sky", b"sun"), r"toy-train.arff: .*'sun'"),
+        ("toy.xml", XML[:-9], "toy.xml: .* begins with"),
         ("toy-test.arff", TEST[:-9], r"is not of the size \(6, 2, 2\) of toy"),
     ],
 )
@@ -498,6 +420,30 @@ def test_a_file_that_changed_is_refused(server, folder):
     assert records_of(folder)["toy/toy-test.arff"]["sha256"] == new
 
 
+def test_a_known_checksum_is_held_the_first_time(server, folder):
+    known = {file: hashlib.sha256(content).hexdigest() for file, content in TOY.items()}
+    wrong = known | {"toy.xml": "0" * 64}
+    with pytest.raises(ChecksumError, match=f"toy.xml.*{known['toy.xml']}.*{'0' * 64}"):
+        fetch("toy", mirror=server.address, sha256=wrong)
+    check_nothing(folder, "toy/toy-test.arff", "toy/toy-train.arff")
+    check_toy(fetch("toy", mirror=server.address, sha256=known), folder)
+
+
+@pytest.mark.parametrize("sha256", [{"toy.arff": "0" * 64}, {"toy.xml": "0" * 63}, {"toy.xml": 5}])
+def test_checksums_that_would_check_nothing(server, folder, sha256):
+    (file, digest), *_ = sha256.items()
+    with pytest.raises(ValueError, match=f"sha256.*toy-train.arff.*{digest}.*'{file}'"):
+        fetch("toy", mirror=server.address, sha256=sha256)
+    assert not server.asked
+
+
+def test_pooch_is_an_extra(server, folder, monkeypatch):
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
+    with pytest.raises(FetchError, match=r"toy .*pooch.*nearlabel\[data\]"):
+        fetch("toy", mirror=server.address)
+    assert not server.asked
+
+
 def test_a_download_that_was_damaged_since_is_fetched_anew(server, folder):
     fetch("toy", mirror=server.address).unlink()
     (folder / "downloads" / "toy" / "toy.xml").write_bytes(HTML)
@@ -526,13 +472,13 @@ def test_a_damaged_record_is_refused_and_stays(server, folder, content):
 
 @pytest.mark.parametrize("name", ["nothing", "../toy", "/etc/toy", "toy/toy", "", None, 5])
 def test_names_that_are_not_known(folder, name):
-    with pytest.raises(ValueError, match="name must be one of 'bibtex', .*; got "):
+    with pytest.raises(ValueError, match=f"name.*'bibtex', .*{re.escape(repr(name))}"):
         fetch(name)
     assert not folder.exists()
 
 
 def test_sets_without_a_home(folder):
-    match = f"yahoo_arts cannot be fetched, .* LAMDA .* put into {re.escape(str(folder))} as yahoo_"
+    match = f"yahoo_arts .* LAMDA .* {re.escape(str(folder))} as yahoo_"
     with pytest.raises(FetchError, match=match):
         fetch("yahoo_arts")
     folder.mkdir(parents=True)
@@ -544,19 +490,21 @@ def test_sets_without_a_home(folder):
     "mirror",
     [
         *("file:///srv", "ftp://host", "host/path", "", "http://", "http:///srv", "https://h/ a"),
-        *("http://user:word@host", "http://host/?a=b", "http://host/#a", "http://h\u00f6st"),
+        *("https://user:word@host", "https://host/?a=b", "https://host/#a", "https://h\u00f6st"),
         *(
-            "http://host:port",
-            "http://host:99999",
-            "http://[::1",
+            "https://host:port",
+            "https://host:99999",
+            "https://[::1",
+            "http://host",
+            "http://localhost.host",
             5,
-            b"http://host",
-            ["http://host"],
+            b"https://host",
+            ["https://host"],
         ),
     ],
 )
-def test_mirrors_that_are_no_web_address(folder, mirror):
-    with pytest.raises(ValueError, match="mirror must be an address such as 'https://host/path'"):
+def test_mirrors_that_are_refused(folder, mirror):
+    with pytest.raises(ValueError, match="mirror.*'https://.*'http://localhost.*got"):
         fetch("toy", mirror=mirror)
     assert not folder.exists()
 
@@ -733,15 +681,12 @@ def test_another_home_with_the_same_files(server, folder, monkeypatch):
     places = f"{server.address}/toy", f"{server.address}/again/toy"
     homes = tuple(Files({file: f"{place}/{file}" for file in TOY}) for place in places)
     monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
-    server.plans["/toy/toy-test.arff"] = [breaking_off(10), breaking_off(10), answering(500)]
+    server.plans["/toy/toy-test.arff"] = [breaking_off(10), answering(500)]
     with pytest.warns(
         UserWarning, match="^toy comes from .*/again/toy: .*/toy-test.arff: HTTP 500"
     ):
         check_toy(fetch("toy"), folder)
-    assert server.asked[-2:] == [
-        ["/again/toy/toy-test.arff", None, len(TEST)],
-        ["/again/toy/toy.xml", None, len(XML)],
-    ]
+    assert server.asked[-2:] == ["/again/toy/toy-test.arff", "/again/toy/toy.xml"]
 
 
 def test_when_all_homes_fail_each_reason_is_told(two_homes, folder):
@@ -759,6 +704,15 @@ def test_a_mirror_takes_the_place_of_the_files_only(two_homes, folder):
     with pytest.warns(UserWarning, match=f"{two_homes.address}/none/toy/toy-train.arff: HTTP 404"):
         fetch("toy", mirror=f"{two_homes.address}/none")
     assert nl.datasets.load("toy").train is None
+
+
+def test_a_known_checksum_keeps_from_other_homes(two_homes, folder):
+    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
+    with pytest.raises(FetchError, match="toy-test.arff: HTTP 404 Not Found$"):
+        fetch("toy", sha256={"toy.xml": hashlib.sha256(XML).hexdigest()})
+    with pytest.raises(ChecksumError, match="openml-1"):
+        fetch("toy", sha256={"openml-1": "0" * 64})
+    assert not (folder / "toy.npz").exists()
 
 
 def test_a_changed_file_is_no_reason_for_another_home(two_homes, folder):

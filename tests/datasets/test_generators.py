@@ -84,9 +84,9 @@ def test_a_million_items():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 1}, "n_samples must be an integer from 2 up; got 1"),
-        ({"n_clusters": 0}, "n_clusters must be an integer from 1 up; got 0"),
-        ({"noise": 1.5}, "noise must be a finite number from 0 to 1; got 1.5"),
+        ({"n_samples": 1}, "n_samples.* 1$"),
+        ({"n_clusters": 0}, "n_clusters.*0"),
+        ({"noise": 1.5}, "noise.* 1.5$"),
     ],
 )
 def test_bad_input(arguments, message):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import tracemalloc
 import zipfile
+from contextlib import nullcontext
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +20,11 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common.files import replacing
 from nearlabel.datasets import DataError, Dataset
+from nearlabel.datasets.formats import FORMATS
+from nearlabel.datasets.read_options import ReadOptions
 
-SUFFIXES = [".npz", ".arff", ".csv", ".tsv", ".jsonl", ".txt"]
+SUFFIXES = [row.suffixes[0] for row in FORMATS.values()]
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -59,32 +66,31 @@ def datasets(draw):
     )
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
 @given(data=datasets())
-def test_there_and_back(tmp_path_factory, suffix, data):
-    path = tmp_path_factory.mktemp("data") / f"one{suffix}"
-    lacks_rows = suffix in (".arff", ".txt") and data.row_names is not None
-    if lacks_rows:
-        with pytest.warns(UserWarning, match="has no place for the names of rows"):
+def test_there_and_back(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("data")
+    for suffix in SUFFIXES:
+        path = folder / f"{suffix[1:]}{suffix}"
+        lacks_rows = suffix in (".arff", ".txt") and data.row_names is not None
+        told = pytest.warns(UserWarning, match="names of rows") if lacks_rows else nullcontext()
+        with told:
             nl.datasets.save(data, path)
-    else:
-        nl.datasets.save(data, path)
-    assert_same(nl.datasets.load(path), data, but={"row_names"} if lacks_rows else ())
+        assert_same(nl.datasets.load(path), data, but={"row_names"} if lacks_rows else ())
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("other", SUFFIXES)
-def test_from_any_form_to_any_other(tmp_path, made, suffix, other):
-    nl.datasets.save(made, tmp_path / f"one{suffix}")
-    nl.datasets.save(nl.datasets.load(tmp_path / f"one{suffix}"), tmp_path / f"two{other}")
-    assert_same(nl.datasets.load(tmp_path / f"two{other}"), made)
+def test_from_format_to_format(tmp_path, made):
+    data = made
+    for suffix in (*SUFFIXES, *reversed(SUFFIXES)):  # each after each of its neighbors
+        nl.datasets.save(data, tmp_path / f"one{suffix}")
+        data = nl.datasets.load(tmp_path / f"one{suffix}")
+        assert_same(data, made)
 
 
-def test_what_a_form_has_no_place_for_is_told(tmp_path, made):
+def test_what_a_format_has_no_place_for_is_told(tmp_path, made):
     data = Dataset(made.X, made.Y, extra={"bag": np.arange(30)})
     nl.datasets.save(data, tmp_path / "one.npz")
     assert nl.datasets.load(tmp_path / "one.npz").extra["bag"].tolist() == list(range(30))
-    with pytest.warns(UserWarning, match="the form 'csv' has no place for bag"):
+    with pytest.warns(UserWarning, match="'csv'.* bag"):
         nl.datasets.save(data, tmp_path / "one.csv")
 
 
@@ -93,10 +99,10 @@ def test_a_failed_save_leaves_what_was_there(tmp_path, made):
     nl.datasets.save(made, path)
     before = path.read_bytes()
     broken = Dataset(made.X, made.Y, made.label_names[:-1])
-    with pytest.raises(ValueError, match="'label_names' must have the length 5; got "):
+    with pytest.raises(ValueError, match="'label_names'.*5.*4"):
         nl.datasets.save(broken, path)
     surrogate = Dataset(made.X, made.Y, np.array(["\ud800", *"abcd"]))
-    with pytest.raises(ValueError, match="is no text: it has a zero or half a character"):
+    with pytest.raises(ValueError, match=r"ud800"):
         nl.datasets.save(surrogate, path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["one.jsonl"]
@@ -145,14 +151,12 @@ def test_names_of_the_data_folder(tmp_path, monkeypatch, made):
     ]
     assert_same(nl.datasets.load("toy"), made)
     assert_same(nl.datasets.load("other"), made)
-    with pytest.raises(
-        FileNotFoundError, match="no data set 'mine': there is no such file, and no"
-    ):
+    with pytest.raises(FileNotFoundError, match="'mine'.*first.*second"):
         nl.datasets.load("mine")
     for name in ("../toy", "first/../../toy"):
         with pytest.raises(FileNotFoundError):
             nl.datasets.load(name)
-    with pytest.raises(TypeError, match="source must be a name or a path; got 5"):
+    with pytest.raises(TypeError, match="source.*name.*path.*5"):
         nl.datasets.load(5)
     with pytest.raises(ValueError, match="first is a folder; give a file, or the name"):
         nl.datasets.load(first)
@@ -175,9 +179,7 @@ def test_two_files_of_a_split(tmp_path, made):
     assert_same(nl.datasets.load(tmp_path / "toy-test.arff"), parts[1])
     other = Dataset(parts[1].X, parts[1].Y, made.label_names, made.feature_names[::-1])
     nl.datasets.save(other, tmp_path / "toy-test.arff")
-    with pytest.raises(
-        DataError, match="toy-test.arff: it has other feature_names than toy-train.arff, or"
-    ):
+    with pytest.raises(DataError, match="toy-test.arff.*feature_names.*toy-train.arff"):
         nl.datasets.load(tmp_path / "toy")
 
 
@@ -214,7 +216,7 @@ def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
     with pytest.raises(DataError, match=r"second.csv: it is neither stored nor deflated"):
         nl.datasets.load(tmp_path / "odd.zip")
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DataError, match=r"toy.zip: this is no zip archive"):
+    with pytest.raises(DataError, match=r"toy.zip"):
         nl.datasets.load(path)
 
 
@@ -263,14 +265,14 @@ def test_encodings(tmp_path):
     path.write_bytes("x,tags\n1,é\n".encode("latin-1"))
     assert nl.datasets.load(path, encoding="latin-1").label_names.tolist() == ["é"]
     for encoding in ("foo", "utf-16", "rot13", None):
-        with pytest.raises(ValueError, match="encoding must be one like 'utf-8' or 'latin-1'; got"):
+        with pytest.raises(ValueError, match="encoding.*'utf-8'.*'latin-1'"):
             nl.datasets.load(path, encoding=encoding)
     path.write_bytes("x,tags\n1,é\n".encode("utf-16"))
     with pytest.raises(DataError, match="line 1: this is UTF-16 text; save the file as UTF-8"):
         nl.datasets.load(path)
 
 
-def test_a_form_is_looked_for(tmp_path, monkeypatch, made):
+def test_a_format_is_looked_for(tmp_path, monkeypatch, made):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     nl.datasets.save(made, tmp_path / "toy.npz")
     nl.datasets.save(made.rows(np.arange(7)), tmp_path / "toy.csv")
@@ -291,7 +293,7 @@ def test_texts_beside_sparse_text_are_no_data_sets(tmp_path, monkeypatch, made):
 def test_sparse_text_does_not_take_or_remove_what_is_not_its_own(tmp_path, made):
     (tmp_path / "toy.features.txt").write_text("my notes\n")
     bare = Dataset(made.X, made.Y)
-    with pytest.raises(ValueError, match="toy.features.txt is there and would be read as the feat"):
+    with pytest.raises(ValueError, match="toy.features.txt"):
         nl.datasets.save(bare, tmp_path / "toy.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.features.txt"]
 
@@ -322,30 +324,35 @@ def test_standard_input(monkeypatch):
     assert read(b"1 1 1\n0 0:3\n", format="sparse").X.toarray().tolist() == [[3]]
     arff = b"@relation 'r: -C 1'\n@attribute a {0,1}\n@attribute x real\n@data\n1,4\n"
     assert read(arff).X.tolist() == [[4]]
-    with pytest.raises(DataError, match="^standard input, line 2: 2 cells expected; got 1$"):
+    with pytest.raises(DataError, match="^standard input, line 2: 2 .*1$"):
         read(b"x,tags\n1\n")
 
 
-def test_options_that_say_nothing_for_a_form(tmp_path, made):
+def test_options_that_are_refused(tmp_path, made):
     nl.datasets.save(made, tmp_path / "toy.npz")
     nl.datasets.save(made, tmp_path / "toy.csv")
     for path, options, message in (
-        ("toy.npz", {"tags": "a"}, "tags= says nothing for a file of the form 'npz'"),
-        ("toy.csv", {"nominal": "code"}, "nominal= says nothing for a file of the form 'csv'"),
-        ("toy.csv", {"tags": "x0", "labels": ["x1"]}, "tags= and labels= exclude each other"),
-        ("toy.csv", {"xml": "a.xml"}, "xml= says nothing for a file of the form 'csv'"),
-        ("toy.csv", {"format": "xls"}, "format must be one of 'npz', 'arff'"),
-        ("toy.npz", {"nominal": "both"}, "nominal must be one of 'onehot', 'code'; got 'both'"),
+        ("toy.npz", {"tags": "a"}, "tags=.*'npz'.*'a'"),
+        ("toy.npz", {"labels": ["x1"]}, "labels=.*'npz'.*'x1'"),
+        ("toy.csv", {"nominal": "code"}, "nominal=.*'csv'.*'code'"),
+        ("toy.csv", {"tags": "x0", "labels": ["x1"]}, "tags=.*labels="),
+        ("toy.csv", {"xml": "a.xml"}, "xml=.*'csv'.*'a.xml'"),
+        ("toy.csv", {"format": "xls"}, "format.*'npz', 'arff'.*'xls'"),
+        ("toy.npz", {"nominal": "both"}, "nominal.*'onehot', 'code'.*'both'"),
     ):
         with pytest.raises(ValueError, match=message):
             nl.datasets.load(tmp_path / path, **options)
-    with pytest.raises(TypeError, match="ignore must be a list of names; got the text 'x0'"):
+    with pytest.raises(TypeError, match="ignore.*'x0'"):
         nl.datasets.load(tmp_path / "toy.csv", ignore="x0")
+    with pytest.raises(TypeError, match="'tag'.*labels, tags, separator"):
+        nl.datasets.load(tmp_path / "toy.csv", tag="x0")
+    whole = nl.datasets.load(tmp_path / "toy.csv", labels=np.array([]), ignore=np.array([]))
+    assert whole.Y.shape == (30, 0)
     (tmp_path / "toy.csv").rename(tmp_path / "toy.dat")
-    with pytest.raises(ValueError, match="toy.dat: format must be given, as the suffix is none of"):
+    with pytest.raises(ValueError, match="toy.dat.*format"):
         nl.datasets.load(tmp_path / "toy.dat")
     assert_same(nl.datasets.load(tmp_path / "toy.dat", format="csv"), made)
-    with pytest.raises(ValueError, match=r"path must end in one of .npz, .*; got .*toy.xls"):
+    with pytest.raises(ValueError, match=r"path.*toy.xls"):
         nl.datasets.save(made, tmp_path / "toy.xls")
 
 
@@ -359,6 +366,65 @@ def test_features_in_the_order_of_a_model(tmp_path, made):
         assert data.Y.shape == (30, 0)
         with pytest.raises(DataError, match=r"it has no feature 'y', 'z'$"):
             nl.datasets.load(path, features=["x2", "y", "z"], labels=())
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_indices_have_32_bits_where_they_fit(tmp_path, suffix):
+    """Other libraries refuse CSR matrices with wider ones."""
+    X, Y = (sparse.csr_array(np.eye(6, width)) for width in (5, 3))
+    for matrix in (X, Y):
+        matrix.indices, matrix.indptr = (
+            part.astype(np.int64) for part in (matrix.indices, matrix.indptr)
+        )
+    nl.datasets.save(Dataset(X, Y), tmp_path / f"toy{suffix}")
+    again = nl.datasets.load(tmp_path / f"toy{suffix}")
+    for matrix in (again.Y, *([again.X] if sparse.issparse(again.X) else [])):
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+
+
+def declaring(count):
+    """Small files that declare many labels."""
+    archive = io.BytesIO()
+    np.savez(archive, X=[[1.0]], Y_indices=[0], Y_indptr=[0, 1], Y_shape=[1, count])
+    return {
+        "toy.txt": f"1 1 {count}\n0 0:1\n".encode(),
+        "toy.jsonl": b'{"nearlabel": 1, "features": 1, "labels": %d}\n' % count
+        + b'{"features": [1], "labels": ["0"]}\n',
+        "toy.npz": archive.getvalue(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [("toy.txt", "line 1"), ("toy.jsonl", "line 1"), ("toy.npz", "not a data")]
+)
+def test_more_declared_labels_than_a_model_of_them_would_fit(tmp_path, monkeypatch, name, where):
+    monkeypatch.setattr("nearlabel.datasets.dataset.physical_memory", lambda: 2**32)
+    path = tmp_path / name
+    path.write_bytes(declaring(2**24)[name])
+    assert nl.datasets.load(path).Y.shape == (1, 2**24)
+    path.write_bytes(declaring(2**24 + 1)[name])
+    with pytest.raises(DataError, match=f"{name}.*{where}.*{2**24 + 1} labels.*{2**24} are acc"):
+        nl.datasets.load(path)
+
+
+def documented_options(name):
+    """The options of a format, by the table of the document."""
+    table = DOCUMENT[DOCUMENT.index("| option |") :].partition("\n\n")[0].splitlines()
+    heads = [re.findall("`(.*?)`", cell) for cell in table[0].split("|")]
+    column = next(place for place, head in enumerate(heads) if name in head)
+    rows = [line.split("|") for line in table[3:]]
+    return {word for row in rows if "yes" in row[column] for word in re.findall("`(.*?)`", row[1])}
+
+
+def test_every_option_is_documented():
+    listed = re.findall("^    ([a-z]+) : ", nl.datasets.load.__doc__, re.MULTILINE)
+    assert {field.name for field in fields(ReadOptions)} <= set(listed)
+    assert all(row.options <= set(listed) for row in FORMATS.values())
+    for name, row in FORMATS.items():
+        assert all(f'"{name}"' in told.__doc__ for told in (nl.datasets.load, nl.datasets.save))
+        assert f"| `{name}`" in DOCUMENT or f", `{name}` |" in DOCUMENT
+        assert all(f"`{suffix}`" in DOCUMENT for suffix in row.suffixes)
+        assert documented_options(name) == row.options
 
 
 def test_progress(tmp_path, made):
@@ -386,8 +452,13 @@ def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content)
             nl.datasets.load(path, labels=["x"] if suffix in (".arff", ".csv") else None)
 
 
-@pytest.mark.parametrize("suffix", [".arff", ".csv", ".jsonl", ".txt"])
-@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(
+    ("suffix", "is_sparse"),
+    [
+        *((".arff", False), (".arff", True), (".jsonl", False), (".jsonl", True)),
+        *((".csv", False), (".txt", True)),  # always dense, always sparse
+    ],
+)
 def test_reading_takes_memory_like_the_result(tmp_path, suffix, is_sparse):
     """Whatever a line weighs as Python objects, only few are there at a time."""
     X = np.random.default_rng(0).random((3000, 40)).round(4)

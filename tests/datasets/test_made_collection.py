@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,10 +145,31 @@ def test_seeded():
     assert make_collection(300, 8, 60, random_state=None).data.X.shape == (300, 8)
 
 
-def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
+@pytest.mark.parametrize("rows_at_once", [1, 64])
+def test_the_size_of_the_blocks_changes_nothing(monkeypatch, rows_at_once):
     whole = make_collection(1000, 24, 60)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(module, "_ROWS_AT_ONCE", rows_at_once)
     assert same(whole, make_collection(1000, 24, 60))
+
+
+def test_no_order_of_additions_shows(monkeypatch):
+    """A BLAS that adds up in another order gives the same vectors, however far places lie."""
+    made = make_collection(300, 100, 20, overlap=0.01)
+    laid_out, rng = module._Geometry.laid_out, np.random.default_rng(0)
+
+    def shuffled(*args):
+        geometry = laid_out(*args)
+        order = rng.permutation(len(geometry.rotation))
+        place = np.argsort(order)
+        return replace(
+            geometry,
+            centers=geometry.centers[:, order],
+            directions=place[geometry.directions],
+            rotation=geometry.rotation[order],
+        )
+
+    monkeypatch.setattr(module._Geometry, "laid_out", shuffled)
+    assert same(made, make_collection(300, 100, 20, overlap=0.01))
 
 
 def test_more_queries_are_beside_the_items():
@@ -223,21 +245,21 @@ def test_a_million_items(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 1}, "n_samples must be an integer from 2 to 1000000000; got 1"),
-        ({"n_features": 0}, "n_features must be an integer from 1 up; got 0"),
-        ({"n_labels": 0}, "n_labels must be an integer from 1 to 1000000000; got 0"),
-        ({"labels_per_sample": -1}, "labels_per_sample must be a finite number from 0 to 190000"),
-        ({"completeness": 0}, "completeness must be a finite number from 0.01 to 1; got 0"),
-        ({"completeness": 1.5}, "completeness must be a finite number from 0.01 to 1; got 1.5"),
-        ({"n_queries": -1}, "n_queries must be an integer from 0 to 1000000000; got -1"),
-        ({"overlap": 0}, "overlap must be a finite number from 0.01 to 100; got 0"),
-        ({"dtype": "float64"}, "dtype must be one of 'float32', 'float16'; got 'float64'"),
-        ({"out": "vectors.npz"}, "out must be the name of a .npy file; got 'vectors.npz'"),
-        ({"random_state": -1}, "random_state must be an integer from 0 up; got -1"),
+        ({"n_samples": 1}, "n_samples.* 1$"),
+        ({"n_features": 0}, "n_features.* 0$"),
+        ({"n_labels": 0}, "n_labels.* 0$"),
+        ({"labels_per_sample": -1}, "labels_per_sample.* 190000"),
+        ({"completeness": 0}, "completeness.* 0$"),
+        ({"completeness": 1.5}, "completeness.* 1.5$"),
+        ({"n_queries": -1}, "n_queries.* -1$"),
+        ({"overlap": 0}, "overlap.* 0$"),
+        ({"dtype": "float64"}, "dtype.* 'float64'$"),
+        ({"out": "vectors.npz"}, "out.* 'vectors.npz'$"),
+        ({"random_state": -1}, "random_state.* -1$"),
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=message):
         make_collection(**arguments)
 
 

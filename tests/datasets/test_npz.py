@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -64,6 +65,12 @@ SPARSE = {
     "X_indices": np.array([0, 1, 0]),
     "X_indptr": np.array([0, 1, 2, 3, 3, 3, 3]),
     "X_shape": np.array([6, 2]),
+}
+
+TWO_ROWS = {
+    "Y_indices": np.array([0, 1]),
+    "Y_indptr": np.array([0, 1, 2]),
+    "Y_shape": np.array([2, 2]),
 }
 
 
@@ -131,5 +138,48 @@ def test_an_archive_that_unfolds_to_more_than_the_memory(folder, monkeypatch):
     np.savez_compressed(folder / "toy.npz", **GOOD, bag=np.zeros((6, 100_000)))
     assert nl.datasets.load("toy").extra["bag"].shape == (6, 100_000)
     monkeypatch.setattr("nearlabel.datasets.npz.physical_memory", lambda: 2**20)
-    with pytest.raises(DataError, match=r"its arrays would take 0.0 GiB, more than the 0.0 GiB"):
+    with pytest.raises(DataError, match=r"toy.npz.* 0.0 GiB"):
         nl.datasets.load("toy")
+
+
+N = 20_000
+LABELS = {
+    "Y_indices": np.arange(3 * N) % 50,
+    "Y_indptr": np.arange(0, 3 * N + 1, 3),
+    "Y_shape": np.array([N, 50]),
+}
+NAMED = {"row_names": np.array([f"row {row}" for row in range(N)])}
+BACKWARDS = {  # features in descending order, which are sorted
+    "X_data": np.ones(4 * N),
+    "X_indices": np.tile([9, 7, 3, 0], N),
+    "X_indptr": np.arange(0, 4 * N + 1, 4),
+    "X_shape": np.array([N, 10]),
+}
+NUMBERS = np.arange(20 * N).reshape(N, 20) % 7
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *({"X": NUMBERS.astype(kind)} for kind in ("f8", "f4", "f2", ">f8", "i4", "i1", "?")),
+        {"X": np.asfortranarray(NUMBERS.astype("f8"))},
+        BACKWARDS,
+        {"X": np.ones((N, 1)), **NAMED},
+        {"X": np.ones((N, 1)), "row_names": np.array(["x" * 90, *"ab"]).repeat(N)[:N]},
+        {"X": np.ones((2, N)), "feature_names": NAMED["row_names"], **TWO_ROWS},
+    ],
+    ids=["f8", "f4", "f2", ">f8", "i4", "i1", "bool", "fortran", "csr", "rows", "wide", "features"],
+)
+def test_the_guard_counts_what_loading_takes(folder, monkeypatch, parts):
+    """A file is refused by a machine with less memory than loading takes, not by a larger one."""
+    np.savez(folder / "toy.npz", **{**LABELS, **parts})
+    nl.datasets.load("toy")
+    tracemalloc.start()
+    nl.datasets.load("toy")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    monkeypatch.setattr("nearlabel.datasets.npz.physical_memory", lambda: peak - 2**18)
+    with pytest.raises(DataError, match="toy.npz.* GiB"):
+        nl.datasets.load("toy")
+    monkeypatch.setattr("nearlabel.datasets.npz.physical_memory", lambda: 3 * peak)
+    nl.datasets.load("toy")

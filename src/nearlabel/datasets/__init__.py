@@ -1,18 +1,19 @@
 """Data sets: of the data folder, of files in every usual form, and generated ones."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.datasets.data_folder import data_folders
 from nearlabel.datasets.dataset import Dataset, Description, describe
-from nearlabel.datasets.finding import available
 from nearlabel.datasets.generators import make_local_labels
 from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.made_collection import Collection, make_collection
+from nearlabel.datasets.source_files import available, data_folders
 from nearlabel.datasets.text_lines import DataError
 
 if TYPE_CHECKING:
-    from nearlabel.datasets.downloading import FetchError
-    from nearlabel.datasets.fetching import ChecksumError, fetch
+    from nearlabel.datasets.checksums import ChecksumError
+    from nearlabel.datasets.fetching import fetch
+    from nearlabel.datasets.http_download import FetchError
 
 __all__ = [
     "ChecksumError",
@@ -34,8 +35,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What fetches loads on first use: few need it, and the web is slow to import."""
-    if name in ("ChecksumError", "FetchError", "fetch"):
-        from nearlabel.datasets import fetching
-
-        return getattr(fetching, name)
+    homes = {"ChecksumError": "checksums", "FetchError": "http_download", "fetch": "fetching"}
+    if name in homes:
+        return getattr(import_module(f"nearlabel.datasets.{homes[name]}"), name)
     raise AttributeError(f"module 'nearlabel.datasets' has no attribute {name!r}")

@@ -7,12 +7,11 @@ the ARFF file's columns: in some XML files they stand in another order.
 
 from __future__ import annotations
 
+import os
 import re
-from array import array
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,9 +19,22 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, some
-from nearlabel.datasets.column_values import Column, SparseRows, assembled, source_columns
-from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.mulan_xml import labels_xml
+from nearlabel.datasets.arff_rows import (
+    QUOTED,
+    quoted,
+    read_rows,
+    unquoted,
+    values_between_commas,
+)
+from nearlabel.datasets.column_values import (
+    Column,
+    assembled,
+    source_columns,
+)
+from nearlabel.datasets.dataset import Dataset, dense_row
+from nearlabel.datasets.folders_and_archives import DataFile
+from nearlabel.datasets.mulan_xml import labels_xml, read_labels
+from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import (
     LABEL_MARK,
     DataError,
@@ -32,14 +44,7 @@ from nearlabel.datasets.text_lines import (
     names_or_numbers,
 )
 
-_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_NAME = re.compile(rf"\s*({_QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
-# Nothing is tried twice (++ and *+ give nothing back), so that no line takes long to refuse.
-_VALUE = re.compile(rf"(?:\s*+({_QUOTED})\s*+|([^,'\"]*+))(,|$)", re.DOTALL)
-_PAIR = re.compile(rf"\s*+([0-9]++)\s++(?:({_QUOTED})\s*+|([^,'\"]*+))(?:,|$)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
-_PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
+_NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
 _MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
 _MEKA_SPLIT = re.compile(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)")
 _SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
@@ -52,31 +57,31 @@ class _Header:
     runs: list[tuple[str, int]]  # of the split mark
 
 
-def read_arff(
-    file: TextFile,
-    *,
-    labels: Sequence[str] | None,
-    ignore: Sequence[str] = (),
-    nominal: str = "onehot",
-    features: Sequence[str] | None = None,
-    labels_needed: bool = True,
-) -> Dataset:
-    """Read an ARFF file with dense or sparse rows.
+def read_arff(source: DataFile, options: ReadOptions) -> Dataset:
+    """Read an ARFF file with dense or sparse rows."""
+    labels = options.labels or _listed_labels(source, options.xml)
+    with source.text() as file:
+        return _read(file, labels, options)
 
-    Parameters
-    ----------
-    file : TextFile
-    labels : sequence of str or None
-        Names of the attributes that are labels, in any order. None: as MEKA's header says.
-    ignore : sequence of str
-        Attributes to leave out.
-    nominal : {"onehot", "code"}
-        Nominal features as one column a value, or as one column of numbers.
-    features : sequence of str, optional
-        The features that are wanted: other attributes are left out.
-    labels_needed : bool
-        Whether it is an error that labels are not there.
+
+def _listed_labels(source: DataFile, xml: str | os.PathLike[str] | None) -> Sequence[str] | None:
+    """The labels by an XML file: a given one, or the one beside the ARFF file, if there is one.
+
+    That has its name, or the name without "-train" or "-test".
     """
+    stems = (source.stem, re.sub(r"[-_](train|test)$", "", source.stem))
+    listed = source.beside(*(stem + suffix for stem in stems for suffix in (".xml", ".xml.gz")))
+    if xml is not None:
+        listed = TextFile(xml, source.encoding)
+    if listed is None:
+        return None
+    with listed:
+        return read_labels(listed)
+
+
+def _read(file: TextFile, labels: Sequence[str] | None, options: ReadOptions) -> Dataset:
+    """Read the rows; without names of labels, MEKA's header says which they are."""
+    labels_needed, ignore, features = options.labels is None, options.ignore, options.features
     lines = file.lines()
     header = _read_header(file, lines)
     names = [column.name for column in header.columns]
@@ -88,11 +93,11 @@ def read_arff(
         labels = [name for name in labels if name in there]
     _check_known(file, "labels", labels, names)
     _check_known(file, "ignore", ignore, names)
-    cells = _read_rows(file, lines, header.columns)
-    coded: Collection[str] = names if nominal == "code" else ()
+    cells = read_rows(file, lines, header.columns)
+    coded: Collection[str] = names if options.nominal == "code" else ()
     if features is not None:  # what a model calls them says how it had them
         coded, known = set(features), source_columns(features)
-        ignore = [*ignore, *(name for name in names if name not in known)]
+        ignore = (*ignore, *(name for name in names if name not in known))
         header.columns = [_with_known_values(column, features) for column in header.columns]
     data = assembled(file.name, header.columns, cells, labels, ignore, set(coded))
     label_names = column_texts(data.label_names)
@@ -154,7 +159,7 @@ def _read_header(file: TextFile, lines: Iterator[str]) -> _Header:
         keyword, *others = text.split(None, 1)
         keyword, rest = keyword.lower(), others[0] if others else ""
         if keyword == "@relation":
-            header.relation = _unquoted(rest)
+            header.relation = unquoted(rest)
         elif keyword == "@attribute":
             column = _attribute(file, rest)
             if column.name in seen:
@@ -174,11 +179,11 @@ def _attribute(file: TextFile, text: str) -> Column:
     found = _NAME.match(text)
     if found is None:
         raise file.error(f"@attribute needs a name and a type; got {shown(text)}")
-    name, kind = _unquoted(found[1]), text[found.end() :].strip()
+    name, kind = unquoted(found[1]), text[found.end() :].strip()
     if kind.startswith("{"):
         if not kind.endswith("}"):
             raise file.error(f"the values of {shown(name)} do not end in '}}'")
-        values = _values(kind[1:-1])
+        values = values_between_commas(kind[1:-1])
         if values is None or not values or len(set(values)) < len(values):
             raise file.error(f"the values of {shown(name)} must be different, and separated by ','")
         return Column(name, {value: code for code, value in enumerate(values)})
@@ -191,28 +196,6 @@ def _attribute(file: TextFile, text: str) -> Column:
         f"the type of {shown(name)} must be numeric, real, integer, string, date or "
         f"{{value, …}}; got {shown(kind)}"
     )
-
-
-def _unquoted(text: str) -> str:
-    if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
-        return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
-    return text
-
-
-def _values(text: str) -> list[str] | None:
-    """Values between commas, quoted or not; None where the quotes are wrong."""
-    if "'" not in text and '"' not in text:
-        return [value.strip() for value in text.split(",")]
-    values, place = [], 0
-    while place <= len(text):
-        found = _VALUE.match(text, place)
-        if found is None:
-            return None
-        values.append(found[2].strip() if found[1] is None else _unquoted(found[1]))
-        place = found.end()
-        if not found[3]:
-            break
-    return values
 
 
 def _read_split(file: TextFile, text: str) -> list[tuple[str, int]]:
@@ -237,114 +220,6 @@ def _train_mask(
     return None
 
 
-def _read_rows(file: TextFile, lines: Iterator[str], columns: list[Column]) -> Any:
-    """All rows as they are: numbers, and codes of nominal values, shape (n, attributes)."""
-    reader: _DenseRows | _SparseRows | None = None
-    for line in lines:
-        text = line.strip()
-        if not text or text.startswith("%"):
-            continue
-        if reader is None:
-            reader = (_SparseRows if text.startswith("{") else _DenseRows)(file, columns)
-        reader.add(text)
-    if reader is None:
-        raise file.error("there is no row after @data")
-    return reader.matrix()
-
-
-class _DenseRows:
-    def __init__(self, file: TextFile, columns: list[Column]) -> None:
-        self._file, self._columns = file, columns
-        self._fast = [column.reader(strict=False) for column in columns]
-        self._cells = array("d")
-
-    def add(self, text: str) -> None:
-        if text.count(",") < len(self._columns) - 1:  # not all are there, quoted or not
-            found = text.count(",") + 1
-            raise self._file.error(f"a row of {len(self._columns)} values expected; got {found}")
-        values = _values(text)
-        if values is None:
-            raise self._file.error("a quoted value does not end, or something follows it")
-        if len(values) != len(self._columns):
-            raise self._file.error(
-                f"a row of {len(self._columns)} values expected; got {len(values)}"
-            )
-        try:
-            row = [read(value) for read, value in zip(self._fast, values, strict=True)]
-        except (ValueError, KeyError):
-            row = [float("nan")]
-        # Python's float reads more than plain numbers: what looks like it is read again, strictly.
-        if sum(row) * 0 != 0 or "_" in text or not text.isascii():
-            row = [
-                _cell(self._file, column, value)
-                for column, value in zip(self._columns, values, strict=True)
-            ]
-        self._cells.extend(row)
-
-    def matrix(self) -> Array:
-        return np.frombuffer(self._cells).reshape(-1, len(self._columns))
-
-
-class _SparseRows:
-    """Rows of pairs {column value, …}; a nominal value that is left out is the first one."""
-
-    def __init__(self, file: TextFile, columns: list[Column]) -> None:
-        self._file, self._columns = file, columns
-        self._fast = [column.reader(strict=False) for column in columns]
-        self._rows = SparseRows()
-
-    def add(self, text: str) -> None:
-        if not (text.startswith("{") and text.endswith("}")):
-            raise self._file.error(f"a row {{column value, …}} expected; got {shown(text)}")
-        row = self._plain(text)
-        if row is None:
-            row = self._strict(text)
-        self._rows.add(row.keys(), row.values())
-
-    def _plain(self, text: str) -> dict[int, float] | None:
-        """A row of plain pairs; None where it must be read more carefully."""
-        if "_" in text or "'" in text or '"' in text or not text.isascii():
-            return None
-        try:
-            pairs = [pair.split() for pair in text[1:-1].split(",")]
-            row = {int(place): self._fast[int(place)](value) for place, value in pairs}
-        except (ValueError, KeyError, IndexError):
-            return None
-        is_sound = len(row) == len(pairs) and min(row) >= 0 and sum(row.values()) * 0 == 0
-        return row if is_sound else None
-
-    def _strict(self, text: str) -> dict[int, float]:
-        """A row of pairs, or an error about the first one that is none."""
-        row: dict[int, float] = {}
-        place, end = 1, len(text) - 1
-        if not text[place:end].strip():
-            place = end
-        while place < end:
-            pair = _PAIR.match(text, place, end)
-            column = -1 if pair is None or len(pair[1]) > 9 else int(pair[1])
-            if pair is None or not 0 <= column < len(self._columns):
-                raise self._file.error(
-                    f"a column from 0 to {len(self._columns) - 1} and a value expected; "
-                    f"got {shown(text[place:end])}"
-                )
-            if column in row:
-                raise self._file.error(f"column {column} is given twice")
-            value = pair[3].strip() if pair[2] is None else _unquoted(pair[2])
-            row[column] = _cell(self._file, self._columns[column], value)
-            place = pair.end()
-        return row
-
-    def matrix(self) -> Any:
-        return self._rows.matrix(len(self._columns))
-
-
-def _cell(file: TextFile, column: Column, value: str) -> float:
-    try:
-        return column.reader(strict=True)(value)
-    except (ValueError, KeyError):
-        raise file.error(f"{shown(column.name)}: {column.expected()}; got {shown(value)}") from None
-
-
 def write_arff(data: Dataset, path: Path) -> None:
     """Write a data set as ARFF, with the labels as an XML file beside it."""
     (n, d), q = data.X.shape, data.Y.shape[1]
@@ -353,11 +228,11 @@ def write_arff(data: Dataset, path: Path) -> None:
     if set(labels) & set(features) or all(name.startswith(LABEL_MARK) for name in labels):
         labels = [LABEL_MARK + name for name in labels]
     beside = path.with_name(path.name.removesuffix(".arff") + ".xml")
-    head = [f"@relation {_quoted(path.stem)}"]
+    head = [f"@relation {quoted(path.stem)}"]
     if data.train is not None:
         head.append(_SPLIT + ", ".join(_split_runs(data.train)))
-    head += [f"@attribute {_quoted(name)} numeric" for name in features]
-    head += [f"@attribute {_quoted(name)} {{0,1}}" for name in labels]
+    head += [f"@attribute {quoted(name)} numeric" for name in features]
+    head += [f"@attribute {quoted(name)} {{0,1}}" for name in labels]
     with replacing(beside) as xml, replacing(path) as file:  # both or none
         xml.write(labels_xml(labels).encode())
         file.write(("\n".join([*head, "@data"]) + "\n").encode())
@@ -367,10 +242,7 @@ def write_arff(data: Dataset, path: Path) -> None:
 
 
 def _dense_line(data: Dataset, row: int) -> str:
-    labels = [0] * data.Y.shape[1]
-    for label, _ in row_entries(data.Y, row):
-        labels[label] = 1
-    return ",".join(map(repr, [*data.X[row].tolist(), *labels])) + "\n"
+    return ",".join(map(repr, dense_row(data, row))) + "\n"
 
 
 def _sparse_line(data: Dataset, row: int) -> str:
@@ -386,11 +258,3 @@ def _split_runs(train: Array) -> list[str]:
         f"{'train' if train[start] else 'test'} {size}"
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
     ]
-
-
-def _quoted(name: str) -> str:
-    if _PLAIN.fullmatch(name):
-        return name
-    for mark, letter in (("\\", "\\"), ("'", "'"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
-        name = name.replace(mark, "\\" + letter)
-    return f"'{name}'"

@@ -26,7 +26,7 @@ class SparseRows:
         return len(self._ends) - 1
 
     def add(self, indices: Iterable[int], values: Iterable[float]) -> None:
-        """Add a row; its columns are different ones, in any order."""
+        """Add a row; its columns are distinct, in any order."""
         self._indices.extend(indices)
         self._data.extend(values)
         self._ends.append(len(self._data))
@@ -35,10 +35,27 @@ class SparseRows:
         """All rows, columns in order, without stored zeros."""
         parts = (self._data, self._indices, self._ends)
         data, indices, ends = (np.frombuffer(part, part.typecode) for part in parts)  # no copy
+        if len(data) < 2**31:  # SciPy would widen the indices to what the ends have
+            ends = ends.astype(np.int32)
         matrix = sparse.csr_array((data, indices, ends), shape=(len(self), width))
         matrix.sort_indices()
         matrix.eliminate_zeros()
         return matrix
+
+
+def plain_row(
+    readers: Iterable[Callable[[Any], float]], cells: Sequence[Any]
+) -> list[float] | None:
+    """A row of plain numbers and known values; None where it must be read more carefully.
+
+    That is where a cell cannot be read, and where Python's `float` reads more than plain numbers.
+    """
+    try:
+        row = [read(cell) for read, cell in zip(readers, cells, strict=True)]
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+    text = "".join(map(str, cells))
+    return row if sum(row) * 0 == 0 and "_" not in text and text.isascii() else None
 
 
 @dataclass(frozen=True)
@@ -51,7 +68,7 @@ class Column:
     codes : dict of str to int, or None
         The nominal values and their codes 0, 1, 2 …
     is_text : bool
-        Whether the cells are free text, which has no place among features.
+        Whether the cells are free text, which cannot be a feature.
     """
 
     name: str
@@ -59,7 +76,7 @@ class Column:
     is_text: bool = False
 
     def reader(self, strict: bool) -> Callable[[str], float]:
-        """A function that reads a cell; unless strict, it lets pass what is no plain number."""
+        """A function that reads a cell; unless strict, it lets pass more than plain numbers."""
         if self.is_text:
             return lambda _: 0.0
         if self.codes is not None:
@@ -73,13 +90,13 @@ class Column:
         return f"one of {', '.join(map(shown, list(self.codes)[:5]))} expected"
 
     def truths(self) -> Array | None:
-        """What each code says as 0 or 1; None where a value is no word for yes or no."""
+        """What each code says as 0 or 1; None where a value is not a word for yes or no."""
         said = [truth(value) for value in self.codes or ()]
         odd = None in said or len(set(said)) < len(said)
         return None if odd else np.array(said, dtype=np.float64)
 
     def numbers(self, coded: bool) -> Array | None:
-        """What each code is as a number; None where it takes a column a value."""
+        """What each code is as a number; None where each value takes a column of its own."""
         said = self.truths()
         if said is not None or not coded:
             return said
@@ -118,7 +135,7 @@ def assembled(
     labels, ignore : sequence of str
         Names of columns.
     coded : collection of str
-        Nominal columns that are to be one column of numbers, not one column a value.
+        Nominal columns that are to be one column of numbers, not one column per value.
     """
     wanted, left_out = set(labels), set(ignore)
     label_places = [place for place, column in enumerate(columns) if column.name in wanted]
@@ -127,7 +144,9 @@ def assembled(
     ]
     text = next((columns[place].name for place in feature_places if columns[place].is_text), None)
     if text is not None:
-        raise DataError(file, None, f"{shown(text)} is text and no feature; leave it out: ignore=")
+        raise DataError(
+            file, None, f"{shown(text)} is text, not a feature; pass it to ignore= to leave it out"
+        )
     if not feature_places:
         raise DataError(file, None, "there is no column of features")
     by_column = cells.tocsc() if sparse.issparse(cells) else cells
@@ -209,7 +228,7 @@ def _features(
 
 
 def _indicators(codes: Array, count: int, is_sparse: bool) -> Any:
-    """One column a code, with a one where it is that of the row; none for a code below 0."""
+    """One column per code, with a one where it is that of the row; none for a code below 0."""
     known = codes >= 0
     ends = np.concatenate([[0], np.cumsum(known)])
     ones = sparse.csr_array((np.ones(ends[-1]), codes[known], ends), (len(codes), count))

@@ -1,316 +1,79 @@
-"""Tables with a header (CSV, TSV) and JSON lines: reading in one pass, and writing.
-
-A column is a number or a nominal value, as its first cell is. Some columns have a meaning of their
-own, by name or because the caller says so: ``tags`` (the labels of a row in one cell),
-``label:NAME`` (one label, 0 or 1), ``id`` (the name of a row), ``split`` ("train" or "test").
-"""
+"""Tables with a header, CSV and TSV: reading in one pass, and writing."""
 
 from __future__ import annotations
 
 import csv
 import io
-import warnings
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
-from nearlabel.common.arrays import row_entries
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import first_twice, shown, some
-from nearlabel.datasets.column_values import Column, assembled, source_columns
-from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.row_fields import Roles, RowParts
-from nearlabel.datasets.text_lines import (
-    LABEL_MARK,
-    DataError,
-    TextFile,
-    column_names,
-    column_texts,
-    names_or_numbers,
-    number,
-    truth,
-)
-
-_FEATURE_MARK = "feature:"  # before a feature whose name would mean something else
-_MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "inf", "-inf"}  # as files spell it
-_MOST_VALUES = 100  # of a nominal column: one with more is a text or a name, no feature
+from nearlabel.datasets.dataset import Dataset, dense_row
+from nearlabel.datasets.folders_and_archives import DataFile
+from nearlabel.datasets.read_options import ReadOptions
+from nearlabel.datasets.table_rows import FEATURE_MARK, Table
+from nearlabel.datasets.text_lines import LABEL_MARK, names_or_numbers
 
 
-def read_csv(file: TextFile, roles: Roles, delimiter: str | None = None) -> Dataset:
+def read_csv(source: DataFile, options: ReadOptions) -> Dataset:
     """Read a table whose first row has the names of the columns.
 
-    Where ``;`` stands between its cells, numbers may have a decimal comma.
+    The delimiter is the one that its first line has most, unless it is given. Where it is ``;``,
+    numbers may have a decimal comma.
     """
-    lines = file.lines()
-    header = next(lines, "")
-    if not header.strip():
-        raise file.error("a first row with the names of the columns expected", 1)
-    if delimiter is None:
-        delimiter = max(",;\t|", key=lambda mark: _outside_quotes(header).count(mark))
-    rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
-    table: Table | None = None
-    try:
-        for row in rows:
-            if table is None:
-                names = [_stripped(name) for name in row]
-                table = Table(file, names, roles, decimal_comma=delimiter == ";")
-            elif row:
-                table.add(row)
-    except csv.Error as error:
-        raise file.error(f"this is no row of a table: {error}") from None
-    assert table is not None
-    return table.dataset()
+    return _read(source, options, options.delimiter)
+
+
+def read_tsv(source: DataFile, options: ReadOptions) -> Dataset:
+    """Read a table with tabs between its cells, unless another delimiter is given."""
+    return _read(source, options, options.delimiter or "\t")
+
+
+def _read(source: DataFile, options: ReadOptions, delimiter: str | None) -> Dataset:
+    with source.text() as file:
+        lines = file.lines()
+        header = next(lines, "")
+        if not header.strip():
+            raise file.error("a first row with the names of the columns expected", 1)
+        if delimiter is None:
+            delimiter = max(",;\t|", key=lambda mark: _outside_quotes(header).count(mark))
+        rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
+        try:
+            names = [_stripped(name) for name in next(rows)]
+            table = Table(file, names, options, decimal_comma=delimiter == ";")
+            for row in rows:
+                if row:
+                    table.add(row)
+        except csv.Error as error:
+            raise file.error(f"not a row of a table: {error}") from None
+        return table.dataset()
 
 
 def _stripped(name: str) -> str:
     """The name of a column without blanks around it, which are part only of a marked name."""
-    return name if name.startswith((LABEL_MARK, _FEATURE_MARK)) else name.strip()
+    return name if name.startswith((LABEL_MARK, FEATURE_MARK)) else name.strip()
 
 
 def _outside_quotes(text: str) -> str:
     return "".join(text.split('"')[::2])
 
 
-class Table:
-    """Rows of named cells."""
-
-    def __init__(
-        self, file: TextFile, columns: list[str], roles: Roles, decimal_comma: bool = False
-    ) -> None:
-        self._file, self._roles, self._decimal_comma = file, roles, decimal_comma
-        self.columns, self.names = columns, set(columns)
-        known = None if roles.features is None else source_columns(roles.features)
-        twice = first_twice(name for name in columns if known is None or name in known)
-        if twice is not None:
-            raise file.error(f"the column {shown(twice)} is there twice")
-        self._ignored, self._features = frozenset(roles.ignore), frozenset(roles.features or ())
-        labels, tags = self._find_labels()
-        if roles.labels is not None and not roles.labels:  # they are found to be left out
-            self._ignored |= {*labels, *([tags] if tags else [])}
-            labels, tags = [], None
-        self._labels = frozenset(labels)
-        self._tags = self._place(tags)
-        self._id = self._place(roles.id or self._named("id"), "id")
-        if self._id is None and not columns[0]:  # as pandas writes the names of rows
-            self._id = 0
-        self._split = self._place(self._named("split"))
-        self._places, self._names = self._find_cells(known)
-        self._codes: list[dict[str, int] | None] = []
-        self._fast: list[Callable[[Any], float]] = []
-        self._cells = array("d")
-        self._unknown: dict[str, str] = {}  # columns and their first value that is not known
-        self._rows = RowParts(file, roles.separator, split_needed=known is None)
-
-    def _find_labels(self) -> tuple[list[str], str | None]:
-        """The columns that are labels, and the one that has all of them in one cell."""
-        roles = self._roles
-        for what, wanted in (("labels", roles.labels), ("ignore", roles.ignore)):
-            unknown = next((name for name in wanted or () if name not in self.names), None)
-            if unknown is not None:
-                raise self._no_column(what, unknown)
-        if roles.tags is not None or roles.labels:
-            return list(roles.labels or ()), roles.tags
-        marked = [name for name in self.columns if name.startswith(LABEL_MARK)]
-        tags = self._named("tags") or self._named("labels")
-        if not marked and tags is None and roles.labels is None:
-            raise self._file.error(
-                "which columns are labels? There is no column 'tags'; give tags= or labels=", 1
-            )
-        return marked, None if marked else tags
-
-    def _find_cells(self, known: set[str] | None) -> tuple[list[int], list[str]]:
-        """Where the features and the labels of one column each stand, and their names."""
-        special = {self._tags, self._id, self._split}
-        places, names = [], []
-        for place, column in enumerate(self.columns):
-            if place in special or column in self._ignored:
-                continue
-            name = column.removeprefix(_FEATURE_MARK)
-            if known is None or name in known or column in self._labels:
-                places.append(place)
-                names.append(name)
-            if known is None and column not in self._labels and _looks_like_labels(column):
-                raise self._file.error(
-                    f"the column {shown(column)} looks like labels, too; leave it out: ignore=", 1
-                )
-        if not places:
-            wanted = self._roles.features
-            missing = f"the feature {some(wanted)}" if wanted else "features"
-            raise self._file.error(f"there is no column of {missing}", 1)
-        return places, names
-
-    def _named(self, word: str) -> str | None:
-        named = (name for name in self.columns if name.lower() == word)
-        return next((name for name in named if name not in self._ignored), None)
-
-    def _place(self, name: str | None, what: str = "tags") -> int | None:
-        if name is None:
-            return None
-        if name not in self.names:
-            raise self._no_column(what, name)
-        return self.columns.index(name)
-
-    def _no_column(self, what: str, name: str) -> DataError:
-        there = ", ".join(map(shown, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-        return self._file.error(f"{what}: there is no column {shown(name)}; there are {there}", 1)
-
-    def add(self, row: Sequence[Any]) -> None:
-        """Take up a row: texts, or values of JSON."""
-        if len(row) != len(self.columns):
-            raise self._file.error(f"{len(self.columns)} cells expected; got {len(row)}")
-        cells = [row[place] for place in self._places]
-        if not self._rows.count:
-            self._begin(cells)
-        numbers = self._plain(cells)
-        if numbers is None:
-            numbers = [
-                self._number(name, cell) if codes is None else self._code(name, codes, cell)
-                for name, codes, cell in zip(self._names, self._codes, cells, strict=True)
-            ]
-        self._cells.extend(numbers)
-        tags, name, split = (
-            None if place is None else row[place] for place in (self._tags, self._id, self._split)
-        )
-        self._rows.add("" if tags is None and self._tags is not None else tags, name, split)
-
-    def _begin(self, cells: list[Any]) -> None:
-        """Say by the first row how each column is read."""
-        self._codes = [
-            self._first_codes(name, cell) for name, cell in zip(self._names, cells, strict=True)
-        ]
-        said = {"0": 0.0, "1": 1.0}.__getitem__
-        self._fast = [
-            said if name in self._labels else float if codes is None else codes.__getitem__
-            for name, codes in zip(self._names, self._codes, strict=True)
-        ]
-
-    def _plain(self, cells: list[Any]) -> list[float] | None:
-        """A row of plain numbers and known values; None where it must be read more carefully."""
-        try:
-            numbers = [read(cell) for read, cell in zip(self._fast, cells, strict=True)]
-            text = "".join(cells)
-        except (ValueError, KeyError, TypeError, OverflowError):
-            return None
-        is_sound = sum(numbers) * 0 == 0 and "_" not in text and text.isascii()
-        return numbers if is_sound else None
-
-    def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
-        """The values of a nominal column, which will grow; None for a column of numbers."""
-        features = self._roles.features
-        if name in self._labels or name in self._features:
-            return None
-        if features is not None:
-            values = [feature for feature in features if feature.startswith(f"{name}=")]
-            return {feature.removeprefix(f"{name}="): code for code, feature in enumerate(values)}
-        is_word = isinstance(cell, str) and cell.strip().lower() not in _MISSING
-        try:
-            self._number(name, cell)
-        except DataError:
-            if not is_word:
-                raise
-            return {}
-        return None
-
-    def _number(self, name: str, cell: Any) -> float:
-        said = truth(cell) if isinstance(cell, str) and self._takes_words(name) else None
-        if said is not None:
-            return float(said)
-        if isinstance(cell, str) and self._decimal_comma:  # as spreadsheets in Europe write them
-            cell = cell.replace(",", ".")
-        if isinstance(cell, str | int | float):
-            with suppress(ValueError, OverflowError):
-                value = number(cell)
-                if name not in self._labels or value in (0, 1):
-                    return value
-        wanted = "0 or 1" if name in self._labels else "a finite number"
-        empty = " (the cell is empty)" if cell in ("", None) else ""
-        raise self._file.error(
-            f"column {shown(name)}: {wanted} expected; got {shown(str(cell))}{empty}"
-        )
-
-    def _takes_words(self, name: str) -> bool:
-        """Whether a column of 0 and 1 may have words for them."""
-        return name in self._labels or self._roles.features is not None
-
-    def _code(self, name: str, codes: dict[str, int], cell: Any) -> float:
-        if not isinstance(cell, str) or not cell.strip():
-            raise self._file.error(
-                f"column {shown(name)}: a text expected, as in the rows before; "
-                f"got {shown(str(cell))}"
-            )
-        if self._roles.features is not None:
-            code = codes.get(cell.strip(), -1)
-            if code < 0:  # a value that the model does not know is no value
-                self._unknown.setdefault(name, cell.strip())
-            return code
-        code = codes.setdefault(cell.strip(), len(codes))
-        if code >= _MOST_VALUES:
-            raise self._no_feature(name, codes, f"more than {_MOST_VALUES} different texts")
-        return code
-
-    def _no_feature(self, name: str, codes: Mapping[str, int], why: str) -> DataError:
-        odd = _odd_one(codes)
-        if odd is not None:
-            return self._odd_cell(name, odd)
-        return DataError(
-            self._file.name,
-            None,
-            f"column {shown(name)} has {why}: it is no feature; leave it out (ignore=), "
-            "or take it as the rows' name (id=)",
-        )
-
-    def _odd_cell(self, name: str, odd: str) -> DataError:
-        why = "most other cells are numbers"
-        if odd.replace(",", "").lstrip("-").isdigit():
-            why = "a decimal comma is read only where ';' stands between cells"
-        message = f"column {shown(name)}: {shown(odd)} is no number, and {why}"
-        return DataError(self._file.name, None, message)
-
-    def dataset(self) -> Dataset:
-        """All rows; nominal columns as one column a value, in the order of the values."""
-        n = self._rows.count
-        if not n:
-            raise self._file.error("there is no row under the names of the columns")
-        for name, value in self._unknown.items():
-            warnings.warn(
-                f"{self._file.name}: column {shown(name)}: the model does not know "
-                f"{shown(value)}, and takes it for none of the values",
-                stacklevel=2,
-            )
-        cells = np.frombuffer(self._cells).reshape(n, len(self._places))
-        columns = []
-        for place, (name, codes) in enumerate(zip(self._names, self._codes, strict=True)):
-            if codes is None or self._roles.features is not None:
-                columns.append(Column(name, codes))
-                continue
-            if n > 20 and len(codes) > n / 2:
-                raise self._no_feature(name, codes, f"{len(codes)} different texts in {n} rows")
-            odd = _odd_one(codes)
-            if odd is not None:
-                raise self._odd_cell(name, odd)
-            values = sorted(codes)
-            order = {codes[value]: code for code, value in enumerate(values)}
-            cells[:, place] = np.array([order[code] for code in range(len(codes))])[
-                cells[:, place].astype(np.intp)
-            ]
-            columns.append(Column(name, {value: code for code, value in enumerate(values)}))
-        data = assembled(self._file.name, columns, cells, list(self._labels), ())
-        label_names = [name.removeprefix(LABEL_MARK) for name in column_texts(data.label_names)]
-        features = column_names(column_texts(data.feature_names))
-        return self._rows.finish(Dataset(data.X, data.Y, column_names(label_names), features), None)
+def write_csv(data: Dataset, path: Path) -> None:
+    """Write a data set as a table, with one column of 0 and 1 for each label."""
+    _write(data, path, ",")
 
 
-def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
-    """Write a data set as a table, a label a column of 0 and 1."""
+def write_tsv(data: Dataset, path: Path) -> None:
+    """Write a data set as a table with tabs between its cells."""
+    _write(data, path, "\t")
+
+
+def _write(data: Dataset, path: Path, delimiter: str) -> None:
     n, d = data.X.shape
     features = [
-        _FEATURE_MARK + name if _needs_mark(name) else name
+        FEATURE_MARK + name if _needs_mark(name) else name
         for name in names_or_numbers(data.feature_names, d)
     ]
     labels = [LABEL_MARK + name for name in names_or_numbers(data.label_names, data.Y.shape[1])]
@@ -322,37 +85,17 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
         for row in range(n):
             first = [] if data.row_names is None else [data.row_names[row]]
             first += [] if data.train is None else ["train" if data.train[row] else "test"]
-            yield [*first, *_dense_row(data.X, row), *_dense_row(data.Y, row)]
+            yield [*first, *dense_row(data, row)]
 
     # A mark that is none here would be taken for the delimiter where it stands in a name.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
     write_rows(path, rows(), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL)
 
 
-def _looks_like_labels(name: str) -> bool:
-    return name.lower() in ("tags", "labels") or name.startswith(LABEL_MARK)
-
-
-def _odd_one(codes: Mapping[str, int]) -> str | None:
-    """A word of a column whose other values look like numbers; None where they do not."""
-    numbers = [value for value in codes if _looks_like_a_number(value)]
-    if len(numbers) < 3 or 2 * len(numbers) <= len(codes):
-        return None
-    return next((value for value in codes if value not in set(numbers)), numbers[0])
-
-
-def _looks_like_a_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
-
-
 def _needs_mark(name: str) -> bool:
     """Whether a feature's name would be read as something else."""
     special = name.lower() in ("", "id", "split", "tags", "labels")
-    return special or name.startswith((LABEL_MARK, _FEATURE_MARK)) or name != name.strip()
+    return special or name.startswith((LABEL_MARK, FEATURE_MARK)) or name != name.strip()
 
 
 def write_rows(
@@ -367,12 +110,3 @@ def write_rows(
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
         writer.writerows(rows)
         text.detach()
-
-
-def _dense_row(matrix: Any, row: int) -> list[Any]:
-    if not sparse.issparse(matrix):
-        return list(matrix[row].tolist())
-    cells = [0] * matrix.shape[1]
-    for column, value in row_entries(matrix, row):
-        cells[column] = value
-    return cells

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known, row_entries, with_data
 from nearlabel.common.messages import first_twice, shown, text_array
-from nearlabel.common.validation import check_same_length
+from nearlabel.common.validation import check_same_length, physical_memory
 
 # Types that not every file and not every sparse matrix can hold, and what holds their values.
 _OTHER_TYPES: dict[np.dtype[Any], Any] = {
     np.dtype(np.longdouble): np.float64,
-    np.dtype(np.float64): np.float64,  # where the one before is no other
+    np.dtype(np.float64): np.float64,  # where long double is the same
     np.dtype(np.float16): np.float32,
     np.dtype(bool): np.uint8,
 }
+
+_BYTES_PER_LABEL = 64  # of a fitted model, measured, for labels that no row carries
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class Dataset:
 
 
 def checked(data: Dataset) -> Dataset:
-    """A data set with all its parts in the form that `Dataset` tells, or a ValueError."""
+    """A data set with all its parts as `Dataset` describes them, or a ValueError."""
     for key in ("label_names", "feature_names", "row_names", "train"):
         if getattr(data, key) is not None:
             data = replace(data, **{key: np.asarray(getattr(data, key))})  # type: ignore[arg-type]
@@ -102,12 +104,12 @@ def checked(data: Dataset) -> Dataset:
         names = getattr(data, key)
         if names is not None:
             if names.ndim != 1 or names.dtype.kind != "U":
-                raise ValueError(f"{key} must be a list of texts; got {names.dtype}")
+                raise ValueError(f"{key} must be an array of str; got {names.dtype}")
             text_array(names.tolist())
     for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
         twice = None if names is None else first_twice(names.tolist())
         if twice is not None:
-            raise ValueError(f"{key} must differ; {shown(twice)} is there twice")
+            raise ValueError(f"{key} must be unique; got {shown(twice)} twice")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
         raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
     return replace(data, X=X, Y=Y)
@@ -121,17 +123,48 @@ def _finite(X: Any) -> Any:
     X = X if X.dtype == dtype else X.astype(dtype)
     if not np.isfinite(X.data if sparse.issparse(X) else X).all():
         raise ValueError("X must hold finite numbers; one is infinite or missing")
-    return canonical_csr(X) if sparse.issparse(X) else X
+    return _narrow(canonical_csr(X)) if sparse.issparse(X) else X
 
 
 def _ones(Y: Any) -> Csr:
-    csr = canonical_csr(Y)
+    csr = _narrow(canonical_csr(Y))
     if not np.all(csr.data):
         csr = csr.copy()
         csr.eliminate_zeros()
-    if csr.nnz and not np.array_equal(np.unique(csr.data), [1]):
+    if not np.all(csr.data == 1):
         raise ValueError("Y must hold 0 and 1 only")
     return with_data(csr, np.ones(csr.nnz, np.int8))
+
+
+def _narrow(csr: Csr) -> Csr:
+    """A canonical matrix with 32-bit indices where they fit: much code takes no others."""
+    return csr_of_known(csr.data, csr.indices, csr.indptr, csr.shape)
+
+
+def too_many_labels(count: int) -> str | None:
+    """What is wrong where a model of so many labels would take a large part of the memory."""
+    memory = physical_memory()
+    most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // 4 // _BYTES_PER_LABEL)
+    if count <= most:
+        return None
+    return (
+        f"{count} labels are declared; at most {most} are accepted, since a model takes about "
+        f"{_BYTES_PER_LABEL} bytes for each, and may take a quarter of the memory for them"
+    )
+
+
+def dense_row(data: Dataset, row: int) -> list[Any]:
+    """All features and labels of a row, as Python's numbers."""
+    cells: list[Any] = []
+    for matrix in (data.X, data.Y):
+        if sparse.issparse(matrix):
+            start = len(cells)
+            cells += [0] * matrix.shape[1]
+            for column, value in row_entries(matrix, row):
+                cells[start + column] = value
+        else:
+            cells += matrix[row].tolist()
+    return cells
 
 
 def unlabeled(n: int) -> Csr:
@@ -147,7 +180,7 @@ class Description:
     ----------
     instances, features, labels : int
     cardinality : float
-        Labels an item, on average.
+        Labels per item, on average.
     density : float
         Cardinality as a share of all labels.
     distinct_label_sets : int

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
-from nearlabel.common.files import replacing
 from nearlabel.common.validation import check_choice
-from nearlabel.datasets.data_folder import data_folders
+from nearlabel.datasets.checksums import Records, sha256_of
 from nearlabel.datasets.dataset import Dataset, checked
-from nearlabel.datasets.downloading import Download, FetchError
-from nearlabel.datasets.public_homes import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.http_download import FetchError, download
+from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import Progress
-
-
-class ChecksumError(ValueError):
-    """What came is not what came the first time, or the record of that is damaged."""
 
 
 def fetch(
@@ -31,22 +27,28 @@ def fetch(
     *,
     folder: str | Path | None = None,
     mirror: str | None = None,
+    sha256: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Get a public data set into the data folder, where `load` finds it by its name.
 
     What is there already is not fetched again. The sources stay in ``downloads`` in that folder,
-    beside ``checksums.json``: what comes a second time must be what came the first time.
+    beside ``checksums.json``. The homes publish no checksums, so what comes first is trusted, and
+    what comes a second time must be the same; `sha256` tells what must come first.
 
     Parameters
     ----------
     name : str
-        One of the names in ``nearlabel.datasets.public_homes.HOMES``.
+        One of the names in ``nearlabel.datasets.public_sets.HOMES``.
     folder : str or Path, optional
         The first of `data_folders` by default; made where it is missing.
     mirror : str, optional
         Address of a server that holds the sources as ``MIRROR/NAME/FILE``, to be asked in place of
-        the homes that serve files. Sets that only OpenML has do not use it.
+        the homes that serve files: by https, or by http from this machine itself. Sets that only
+        OpenML has do not use it.
+    sha256 : mapping of str to str, optional
+        Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``. Only homes that have
+        one of these files are asked.
     progress : callable, optional
         Called with the bytes that came of a file and its length, or None where that is not told.
         Not for OpenML.
@@ -59,9 +61,10 @@ def fetch(
     Raises
     ------
     FetchError
-        If no home gave the set. A download that broke off is resumed by the next call.
+        If no home gave the set (files that came whole are kept for the next call), or if pooch is
+        not installed: it comes with the extra ``data``.
     ChecksumError
-        If something else came than the first time.
+        If something else came than the first time, or than `sha256` says.
 
     Warns
     -----
@@ -70,7 +73,7 @@ def fetch(
 
     Examples
     --------
-    >>> from nearlabel.datasets.public_homes import HOMES
+    >>> from nearlabel.datasets.public_sets import HOMES
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """
@@ -83,12 +86,23 @@ def fetch(
         return path
     if name in ELSEWHERE:
         raise FetchError(
-            f"{name} cannot be fetched, no public home has it in a form that is read here: "
+            f"{name} cannot be fetched: no public home has it in a format that is read here; "
             f"{ELSEWHERE[name]}; put into {folder} as {path.name}, it is found by load"
         )
     homes, failures = [home.at(mirror, name) for home in HOMES[name].homes], []
+    if sha256 is not None:  # another home would not be held to it
+        files = [file for home in homes for file in home.files]
+        for file, digest in sha256.items():
+            if file not in files or not re.fullmatch("(?i)[0-9a-f]{64}", str(digest)):
+                raise ValueError(
+                    f"sha256 must have 64 hexadecimal digits for some of {', '.join(files)}; "
+                    f"got {digest!r} for {file!r}"
+                )
+        homes = [home for home in homes if sha256.keys() & set(home.files)]
+    if any(isinstance(home, Files) for home in homes) and find_spec("pooch") is None:
+        raise FetchError(f"fetching {name} needs pooch: pip install 'nearlabel[data]'")
     for home in homes:
-        records = _Records(downloads / "checksums.json")
+        records = Records(downloads / "checksums.json", name, sha256 or {})
         try:
             if isinstance(home, Files):
                 data = _from_files(name, home, downloads / name, records, progress)
@@ -105,53 +119,19 @@ def fetch(
     raise FetchError(f"{name} could not be fetched: {'; '.join(failures)}")
 
 
-class _Records:
-    """The sha256 of what was fetched, by its name; new ones are kept until `write`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, dict[str, Any]] = {}
-        self._new: dict[str, dict[str, Any]] = {}
-        try:
-            if path.is_file():
-                self._known = dict(json.loads(path.read_text("utf-8")))
-            if not all(re.fullmatch("[0-9a-f]{64}", one["sha256"]) for one in self._known.values()):
-                raise ValueError("a sha256 has 64 digits")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ChecksumError(
-                f"{path} is damaged ({type(error).__name__}: {error}); mend it, or remove it to "
-                "have the check sums recorded anew"
-            ) from None
-
-    def agree(self, name: str, sha256: str) -> bool:
-        return name not in self._known or self._known[name]["sha256"] == sha256
-
-    def check(self, name: str, address: str, sha256: str, size: int) -> None:
-        if not self.agree(name, sha256):
-            raise ChecksumError(
-                f"{address} has changed: the sha256 of {name} is {sha256} and was "
-                f"{self._known[name]['sha256']} the first time; to accept the new one, remove the "
-                f"entry {name!r} from {self._path}"
-            )
-        self._new[name] = {"address": address, "sha256": sha256, "size": size}
-
-    def write(self) -> None:
-        with replacing(self._path) as file:
-            file.write(json.dumps(self._known | self._new, indent=1, sort_keys=True).encode())
-
-
 def _from_files(
-    name: str, home: Files, folder: Path, records: _Records, progress: Progress | None
+    name: str, home: Files, folder: Path, records: Records, progress: Progress | None
 ) -> Dataset:
     from nearlabel.datasets.loading import load
 
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / file for file in home.addresses]
     for path in paths:
         key, address = f"{name}/{path.name}", home.addresses[path.name]
-        if not (path.is_file() and records.agree(key, _sha256(path))):
-            Download(address, path, progress).run()
-        sha256, size = _sha256(path), path.stat().st_size
+        if path.is_file() and not records.agree(key, sha256_of(path)):
+            path.unlink()  # it was damaged since
+        if not path.is_file():
+            download(address, path, progress)
+        sha256, size = sha256_of(path), path.stat().st_size
         if not records.agree(key, sha256):
             path.unlink()
         records.check(key, address, sha256, size)
@@ -166,12 +146,12 @@ def _from_files(
         for path in paths:
             path.unlink()
         raise FetchError(
-            f"{home.addresses[wrong.name]}: what came is no {wrong.suffix[1:].upper()} file of "
-            f"{name} that can be read, and was removed; it begins with {begin!r} ({error})"
+            f"{home.addresses[wrong.name]}: what came cannot be read as {wrong.name}, and was "
+            f"removed; it begins with {begin!r} ({error})"
         ) from None
 
 
-def _from_openml(name: str, home: OpenML, folder: Path, records: _Records) -> Dataset:
+def _from_openml(name: str, home: OpenML, folder: Path, records: Records) -> Dataset:
     from sklearn.datasets import fetch_openml
 
     try:
@@ -191,7 +171,7 @@ def _from_openml(name: str, home: OpenML, folder: Path, records: _Records) -> Da
         raise FetchError(f"{home.address}: {type(error).__name__}: {reason}") from None
     content = _content(data)
     sha256 = hashlib.sha256(content).hexdigest()
-    records.check(f"{name}/openml-{home.data_id}", home.address, sha256, len(content))
+    records.check(f"{name}/{home.files[0]}", home.address, sha256, len(content))
     return data
 
 
@@ -204,13 +184,8 @@ def _content(data: Dataset) -> bytes:
 
 
 def _checked(data: Dataset, name: str) -> Dataset:
-    """The data set if it has the form and the size that it should have, or a ValueError."""
+    """The data set if it has the shape that it should have, or a ValueError."""
     data, shape = checked(data), HOMES[name].shape
     if (*data.X.shape, data.Y.shape[1]) != shape:
         raise ValueError(f"{data!r} is not of the size {shape} of {name}")
     return data
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,37 +18,39 @@ from scipy import sparse
 
 from nearlabel.common.arrays import row_entries
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import plain_json, shown
+from nearlabel.common.messages import first_twice, plain_json, shown
 from nearlabel.datasets.column_values import SparseRows
-from nearlabel.datasets.csv_tables import Table
-from nearlabel.datasets.dataset import Dataset, unlabeled
-from nearlabel.datasets.row_fields import Numbers, Roles, RowParts
-from nearlabel.datasets.text_lines import (
-    TextFile,
-    column_names,
-    names_or_numbers,
-    number,
-)
+from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
+from nearlabel.datasets.folders_and_archives import DataFile
+from nearlabel.datasets.read_options import ReadOptions
+from nearlabel.datasets.row_fields import Columns, Numbers, RowFields, names, numbered
+from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.text_lines import TextFile, names_or_numbers, number
 
 
-def read_json_lines(file: TextFile, roles: Roles) -> Dataset:
-    """Read objects, one a line.
+def read_json_lines(source: DataFile, options: ReadOptions) -> Dataset:
+    """Read objects, one per line.
 
     Either each has ``features`` (a list of numbers, or an object of names and numbers of which the
     others are 0), and perhaps ``labels`` (a list of texts), ``id`` and ``split``; or each is a row
     of a table. A first line that `write_json_lines` made has the names of all columns.
     """
+    with source.text() as file:
+        return _read(file, options)
+
+
+def _read(file: TextFile, options: ReadOptions) -> Dataset:
     rows: Table | _Vectors | None = None
     for line in file.lines():
         if not line.strip():
             continue
         row = _json_object(file, line)
         if rows is None and "nearlabel" in row:
-            rows = _Vectors(file, row, roles)
+            rows = _Vectors(file, row, options)
             continue
         if rows is None:
             nested = isinstance(row.get("features"), list | dict)
-            rows = _Vectors(file, {}, roles) if nested else Table(file, list(row), roles)
+            rows = _Vectors(file, {}, options) if nested else Table(file, list(row), options)
         if isinstance(rows, _Vectors):
             rows.add(row)
         else:
@@ -59,7 +61,7 @@ def read_json_lines(file: TextFile, roles: Roles) -> Dataset:
                 )
             rows.add([row[name] for name in rows.columns])
     if rows is None:
-        raise file.error("an object {…} a line expected; the file is empty", 1)
+        raise file.error("an object {…} on each line expected; the file is empty", 1)
     return rows.dataset()
 
 
@@ -76,51 +78,44 @@ def _json_object(file: TextFile, line: str) -> dict[str, Any]:
 class _Vectors:
     """Rows with their features as one list or object."""
 
-    def __init__(self, file: TextFile, header: Mapping[str, Any], roles: Roles) -> None:
-        self._file = file
-        self._width = _size(file, header, "features")
-        self._feature_names = _listed(file, header, "feature_names")
-        self._label_names = _listed(file, header, "label_names")
-        self._label_count = _size(file, header, "labels")
-        if roles.ignore or roles.labels:
-            raise file.error("ignore= and labels= say nothing where features are one value")
-        self._roles = roles
-        if roles.features is not None and not header:
-            self._feature_names, self._width = list(roles.features), len(roles.features)
-        self._place = {name: column for column, name in enumerate(self._feature_names or ())}
-        self._grows = self._width is None
-        self._sparse: bool | None = None
+    def __init__(self, file: TextFile, header: Mapping[str, Any], options: ReadOptions) -> None:
+        if options.ignore or options.labels:
+            raise file.error("ignore= and labels= are not supported where features are one value")
+        self._file, self._options = file, options
+        self._labels = _declared(file, header, "label")
+        self._features = _declared(file, header, "feature")
+        if options.features is not None and not header:
+            self._features = numbered(options.features)
+        self._grows = self._features is None
+        self._kind: type | None = None  # list or dict, as in the first row
         self._lists, self._objects = array("d"), SparseRows()
-        self._rows = RowParts(file, roles.separator)
+        self._rows = RowFields(file, options.separator)
 
     def add(self, row: dict[str, Any]) -> None:
         """Take up a row."""
-        features = row.get("features")
-        if not isinstance(features, list | dict) or isinstance(features, dict) is not (
-            isinstance(features, dict) if self._sparse is None else self._sparse
-        ):
-            form = "an object" if self._sparse else "a list"
+        features: Any = row.get("features")
+        if type(features) not in ((list, dict) if self._kind is None else (self._kind,)):
+            form = "an object" if self._kind is dict else "a list"
             raise self._file.error(f"features: {form} expected, as in the first row")
-        self._sparse = isinstance(features, dict)
-        values = list(features.values()) if isinstance(features, dict) else features
-        numbers = [self._number(value) for value in values]
+        self._kind = type(features)
         if isinstance(features, dict):
-            known = {
-                self._column(name): value for name, value in zip(features, numbers, strict=True)
-            }
+            known = {self._column(name): self._number(one) for name, one in features.items()}
             known.pop(-1, None)
             self._objects.add(known.keys(), known.values())
         else:
-            self._width = len(values) if self._width is None else self._width
-            if len(values) != self._width or not values:
-                raise self._file.error(f"{self._width} features expected; got {len(values)}")
-            self._lists.extend(numbers)
-        self._rows.add(self._labels(row), row.get(self._roles.id or "id"), row.get("split"))
+            self._lists.extend(map(self._number, features))
+            if self._features is None:
+                self._features = Numbers(len(features))
+            if len(features) != len(self._features) or not features:
+                raise self._file.error(
+                    f"{len(self._features)} features expected; got {len(features)}"
+                )
+        self._rows.add(self._tags(row), row.get(self._options.id or "id"), row.get("split"))
 
-    def _labels(self, row: dict[str, Any]) -> Any:
-        keys = ("labels", "tags") if self._roles.tags is None else (self._roles.tags,)
+    def _tags(self, row: dict[str, Any]) -> Any:
+        keys = ("labels", "tags") if self._options.tags is None else (self._options.tags,)
         key = next((key for key in keys if key in row), None)
-        if key is None or self._roles.labels is not None:
+        if key is None or self._options.labels is not None:
             return None
         return [] if row[key] is None else row[key]
 
@@ -131,53 +126,51 @@ class _Vectors:
         raise self._file.error(f"features: finite numbers expected; got {shown(str(value))}")
 
     def _column(self, name: str) -> int:
-        if self._grows:
-            return self._place.setdefault(name, len(self._place))
-        if self._feature_names is not None and name in self._place:
-            return self._place[name]
-        is_number = len(name) < 10 and name.isascii() and name.isdigit()
-        if self._feature_names is None and is_number and int(name) < (self._width or 0):
-            return int(name)
-        if self._roles.features is not None:
-            return -1  # one that the model does not know
-        raise self._file.error(f"{shown(name)} is none of the features")
+        """The column of a feature; -1 for one that the model does not know."""
+        if self._features is None:
+            self._features = {}
+        if self._grows and isinstance(self._features, dict):
+            return self._features.setdefault(name, len(self._features))
+        column = self._features.get(name)
+        if column is None and self._options.features is None:
+            raise self._file.error(f"{shown(name)} is none of the features")
+        return -1 if column is None else column
 
     def dataset(self) -> Dataset:
         """All rows."""
         n = self._rows.count
         if not n:
             raise self._file.error("there is no row after the first line")
-        names = list(self._place) if self._sparse and self._grows else self._feature_names
-        width = len(self._place) if self._grows else self._width
-        if self._sparse and not width:
+        if not self._features:
             raise self._file.error("no row has a feature")
-        X = self._objects.matrix(width or 0) if self._sparse else np.array(self._lists)
-        X = X.reshape(n, -1) if X.ndim == 1 else X
-        feature_names = None if names is None else column_names(names)
-        parts = Dataset(X, unlabeled(n), None, feature_names)
-        if self._label_names is None and self._label_count is not None:
-            return self._rows.finish(parts, Numbers(self._label_count))
-        return self._rows.finish(parts, self._label_names)
+        if self._kind is dict:
+            X = self._objects.matrix(len(self._features))
+        else:
+            X = np.array(self._lists).reshape(n, -1)
+        data = Dataset(X, unlabeled(n), feature_names=names(self._features))
+        return self._rows.finish(data, self._labels)
 
 
-def _size(file: TextFile, header: Mapping[str, Any], key: str) -> int | None:
-    size = header.get(key)
-    if size is not None and (type(size) is not int or not 0 <= size < 2**31):
-        raise file.error(f"{key}: the number of {key} expected; got {shown(str(size))}")
-    return size
-
-
-def _listed(file: TextFile, header: Mapping[str, Any], key: str) -> list[str] | None:
-    names = header.get(key)
-    if names is None:
+def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns | None:
+    """The labels or the features that a first line names or counts, if it does."""
+    count, named = header.get(f"{what}s"), header.get(f"{what}_names")
+    if named is not None:
+        if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+            raise file.error(f"{what}_names: a list of strings expected")
+        if (twice := first_twice(named)) is not None:
+            raise file.error(f"{what}_names must be unique; got {shown(twice)} twice")
+        return numbered(named)
+    if count is None:
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise file.error(f"{key}: a list of texts expected")
-    return names
+    if type(count) is not int or not 0 <= count < 2**31:
+        raise file.error(f"{what}s: the number of {what}s expected; got {shown(str(count))}")
+    if what == "label" and (problem := too_many_labels(count)):
+        raise file.error(problem)
+    return Numbers(count)
 
 
 def write_json_lines(data: Dataset, path: Path) -> None:
-    """Write a data set as JSON lines: a first line with the names, then a row a line."""
+    """Write a data set as JSON lines: a first line with the names, then one row per line."""
     d, q = data.X.shape[1], data.Y.shape[1]
     labels = names_or_numbers(data.label_names, q)
     features = names_or_numbers(data.feature_names, d)
@@ -190,7 +183,7 @@ def write_json_lines(data: Dataset, path: Path) -> None:
 
 
 def write_json_records(path: Path | str, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write objects to a file, one a line."""
+    """Write objects to a file, one per line."""
     with replacing(path) as file:
         for record in records:
             line = json.dumps(record, ensure_ascii=False, allow_nan=False)

@@ -34,6 +34,9 @@ _BETWEEN_SCENES = 0.8
 _NOISE = 0.15  # in all directions
 _SHARED, _OWN = 64, 16  # dimensions that all places share, and those of them that a region uses
 
+# Vectors are products of multiples of these two steps. As integers below 2**53 they are exact in
+# whatever order a BLAS adds them up, so that neither it nor the size of the blocks shows.
+_SHARED_STEP, _ROTATION_STEP = 2.0**-21, 2.0**-23
 _ROWS_AT_ONCE = 2**14
 _MOST_ITEMS = 10**9  # or labels: their numbers are int32
 _DTYPES = ("float32", "float16")
@@ -228,7 +231,7 @@ def _shown(rng: np.random.Generator, complete: Csr, share: float) -> Csr:
 
 @dataclass(frozen=True)
 class _Geometry:
-    """Where places lie, as float32.
+    """Where places lie, as float32 unless told otherwise.
 
     Attributes
     ----------
@@ -239,8 +242,8 @@ class _Geometry:
         Of a scene from the center of its region.
     spread : ndarray, shape (scenes, 1)
         Standard deviation of the items of a scene.
-    rotation : ndarray, shape (shared, d)
-        From the shared dimensions to the features, orthonormal.
+    rotation : ndarray of float64, shape (shared, d)
+        From the shared dimensions to the features, orthonormal, in multiples of _ROTATION_STEP.
     region : ndarray of int, shape (scenes,)
     """
 
@@ -265,9 +268,8 @@ class _Geometry:
         offsets = _scattered(rng, (scenes, own), _BETWEEN_SCENES)
         spread = rng.uniform(*_IN_SCENE, (scenes, 1)) / np.sqrt(2 * own)
         rotation = np.linalg.qr(rng.normal(size=(d, shared)))[0].T
-        centers, offsets, spread, rotation = (
-            part.astype(np.float32) for part in (centers, offsets, spread, rotation)
-        )
+        rotation = np.rint(rotation / _ROTATION_STEP)
+        centers, offsets, spread = (part.astype(np.float32) for part in (centers, offsets, spread))
         return cls(centers, directions, offsets, spread, rotation, places.region)
 
     def vectors(
@@ -288,7 +290,8 @@ class _Geometry:
             shared[rows, self.directions[region]] += self.offsets[here] + step
             X = noise.standard_normal((len(here), d), np.float32)
             X *= np.float32(_NOISE / np.sqrt(2 * d))
-            X += shared @ self.rotation
+            product = np.rint(shared / _SHARED_STEP) @ self.rotation
+            X += product * (_SHARED_STEP * _ROTATION_STEP)
             yield X.astype(dtype, copy=False)
 
 

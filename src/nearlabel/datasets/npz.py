@@ -1,4 +1,4 @@
-"""The ``.npz`` form of the data folder: all of a data set as arrays of one archive, no pickle."""
+"""The ``.npz`` format of the data folder: all of a data set as arrays of one archive, no pickle."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import warnings
 import zipfile
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -16,19 +17,21 @@ from nearlabel.common.arrays import Array, Csr, csr_of_parts
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import physical_memory
-from nearlabel.datasets.data_folder import check_compression
-from nearlabel.datasets.dataset import Dataset, unlabeled
+from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
+from nearlabel.datasets.folders_and_archives import DataFile, check_compression
+from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import DataError
 
 _OWN = {"X", "label_names", "feature_names", "train", "row_names"}
+_BLOCK = 2**18  # bytes that are unpacked at a time: zipfile keeps a second copy of them
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_npz(path: Path) -> Dataset:
+def read_npz(source: DataFile, _options: ReadOptions) -> Dataset:
     """Read the arrays ``X``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``;
     ``Y_indices``, ``Y_indptr`` and ``Y_shape``; and what else is known.
     """
-    with path.open("rb") as file:
+    with source.path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 _check_size(archive)
@@ -39,44 +42,68 @@ def read_npz(path: Path) -> Dataset:
             reason = f"{error.args[0]!r} is missing"
         except Exception as error:  # zipfile and numpy stumble in many ways
             reason = f"{error}" or type(error).__name__
-    raise DataError(str(path), None, f"this is not a data set: {reason}")
+    raise DataError(str(source.path), None, f"this is not a data set: {reason}")
 
 
 def _check_size(archive: zipfile.ZipFile) -> None:
     """Refuse an archive of a few bytes that would unfold to more than the memory."""
-    size = sum(member.file_size for member in archive.infolist())
     memory = physical_memory()
-    if memory is not None and size > memory:
+    needed = 0
+    for member in archive.infolist():
+        with archive.open(member) as file:
+            needed += _bytes_to_load(*_header(file, member))
+    if memory is not None and needed > memory:
         raise ValueError(
-            f"its arrays would take {size / 2**30:,.1f} GiB, more than the "
+            f"its arrays would take {needed / 2**30:,.1f} GiB, more than the "
             f"{memory / 2**30:,.1f} GiB of this machine"
         )
+
+
+def _bytes_to_load(shape: tuple[int, ...], _is_fortran: bool, dtype: np.dtype[Any]) -> int:
+    """What an array takes while it is read and checked, at most."""
+    if dtype.kind == "U":  # checked as Python's texts, in a list and in a set
+        each = 2 * dtype.itemsize + 150
+    elif dtype.isnative and dtype.itemsize >= 4:
+        each = dtype.itemsize + (1 if dtype.kind == "f" else 4)  # masks; the values of labels
+    else:
+        each = 2 * dtype.itemsize + 5  # it is converted
+    return math.prod(shape) * each
 
 
 def _name(member: zipfile.ZipInfo) -> str:
     return member.filename.removesuffix(".npy")
 
 
+def _header(
+    file: IO[bytes], member: zipfile.ZipInfo
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array, if they are those of the bytes that follow."""
+    check_compression(member)
+    with warnings.catch_warnings(action="ignore"):
+        shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded: they would be unpickled")
+    size = math.prod(shape) * dtype.itemsize
+    if size != member.file_size - file.tell() or dtype.kind not in "biufU":
+        raise ValueError(f"{shown(_name(member))} is not an array of numbers or text")
+    return shape, is_fortran, dtype
+
+
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
     """An array of the archive, read after its header has said that all of it is there."""
-    check_compression(member)
-    with archive.open(member) as file, warnings.catch_warnings(action="ignore"):
-        shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
-        if dtype.hasobject:
-            raise ValueError("Object arrays cannot be loaded: they would be unpickled")
-        size = math.prod(shape) * dtype.itemsize
-        if size != member.file_size - file.tell() or dtype.kind not in "biufU":
-            raise ValueError(f"{shown(_name(member))} is no array of numbers or texts")
+    with archive.open(member) as file:
+        shape, is_fortran, dtype = _header(file, member)
         values = np.empty(math.prod(shape), dtype)
+        size = values.nbytes
         content = values.view(np.uint8) if size else np.empty(0, np.uint8)
         done = 0
         while done < size:
-            came = file.readinto(content[done:])  # type: ignore[attr-defined]
+            came = file.readinto(content[done : done + _BLOCK])  # type: ignore[attr-defined]
             if not came:
                 raise EOFError(f"{shown(_name(member))} is cut off")
             done += came
     if dtype.kind == "U" and size and values.view(f"{dtype.byteorder}u4").max() > sys.maxunicode:
-        raise ValueError(f"{shown(_name(member))} holds what is no text")
+        raise ValueError(f"{shown(_name(member))} holds invalid text")
     return values.reshape(shape, order="F" if is_fortran else "C")
 
 
@@ -85,6 +112,8 @@ def _dataset(parts: dict[str, Array]) -> Dataset:
     Y = _csr(parts, "Y", np.ones(len(parts["Y_indices"]), np.int8))
     if not Y.shape[1]:
         Y = unlabeled(Y.shape[0])
+    if problem := too_many_labels(Y.shape[1]):
+        raise ValueError(problem)
     extra = {
         key: values
         for key, values in parts.items()
@@ -100,7 +129,9 @@ def _csr(parts: dict[str, Array], name: str, data: Array) -> Csr:
         raise ValueError(f"{name}_shape must be two integers; got {shape.dtype}")
     rows, columns = shape.tolist()
     try:
-        return csr_of_parts(data, indices, indptr, (rows, columns))
+        matrix = csr_of_parts(data, indices, indptr, (rows, columns))
+        matrix.sum_duplicates()  # in place: nobody else has these arrays
+        return matrix
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -121,6 +152,6 @@ def write_npz(data: Dataset, path: Path) -> None:
             parts[key] = getattr(data, key)
     taken = sorted(set(parts) & set(data.extra))
     if taken or any(key.startswith(("X_", "Y_")) for key in data.extra):
-        raise ValueError(f"extra must not have the names of the form's own arrays; got {taken}")
+        raise ValueError(f"extra must not have the names of the format's own arrays; got {taken}")
     with replacing(path) as file:
         np.savez_compressed(file, **parts, **data.extra)  # type: ignore[arg-type]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,40 +13,9 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text_lines import (
-    DataError,
-    TextFile,
-    column_names,
-)
+from nearlabel.datasets.text_lines import DataError, TextFile, column_names
 
-
-@dataclass(frozen=True)
-class Roles:
-    """Which columns of a table are what; None where their names are to tell.
-
-    Attributes
-    ----------
-    labels : sequence of str or None
-        Columns of 0 and 1. Empty: no labels are wanted.
-    tags : str or None
-        The column that has all labels of a row.
-    separator : str or None
-        Between two tags. None: the first of ``;``, ``|`` and ``,`` that occurs in any row.
-    id : str or None
-    ignore : sequence of str
-    features : sequence of str or None
-        The features that a model knows: only these are read.
-    """
-
-    labels: Sequence[str] | None = None
-    tags: str | None = None
-    separator: str | None = None
-    id: str | None = None
-    ignore: Sequence[str] = ()
-    features: Sequence[str] | None = None
-
-
-_SEPARATORS = (";", "|", ",")
+_SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
 
 
 class Numbers:
@@ -64,10 +33,23 @@ class Numbers:
         return int(name) if is_number and int(name) < self._count else None
 
 
-class RowParts:
+Columns = dict[str, int] | Numbers  # by the names of labels or features
+
+
+def numbered(names: Iterable[str]) -> dict[str, int]:
+    """The columns of names, in their order."""
+    return {name: column for column, name in enumerate(names)}
+
+
+def names(columns: Columns) -> Array | None:
+    """The names of columns, where they have others than their numbers."""
+    return None if isinstance(columns, Numbers) else column_names(list(columns))
+
+
+class RowFields:
     """What rows have beside features: labels, names and the split.
 
-    Unless the split is needed, a column of that name with other values in it is no error.
+    Unless the split is needed, a column of that name with other values in it is not an error.
     """
 
     def __init__(self, file: TextFile, separator: str | None, split_needed: bool = True) -> None:
@@ -80,12 +62,12 @@ class RowParts:
         self.count = 0
 
     def add(self, tags: Any, name: Any, split: Any) -> None:
-        """Take up a row; None for what it has not."""
+        """Take up a row; None for what it does not have."""
         self.count += 1
         if tags is not None:
             if isinstance(tags, list):
                 if not all(isinstance(tag, str) for tag in tags):
-                    raise self._file.error("labels as a list of texts expected")
+                    raise self._file.error("labels as a list of strings expected")
                 tags = tuple(tags)
             elif not isinstance(tags, str):
                 raise self._file.error(f"labels as text expected; got {shown(str(tags))}")
@@ -97,13 +79,16 @@ class RowParts:
             self._is_split = self._is_split and part in ("train", "test")
             if not self._is_split and self._split_needed:
                 raise self._file.error(
-                    f"split: train or test expected; got {shown(str(split))} (if it is no split, "
-                    "leave the column out: ignore=)"
+                    f"split: train or test expected; got {shown(str(split))} (if it is no "
+                    "split, pass the column to ignore= to leave it out)"
                 )
             self._train.append(part == "train")
 
-    def finish(self, data: Dataset, label_names: Sequence[str] | Numbers | None) -> Dataset:
-        """The data set with what the rows had; with labels of its own where they had none."""
+    def finish(self, data: Dataset, labels: Columns | None = None) -> Dataset:
+        """The data set with what the rows had; with labels of its own where they had none.
+
+        Unless the columns of labels are given, they are the tags that occur, sorted.
+        """
         for what, count in (
             ("labels", len(self._set_of)),
             ("id", len(self._names)),
@@ -111,35 +96,27 @@ class RowParts:
         ):
             if count not in (0, self.count):
                 raise DataError(self._file.name, None, f"not all rows have {what}")
-        Y, names = data.Y, data.label_names
         if self._set_of:
-            Y, names = self._labels(label_names)
-        return Dataset(
-            data.X,
-            Y,
-            names,
-            data.feature_names,
-            np.array(self._train, dtype=bool) if self._train and self._is_split else None,
-            text_array(self._names) if self._names else None,
+            Y, label_names = self._labels(labels)
+            data = replace(data, Y=Y, label_names=label_names)
+        return replace(
+            data,
+            train=np.array(self._train, dtype=bool) if self._train and self._is_split else None,
+            row_names=text_array(self._names) if self._names else None,
         )
 
-    def _labels(self, label_names: Sequence[str] | Numbers | None) -> tuple[Csr, Array | None]:
+    def _labels(self, place: Columns | None) -> tuple[Csr, Array | None]:
         texts = [cell for cell in self._sets if isinstance(cell, str)]
         separator = self._separator or next(
             (mark for mark in _SEPARATORS if any(mark in text for text in texts)), None
         )
         sets = [_tags(cell, separator) for cell in self._sets]
         known = sorted({tag for tags in sets for tag in tags})
-        names = known if label_names is None else label_names
-        place: Numbers | dict[str, int]
-        if isinstance(names, Numbers):
-            place = names
-        else:
-            place = {name: column for column, name in enumerate(names)}
+        place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
             raise DataError(self._file.name, None, f"{shown(unknown)} is none of its labels")
-        if not len(names):
+        if not place:
             raise DataError(self._file.name, None, "no row has a label")
         columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
         sizes = np.array([len(part) for part in columns])
@@ -147,8 +124,7 @@ class RowParts:
         indices = np.concatenate([columns[number] for number in of.tolist()])
         indptr = np.concatenate([[0], np.cumsum(sizes[of])])
         ones = np.ones(len(indices), np.int8)
-        Y = sparse.csr_array((ones, indices, indptr), (len(of), len(names)))
-        return Y, None if isinstance(names, Numbers) else column_names(list(names))
+        return sparse.csr_array((ones, indices, indptr), (len(of), len(place))), names(place)
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:

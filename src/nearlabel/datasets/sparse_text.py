@@ -1,9 +1,9 @@
-"""The sparse text form of the extreme-classification repository.
+"""The sparse text format of the extreme-classification repository.
 
-The first line has the numbers of rows, features and labels; then a row a line: its labels, between
-commas, a blank, and its features as ``column:value`` between blanks, columns counted from 0. Names
-have no place in it: they are kept in files beside it, ``NAME.labels.txt`` and
-``NAME.features.txt``, one a line, and a split in ``NAME.split.txt``, "train" or "test" a line. The
+The first line has the numbers of rows, features and labels; then one row per line: its labels
+between commas, a blank, and its features as ``column:value`` between blanks, columns counted from
+0. Names have no place in it: they are kept in files beside it, ``NAME.labels.txt`` and
+``NAME.features.txt``, one per line, and a split in ``NAME.split.txt``, "train" or "test". The
 repository's own ``…_trSplit.txt`` is read, too: row numbers, counted from 1, of the training part,
 one random split a column, of which the first is taken.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +22,44 @@ from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import SparseRows
-from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.dataset import Dataset, too_many_labels
+from nearlabel.datasets.folders_and_archives import DataFile
+from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import DataError, TextFile, number
 
 _LARGEST = 2**31 - 1  # columns
 
 
-def read_sparse_text(file: TextFile) -> Dataset:
-    """Read a file of the form, without what stands beside it."""
+def read_sparse_text(source: DataFile, _options: ReadOptions) -> Dataset:
+    """Read a file of the format, and the names and the split that stand beside it."""
+    with source.text() as file:
+        data = _read_rows(file)
+    split = source.beside(f"{source.stem}.split.txt")
+    if split is None and source.name != "-":
+        own = re.sub("(?i)_data$", "", source.stem).lower() + "_trsplit.txt"
+        same = [name for name in source.place if name.lower() == own]
+        split = source.beside(*same) if len(same) == 1 else None
+    return replace(
+        data,
+        label_names=_read_names(source.beside(f"{source.stem}.labels.txt"), data.Y.shape[1]),
+        feature_names=_read_names(source.beside(f"{source.stem}.features.txt"), data.X.shape[1]),
+        train=_read_split(split, len(data)),
+    )
+
+
+def is_sparse_text(source: DataFile) -> bool:
+    """Whether a text begins with three numbers: others hold names, splits or anything."""
+    if re.search(r"(?i)[._](labels|features|split|trsplit|tstsplit)\.txt", source.name):
+        return False
+    try:
+        with source.text() as file:
+            sizes = next(file.lines(), "").split()
+    except ValueError:
+        return False
+    return len(sizes) == 3 and all(map(str.isdigit, sizes))
+
+
+def _read_rows(file: TextFile) -> Dataset:
     lines = file.lines()
     header = next(lines, "").split()
     if len(header) != 3 or not all(re.fullmatch("[0-9]{1,10}", size) for size in header):
@@ -40,6 +71,8 @@ def read_sparse_text(file: TextFile) -> Dataset:
     n, d, q = map(int, header)
     if not n or not 0 < d <= _LARGEST or q > _LARGEST:
         raise file.error(f"from 1 row and 1 to {_LARGEST} columns expected; got {n}, {d}, {q}", 1)
+    if problem := too_many_labels(q):
+        raise file.error(problem, 1)
     features, labels = SparseRows(), SparseRows()
     for line in lines:
         text = line.rstrip("\r\n")
@@ -84,17 +117,23 @@ def _column(text: str) -> int:
     return int(text)
 
 
-def read_names(file: TextFile, count: int) -> Array:
-    """Names, one a line."""
-    names = [line.rstrip("\r\n") for line in file.lines()]
+def _read_names(file: TextFile | None, count: int) -> Array | None:
+    """Names, one per line."""
+    if file is None:
+        return None
+    with file:
+        names = [line.rstrip("\r\n") for line in file.lines()]
     if len(names) != count:
-        raise DataError(file.name, None, f"{count} names expected, one a line; got {len(names)}")
+        raise DataError(file.name, None, f"{count} names expected, one per line; got {len(names)}")
     return text_array(names)
 
 
-def read_split(file: TextFile, n: int) -> Array:
-    """The mask of the training rows, of one of the two forms."""
-    words = [line.split()[:1] for line in file.lines()]
+def _read_split(file: TextFile | None, n: int) -> Array | None:
+    """The mask of the training rows, of one of the two kinds of files."""
+    if file is None:
+        return None
+    with file:
+        words = [line.split()[:1] for line in file.lines()]
     if all(word in (["train"], ["test"]) for word in words) and len(words) == n:
         return np.array([word == ["train"] for word in words])
     rows = np.zeros(n, bool)
@@ -106,7 +145,7 @@ def read_split(file: TextFile, n: int) -> Array:
 
 
 def write_sparse_text(data: Dataset, path: Path) -> None:
-    """Write a data set in the form, and what has no place in it beside it."""
+    """Write a data set in the format, and what has no place in it beside it."""
     X, Y = sparse.csr_array(data.X), data.Y
     split = None if data.train is None else np.where(data.train, "train", "test")
     beside = {"labels": data.label_names, "features": data.feature_names, "split": split}
@@ -114,7 +153,7 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
     for key, names in beside.items():
         for name in () if names is None else names.tolist():
             if "\n" in name or "\r" in name:
-                raise ValueError(f"the name {name!r} cannot be written: names stand one a line")
+                raise ValueError(f"the name {name!r} cannot be written: a name takes one line")
         if names is None and targets[key].exists():
             raise ValueError(
                 f"{targets[key]} is there and would be read as the {key} of this data set, which "

@@ -22,7 +22,7 @@ from nearlabel.common.messages import one_line, shown, text_array
 Progress = Callable[[int, int | None], None]
 
 LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
-LONGEST_LINE = 2**24  # bytes: a line beyond is no row of a table but a damaged or hostile file
+LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
 _LINES_A_REPORT = 1000
 # What compressed files end in; zipfile says by a RuntimeError what it cannot read.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
@@ -58,7 +58,7 @@ class TextFile:
     encoding : str
     progress : callable, optional
     opener : callable, optional
-        Opens the file, where it is no file of its own but a part of an archive.
+        Opens the file, where it is a member of an archive.
     """
 
     def __init__(
@@ -74,6 +74,13 @@ class TextFile:
         self._reading = self._read()
         self.line = 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file, where it was not read to its end."""
+        self._reading.close()
+
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error at the line that was read last, or at another one."""
         return DataError(self.name, self.line if line is None else line, message)
@@ -82,10 +89,6 @@ class TextFile:
         """Read the lines, with their ends."""
         self._reading = self._read()
         return self._reading
-
-    def close(self) -> None:
-        """Close the file, where it was not read to its end."""
-        self._reading.close()
 
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
@@ -129,9 +132,9 @@ class TextFile:
             text = content.decode(self._encoding)
         except UnicodeError:
             hint = "; was it saved in another encoding? (encoding='latin-1', say)"
-            raise self.error(f"this is not {self._encoding} text{hint}") from None
+            raise self.error(f"not {self._encoding} text{hint}") from None
         if "\0" in text:
-            raise self.error("a zero byte: this is no text file")
+            raise self.error("a NUL byte: not a text file")
         return text
 
 
@@ -182,13 +185,3 @@ def names_or_numbers(names: Array | None, count: int) -> list[str]:
 def column_texts(names: Array | None) -> list[str]:
     """The names of columns as they are; none where they have none."""
     return [] if names is None else [str(name) for name in names.tolist()]
-
-
-def check_encoding(encoding: str) -> None:
-    """Refuse an encoding that is unknown, or whose line ends are not single bytes."""
-    try:
-        is_known = "\n".encode(encoding) == b"\n"
-    except (LookupError, UnicodeError, TypeError):
-        is_known = False
-    if not is_known:
-        raise ValueError(f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}")

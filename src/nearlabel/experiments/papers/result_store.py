@@ -15,8 +15,7 @@ import nearlabel
 from nearlabel.common import engine
 from nearlabel.common.messages import plain_json
 from nearlabel.common.versions import package_versions
-from nearlabel.datasets.data_folder import cache_folder
-from nearlabel.datasets.finding import Found, find
+from nearlabel.datasets.source_files import Found, cache_folder, find
 
 _PACKAGE = Path(nearlabel.__file__).parent
 _SURFACE = ("cli/", "experiments/reporting/")  # what only shows results

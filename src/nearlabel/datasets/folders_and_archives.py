@@ -1,33 +1,16 @@
-"""The data folder, and other places where the files of a data set stand together."""
+"""Folders and zip archives as places where the files of a data set stand together."""
 
 from __future__ import annotations
 
-import os
-import sys
+import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
 
 from nearlabel.common.messages import shown
 from nearlabel.datasets.text_lines import DataError, Progress, TextFile
-
-
-def data_folders() -> list[Path]:
-    """Where data sets are looked for: NEARLABEL_DATA, folders as in PATH, else the user's cache."""
-    given = [Path(part) for part in os.environ.get("NEARLABEL_DATA", "").split(os.pathsep) if part]
-    return given or [cache_folder()]
-
-
-def cache_folder() -> Path:
-    """The folder in the user's cache where nearlabel keeps what it can get again."""
-    if sys.platform == "win32":
-        cache = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
-    else:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "nearlabel"
 
 
 class Folder:
@@ -49,7 +32,7 @@ class Folder:
         found = self.path.iterdir() if self.path.is_dir() else ()
         return iter(sorted(path.name for path in found if path.is_file()))
 
-    def text(self, name: str, encoding: str, progress: Progress | None) -> TextFile:
+    def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
         """One of its files, to be read."""
         return TextFile(self.path / name, encoding, progress)
 
@@ -62,7 +45,7 @@ class Archive:
         try:
             self._archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
-            raise DataError(str(path), None, f"this is no zip archive: {error}") from None
+            raise DataError(str(path), None, f"not a zip archive: {error}") from None
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in self._archive.infolist():
             place = PurePosixPath(member.filename)
@@ -85,7 +68,7 @@ class Archive:
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._members))
 
-    def text(self, name: str, encoding: str, progress: Progress | None) -> TextFile:
+    def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
         """One of its files, to be read."""
         member, title = self._members[name], f"{self.path}/{self._members[name].filename}"
         try:
@@ -93,6 +76,45 @@ class Archive:
         except ValueError as error:
             raise DataError(title, None, str(error)) from None
         return TextFile(title, encoding, progress, opener=lambda: self._archive.open(member))
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that a data set is read from, and what stands beside it.
+
+    Attributes
+    ----------
+    place : Folder or Archive
+    name : str
+        "-" for standard input.
+    encoding : str
+    progress : callable or None
+    """
+
+    place: Folder | Archive
+    name: str
+    encoding: str = "utf-8"
+    progress: Progress | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where it stands."""
+        return self.place.path / self.name
+
+    @property
+    def stem(self) -> str:
+        """Its name without the suffix of its format."""
+        return re.sub(r"\.\w+$", "", self.name.removesuffix(".gz"))
+
+    def text(self) -> TextFile:
+        """Its lines, to be read and closed."""
+        return self.place.text(self.name, self.encoding, self.progress)
+
+    def beside(self, *names: str) -> TextFile | None:
+        """The first of some files that stands beside it; nothing is beside standard input."""
+        there = (name for name in names if self.name != "-" and name in self.place)
+        found = next(there, None)
+        return None if found is None else self.place.text(found, self.encoding)
 
 
 def check_compression(member: zipfile.ZipInfo) -> None:

@@ -1,0 +1,147 @@
+"""The files that a name or a path means: those of the data folder, and any others."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from nearlabel.common.messages import shown
+from nearlabel.datasets.folders_and_archives import Archive, DataFile, Folder
+from nearlabel.datasets.formats import FORMATS, SUFFIXES
+from nearlabel.datasets.text_lines import DataError
+
+
+def data_folders() -> list[Path]:
+    """Where data sets are looked for: NEARLABEL_DATA, folders as in PATH, else the user's cache."""
+    given = [Path(part) for part in os.environ.get("NEARLABEL_DATA", "").split(os.pathsep) if part]
+    return given or [cache_folder()]
+
+
+def cache_folder() -> Path:
+    """The folder in the user's cache where nearlabel keeps what it can get again."""
+    if sys.platform == "win32":
+        cache = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "nearlabel"
+
+
+def available() -> dict[str, Path]:
+    """The data sets of the data folders: their names and files.
+
+    Where several folders have a name, the first counts.
+    """
+    found: dict[str, Path] = {}
+    for folder in data_folders():
+        place = Folder(folder)
+        for stem in _stems(place):
+            here = _files_of(place, stem)
+            if here is not None:
+                found.setdefault(stem, folder / here.names[0])
+    return dict(sorted(found.items()))
+
+
+class Found(NamedTuple):
+    """The files of a data set: where, their names, and the name of their format."""
+
+    place: Folder | Archive
+    names: tuple[str, ...]  # one file, or that of the training part and that of the test part
+    format: str
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        first = self.names[0]
+        return "standard input" if first == "-" else str(self.place.path / first)
+
+
+def find(source: str | os.PathLike[str], format: str | None) -> Found:
+    """The files that a name or a path means."""
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be a name or a path; got {source!r}")
+    if source == "-":
+        return Found(Folder(Path()), ("-",), _format_of_input(format))
+    path = Path(source)
+    if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
+        for folder in data_folders():
+            found = _files_of(Folder(folder), source, format)
+            if found is not None:
+                return found
+    if path.is_file() and path.suffix == ".zip":
+        return _only_set(Archive(path), format)
+    if path.is_file():
+        return Found(Folder(path.parent), (path.name,), format or format_of(path))
+    found = _files_of(Folder(path.parent), path.name, format)
+    if found is not None:
+        return found
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a file, or the name of a data set")
+    looked = ", ".join(map(str, data_folders()))
+    raise FileNotFoundError(
+        f"no data set {str(source)!r}: there is no such file, and none of that name in {looked}"
+    )
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's suffix names, or a ValueError."""
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(
+            f"{path}: format must be given, as the suffix is none of {', '.join(SUFFIXES)}"
+        )
+    return SUFFIXES[suffix]
+
+
+def _format_of_input(format: str | None) -> str:
+    """The format of standard input: a given one, or by its first character."""
+    if format is not None and FORMATS[format].is_binary:
+        raise ValueError(f"standard input is read as text; give a file of the format {format!r}")
+    if format is not None:
+        return format
+    if sys.stdin is None:
+        raise ValueError("standard input is closed")
+    first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
+    told = (name for name, row in FORMATS.items() if first and first in row.begins)
+    return next(told, "csv")
+
+
+def _stems(place: Folder | Archive) -> list[str]:
+    """What the data sets of a place may be called."""
+    stems = set()
+    for name in place:
+        plain = Path(name.removesuffix(".gz"))
+        format = SUFFIXES.get(plain.suffix)
+        if format is not None and FORMATS[format].is_data(DataFile(place, name)):
+            stems.add(re.sub(r"[-_](train|test)$", "", plain.stem))
+    return sorted(stems)
+
+
+def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> Found | None:
+    """The files of a data set in a place: both parts of a split rather than one file without."""
+    for suffix, name in SUFFIXES.items():
+        is_binary = FORMATS[name].is_binary
+        if format not in (name, None) or (is_binary and isinstance(place, Archive)):
+            continue
+        for ending in (suffix,) if is_binary else (suffix, f"{suffix}.gz"):
+            both = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in "-_"]
+            for names in (*(() if is_binary else both), (f"{stem}{ending}",)):
+                if all(part in place for part in names):
+                    return Found(place, names, name)
+    return None
+
+
+def _only_set(archive: Archive, format: str | None) -> Found:
+    possible = [_files_of(archive, stem, format) for stem in _stems(archive)]
+    found = [one for one in possible if one is not None]
+    if len(found) != 1:
+        names = ", ".join(shown(name) for one in found for name in one.names) or "none"
+        with archive:
+            raise DataError(
+                str(archive.path), None, f"one data set expected in the archive; there are: {names}"
+            )
+    return found[0]

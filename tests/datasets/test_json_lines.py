@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel.datasets import DataError
+
+FILE = "toy.jsonl"
+FLAT = """{"id": 7, "tempo": 120, "mode": "major", "tags": ["calm", "sad"]}
+{"tags": [], "mode": "minor", "tempo": 90.5, "id": "b"}
+"""
+NESTED = """{"features": [1, 2.5], "labels": ["x"], "id": "a", "split": "train"}
+
+{"features": [0, -1], "labels": ["y", "x"], "id": "b", "split": "test"}
+"""
+OBJECTS = (
+    '{"features": {"sun": 2}, "labels": ["x"]}\n{"features": {"sea": 1.5, "sun": 1}, "tags": "x"}\n'
+)
+
+
+def test_json_lines(put):
+    flat = nl.datasets.load(put(FLAT))
+    assert flat.X.tolist() == [[120, 1, 0], [90.5, 0, 1]]
+    assert flat.Y.toarray().tolist() == [[1, 1], [0, 0]]
+    assert flat.row_names.tolist() == ["7", "b"]
+    nested = nl.datasets.load(put(NESTED))
+    assert nested.X.tolist() == [[1, 2.5], [0, -1]]
+    assert nested.label_names.tolist() == ["x", "y"]
+    assert nested.train.tolist() == [True, False]
+    objects = nl.datasets.load(put(OBJECTS))
+    assert sparse.issparse(objects.X)
+    assert objects.X.toarray().tolist() == [[2, 0], [1, 1.5]]
+    assert objects.feature_names.tolist() == ["sun", "sea"]
+
+
+def test_options_and_features_of_nested_json_lines(put):
+    text = '{"features": {"b": 2, "z": 9}, "moods": ["x"], "title": "T"}\n'
+    data = nl.datasets.load(put(text), tags="moods", id="title")
+    assert (data.label_names.tolist(), data.row_names.tolist()) == (["x"], ["T"])
+    known = nl.datasets.load(put(text), features=["a", "b"], labels=())
+    assert known.X.toarray().tolist() == [[0, 2]]  # what is not there is 0, what is unknown nothing
+    listed = put('{"features": [1, 2]}\n')
+    assert nl.datasets.load(listed, features=["a", "b"], labels=()).X.tolist() == [[1, 2]]
+    for options in ({"ignore": ["b"]}, {"labels": ["b"]}):
+        with pytest.raises(DataError, match="ignore=.*labels="):
+            nl.datasets.load(put(text), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: .* empty"),
+        ("[1]\n", r"line 1: .*'\[1\]'"),
+        ("{\n", "line 1: a JSON object expected; got '{'"),
+        ("[" * 100_000, r"line 1: .*\[\["),
+        ('{"x": NaN, "tags": "a"}\n', "line 1: a JSON object expected"),
+        (
+            '{"x": 1, "tags": "a"}\n{"x": 1}\n',
+            "line 2: .*'tags'",
+        ),
+        ('{"x": null, "tags": "a"}\n', "line 1: .*'x'.*'None'"),
+        ('{"x": [1], "tags": "a"}\n', "line 1: .*'x'"),
+        ('{"x": 1, "tags": 5}\n', "line 1: .*labels.*'5'"),
+        ('{"x": 1, "tags": [5]}\n', "line 1: .*labels"),
+        ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: column 'x': a finite numb"),
+        ('{"features": [1, "2"]}\n', "line 1: .*features.*'2'"),
+        ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: 1.*features.*2"),
+        ('{"features": [1]}\n{"features": {"a": 1}}\n', "line 2: .*features"),
+        ('{"features": [1], "labels": []}\n{"features": [1]}\n', "not all rows have labels"),
+        ('{"features": {}}\n', "no row has a feature"),
+        ('{"nearlabel": 1, "features": -1}\n', "line 1: .*features.*features"),
+        (
+            '{"nearlabel": 1, "features": 2}\n{"features": {"7": 1}}\n',
+            "line 2: '7' is none of the f",
+        ),
+    ],
+)
+def test_json_lines_that_are_refused(put, text, message):
+    with pytest.raises(DataError, match=message):
+        nl.datasets.load(put(text))
+
+
+def test_no_tags_in_json_lines(put):
+    for text in (
+        '{"x": 1, "tags": null}\n{"x": 2, "tags": ["a"]}\n',
+        '{"features": [1], "tags": null}\n{"features": [2], "tags": ["a"]}\n',
+    ):
+        assert nl.datasets.load(put(text)).Y.toarray().tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize("what", ["feature", "label"])
+def test_a_first_line_that_names_a_column_twice(put, what):
+    header = f'{{"nearlabel": 1, "features": 2, "labels": 2, "{what}_names": ["a", "a"]}}\n'
+    with pytest.raises(DataError, match=f"line 1: {what}_names.*'a'"):
+        nl.datasets.load(put(header + '{"features": [1, 2], "labels": ["a"]}\n'))
