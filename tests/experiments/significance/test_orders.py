@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nearlabel.experiments.papers import published
+from nearlabel.experiments.papers import printed_tables
+from nearlabel.experiments.papers.printed_relations import relations
 from nearlabel.experiments.significance.orders import partial_order, total_order
 
-TABLES = {one.table: one for one in published.relations()}
+TABLES = {one.table: one for one in relations()}
 NAMES = ("ML-KNN", "BoosTexter", "ADTBoost.MH", "Rank-SVM")
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 DOUBTFUL = ("yahoo_society", "Rank-SVM", "average_precision")
@@ -55,7 +56,7 @@ def printed_cells(metric):
     """Tables 10 to 14: a row a problem, a column an algorithm; NaN where there is no number."""
     cells = {
         (cell.dataset, cell.algorithm): cell.published
-        for cell in published.cells()
+        for cell in printed_tables.cells()
         if cell.table in TABLES["15"].cells and cell.metric == metric
     }
     problems = dict.fromkeys(name for name, _ in cells if "average" not in name)
