@@ -43,7 +43,7 @@ def reproduce(
     results
         Folder of the results; by default in the user's cache.
     again
-        Measure again; earlier results stay in the file, and the later ones count.
+        Measure again; the new results replace the earlier ones.
     jobs
         Threads; -1 for all cores.
     json

@@ -54,7 +54,7 @@ class Reproduction:
     absent : list of str
         Data sets that are not in the data folder.
     path : Path
-        The file of results.
+        The folder of results of this code.
     """
 
     cells: list[ComparedCell]
