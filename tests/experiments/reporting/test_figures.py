@@ -162,7 +162,7 @@ def test_save_writes_all_or_nothing(tmp_path, monkeypatch):
     file = tmp_path / "curve.svg"
     file.write_text("before")
     figure = figures.tuning_curve(CURVES, "coverage")
-    with pytest.raises(ValueError, match=r"must end in .png, .svg, .pdf; got 'curve.jpeg'"):
+    with pytest.raises(ValueError, match=r"\.png, \.svg, \.pdf.*'curve\.jpeg'"):
         figures.save(figure, tmp_path / "curve.jpeg")
 
     def fail(*_):
@@ -180,9 +180,9 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
 
     monkeypatch.setattr(extras, "import_module", missing)
-    with pytest.raises(ModuleNotFoundError, match=r"need matplotlib: pip install 'nearlabel\[rep"):
+    with pytest.raises(ModuleNotFoundError, match=r"matplotlib.*nearlabel\[report\]"):
         figures.tuning_curve(CURVES, "coverage")
-    with pytest.raises(ModuleNotFoundError, match="need scikit-posthocs: pip"):
+    with pytest.raises(ModuleNotFoundError, match=r"scikit-posthocs.*nearlabel\[report\]"):
         extras.report_module("scikit_posthocs")
 
 

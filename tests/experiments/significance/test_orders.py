@@ -153,16 +153,16 @@ def test_a_metric_that_an_algorithm_has_not():
 def test_orders_that_cannot_be():
     values = [[0.1, 0.2], [0.2, 0.3]]
     for arguments, message in (
-        ((values, "abc", "one_error"), r"shape \(rows, 3\); got shape \(2, 2\)"),
-        ((values, "ab", "two_error"), "metric must be one of 'hamming_loss', .*; got 'two_error'"),
-        (([[0.1, 0.2]], "ab", "one_error"), "values must have two rows or more; got 1"),
-        (([[0.1, 0.2], [None, 0.3]], "ab", "one_error"), "'a' has no number in 1 of 2 rows"),
+        ((values, "abc", "one_error"), r"values.*3.*\(2, 2\)"),
+        ((values, "ab", "two_error"), "metric.*'hamming_loss'.*'two_error'"),
+        (([[0.1, 0.2]], "ab", "one_error"), "values.*1"),
+        (([[0.1, 0.2], [None, 0.3]], "ab", "one_error"), "values.*'a'.* 1 of 2"),
     ):
         with pytest.raises(ValueError, match=message):
             partial_order(*arguments)
-    with pytest.raises(ValueError, match="level must be between 0 and 1; got 0.0"):
+    with pytest.raises(ValueError, match="level.*0"):
         partial_order(values, "ab", "one_error", level=0)
-    with pytest.raises(ValueError, match="relations of one_error: 'c' is none of the algorithms"):
+    with pytest.raises(ValueError, match="relations.*one_error.*'a', 'b'.*'c'"):
         total_order({"one_error": [("a", "c")]}, "ab")
 
 
