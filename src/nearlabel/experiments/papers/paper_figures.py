@@ -115,7 +115,7 @@ def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
 
 
 def measured_figures(
-    wanted_papers: Collection[str] = (),
+    papers: Collection[str] = (),
     *,
     results: str | Path | None = None,
     again: bool = False,
@@ -125,7 +125,7 @@ def measured_figures(
 
     Parameters
     ----------
-    wanted_papers : collection of str, default=()
+    papers : collection of str, default=()
         Papers whose figures are wanted. By default those of all papers, and those of none.
     results : path, optional
         The folder of results; by default in the user's cache.
@@ -135,7 +135,7 @@ def measured_figures(
         Called with (steps done, steps in all).
     """
     store = ResultStore(default_folder() if results is None else results, again=again)
-    chosen = set(map(paper_id, wanted_papers))
+    chosen = set(map(paper_id, papers))
     wanted = [one for one in paper_figures().values() if not chosen or one.paper in chosen]
     stages = Stages(progress, _STEPS * len(wanted))
     return [_measured(figure, store, stages.next(_STEPS)) for figure in wanted]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages
 from nearlabel.common.validation import check_n_jobs
+from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.compared_cells import ComparedCell, compared
 from nearlabel.experiments.papers.experiment_runs import ExperimentResult, run_experiment
 from nearlabel.experiments.papers.known_differences import Cause, Reason
@@ -19,13 +20,7 @@ from nearlabel.experiments.papers.planned_experiments import (
     setup_of_cell,
 )
 from nearlabel.experiments.papers.prepared_data import UnusableDataError, loaded, prepared
-from nearlabel.experiments.papers.printed_tables import (
-    PrintedCell,
-    all_cells,
-    paper_id,
-    papers,
-    tables_of,
-)
+from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.result_store import (
     ResultStore,
     data_key,
@@ -66,7 +61,7 @@ class Reproduction:
 
 
 def reproduce(
-    wanted_papers: Collection[str] = (),
+    papers: Collection[str] = (),
     tables: Collection[str] = (),
     *,
     results: str | Path | None = None,
@@ -81,7 +76,7 @@ def reproduce(
 
     Parameters
     ----------
-    wanted_papers : collection of str, default=()
+    papers : collection of str, default=()
         Ids of papers, such as "zhang-2007"; all by default.
     tables : collection of str, default=()
         Tables of these papers; all by default.
@@ -98,59 +93,62 @@ def reproduce(
     -------
     Reproduction
     """
-    cells = _wanted(wanted_papers, tables)
+    cells = _wanted(papers, tables)
     check_n_jobs(n_jobs)
     store = ResultStore(default_folder() if results is None else results, again=again)
     plans = [(cell, experiments_of(cell)) for cell in cells]
     needed = dict.fromkeys(one for _, plan in plans if isinstance(plan, tuple) for one in plan)
-    stored, missing, absent = _stored(needed, store)
+    known, missing = _known(list(needed), store)
     measured = _measured(missing, store, n_jobs, progress)
-    outcomes = {**stored, **measured, **absent}
+    outcomes = {**known, **measured}
+    absent = (one.dataset for one, outcome in known.items() if isinstance(outcome, Reason))
     return Reproduction(
         [_compared(cell, plan, outcomes) for cell, plan in plans],
         list(dict.fromkeys(filter(None, map(setup_of_cell, cells)))),
-        sum(isinstance(one, ExperimentResult) for one in measured.values()),
-        len(stored),
-        list(dict.fromkeys(one.dataset for one in absent)),
+        _count_of_results(measured),
+        _count_of_results(known),
+        list(dict.fromkeys(absent)),
         store.path,
     )
 
 
-def _wanted(wanted_papers: Collection[str], tables: Collection[str]) -> list[PrintedCell]:
-    chosen = list(dict.fromkeys(map(paper_id, wanted_papers))) or list(papers())
-    known = {paper: tables_of(paper) for paper in chosen}
+def _count_of_results(outcomes: Mapping[Experiment, Outcome]) -> int:
+    return sum(isinstance(one, ExperimentResult) for one in outcomes.values())
+
+
+def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCell]:
+    chosen = dict.fromkeys(map(printed_tables.paper_id, papers or printed_tables.papers()))
+    known = {paper: printed_tables.tables_of(paper) for paper in chosen}
     for table in tables:
         if not any(table in some for some in known.values()):
             listed = "; ".join(f"{paper}: {', '.join(some)}" for paper, some in known.items())
             raise ValueError(f"table must be one of {listed}; got {table!r}")
     return [
         cell
-        for cell in all_cells()
+        for cell in printed_tables.all_cells()
         if cell.paper in chosen and (not tables or cell.table in tables)
     ]
 
 
-def _stored(
-    experiments: Iterable[Experiment], store: ResultStore
-) -> tuple[dict[Experiment, Outcome], dict[Experiment, str], dict[Experiment, Outcome]]:
-    """Results that are there, the keys of those that are not, and experiments without data."""
-    experiments = list(experiments)
+def _known(
+    experiments: Sequence[Experiment], store: ResultStore
+) -> tuple[dict[Experiment, Outcome], dict[Experiment, str]]:
+    """What needs no measuring, stored results and absent data; and the keys of all others."""
     data = {name: data_key(name) for name in dict.fromkeys(one.dataset for one in experiments)}
-    stored: dict[Experiment, Outcome] = {}
+    known: dict[Experiment, Outcome] = {}
     missing: dict[Experiment, str] = {}
-    absent: dict[Experiment, Outcome] = {}
     for experiment in experiments:
         of_data = data[experiment.dataset]
         if of_data is None:
-            absent[experiment] = Reason.absent((experiment.dataset,))
+            known[experiment] = Reason.absent((experiment.dataset,))
             continue
         key = result_key(experiment.settings(), of_data)
-        result = store.get(key)
-        if result is None:
+        stored = store.get(key)
+        if stored is None:
             missing[experiment] = key
         else:
-            stored[experiment] = ExperimentResult.from_json(result)
-    return stored, missing, absent
+            known[experiment] = ExperimentResult.from_json(stored)
+    return known, missing
 
 
 def _measured(
@@ -160,10 +158,10 @@ def _measured(
     progress: Progress | None,
 ) -> dict[Experiment, Outcome]:
     """Run experiments and keep their results; those that cannot be run have a reason."""
-    latest = lru_cache(maxsize=1)(loaded)  # experiments on a data set follow each other
+    latest = lru_cache(maxsize=1)(loaded)
     stages = Stages(progress, _STEPS * len(missing))
     outcomes: dict[Experiment, Outcome] = {}
-    for experiment, key in missing.items():
+    for experiment in sorted(missing, key=lambda one: one.dataset):  # each data set is loaded once
         tell = stages.next(_STEPS)
         if tell is not None:
             tell(0, 1)
@@ -173,7 +171,7 @@ def _measured(
         except (UnusableDataError, MemoryError) as error:
             outcomes[experiment] = Reason(Cause.UNUSABLE_DATA, one_line(str(error)))
         else:
-            store.add(key, result.as_json())
+            store.add(missing[experiment], result.as_json())
             outcomes[experiment] = result
     return outcomes
 
