@@ -17,7 +17,7 @@ from nearlabel.experiments.papers import table_reproduction
 from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.experiment_runs import METRICS, ExperimentResult, Measurement
 from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
-from nearlabel.experiments.papers.printed_tables import cells
+from nearlabel.experiments.papers.printed_tables import cells, papers
 from nearlabel.experiments.papers.table_setups import setup_of
 
 
@@ -153,6 +153,11 @@ def test_without_data_nothing_is_run_and_nothing_fails(ask, tmp_path, monkeypatc
     assert len(records) == 798
     assert all(record["reason"] for record in records)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_help_lists_all_papers(ask):
+    printed = ask("reproduce", "--help")
+    assert all(paper in printed for paper in papers())
 
 
 def test_what_a_user_can_mend(fail, kept, tmp_path):
