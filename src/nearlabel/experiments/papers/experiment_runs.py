@@ -15,6 +15,7 @@ from nearlabel.experiments.papers.label_count_clusters import label_count_cluste
 from nearlabel.experiments.papers.planned_experiments import Experiment
 from nearlabel.experiments.papers.prepared_data import PreparedData
 from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS
 from nearlabel.experiments.scaling import scaler
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.methods.algorithms import ALGORITHMS
@@ -91,7 +92,7 @@ def run_experiment(
         See `evaluate_splits`.
     """
     start = time.process_time()
-    if experiment.kind == "label clusters":
+    if experiment.estimator == LABEL_COUNT_CLUSTERS:
         [parameters] = experiment.parameters
         means = label_count_clusters(ready.data, **parameters, n_jobs=n_jobs, progress=progress)
         measurements = [Measurement(parameters, means)]

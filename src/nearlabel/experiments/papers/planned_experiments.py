@@ -10,7 +10,12 @@ from typing import Any, Literal
 from nearlabel.experiments.papers.known_differences import Cause, Reason
 from nearlabel.experiments.papers.prepared_data import DataSetup
 from nearlabel.experiments.papers.printed_tables import PrintedCell, all_cells, published_toml
-from nearlabel.experiments.papers.table_setups import MethodSetup, TableSetup, table_setups
+from nearlabel.experiments.papers.table_setups import (
+    LABEL_COUNT_CLUSTERS,
+    MethodSetup,
+    TableSetup,
+    table_setups,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +29,6 @@ class Experiment:
         Sets of parameters to be measured. With those of the grid they are all that the estimator
         has, so that the defaults of its class do not matter.
     data : DataSetup
-    kind : {"metrics", "label clusters"}
     convention : str or None
         Of the metrics.
     coverage : {"labels", "share"}
@@ -39,7 +43,6 @@ class Experiment:
     estimator: str
     parameters: tuple[Mapping[str, Any], ...]
     data: DataSetup
-    kind: Literal["metrics", "label clusters"] = "metrics"
     convention: str | None = None
     coverage: Literal["labels", "share"] = "labels"
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -69,7 +72,6 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
             nominal=tuple(setup.nominal.get(dataset, ())),
             labels=tuple(name for group in groups for name in group),
         ),
-        kind=setup.kind,
         convention=setup.convention,
         coverage=setup.coverage,
         grid=method.grid,
@@ -108,13 +110,14 @@ def _parameters(
     setup: TableSetup, method: MethodSetup, dataset: str, algorithm: str
 ) -> tuple[dict[str, Any], ...]:
     """The sets of parameters to be measured: one for each that the rows of the table print."""
-    shared = published_toml("experiments.toml")["every_method"] if setup.kind == "metrics" else {}
     printed = [
         cell.estimator_parameters
         for cell in all_cells()
         if (cell.paper, cell.dataset, cell.algorithm) == (setup.paper, dataset, algorithm)
         and cell.table in setup.tables
     ]
-    fixed = {**method.parameters, **method.of.get(dataset, {}), **shared}
+    fixed = {**method.parameters, **method.of.get(dataset, {})}
+    if method.estimator != LABEL_COUNT_CLUSTERS:
+        fixed |= published_toml("experiments.toml")["every_method"]
     distinct = [one for place, one in enumerate(printed) if one not in printed[:place]]
     return tuple({**one, **fixed} for one in distinct)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from nearlabel.experiments.papers.known_differences import section_of_errata
 from nearlabel.experiments.papers.printed_tables import papers, published_toml, tables_in_words
 
+LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 
 
@@ -20,7 +21,7 @@ class MethodSetup:
     Attributes
     ----------
     estimator : str
-        The name of its class.
+        The name of its class, or `LABEL_COUNT_CLUSTERS`.
     parameters, of : mapping
         For all data sets, and for each of them.
     grid : mapping of str to list
@@ -49,7 +50,6 @@ class TableSetup:
     methods: Mapping[str, MethodSetup]
     split: str
     scale: str
-    kind: Literal["metrics", "label clusters"] = "metrics"
     convention: str | None = None
     splits: Mapping[str, str] = field(default_factory=dict)
     scales: Mapping[str, str] = field(default_factory=dict)

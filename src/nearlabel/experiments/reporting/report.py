@@ -45,16 +45,6 @@ class Picture:
     svg: bytes
 
 
-@dataclass(frozen=True)
-class FigureView:
-    """A figure of a paper on one data set: its pictures, or the reason why there are none."""
-
-    label: str
-    settings: str
-    reason: str
-    pictures: list[Picture]
-
-
 def write_report(
     folder: str | PathLike[str],
     cells: Sequence[ComparedCell],
@@ -82,10 +72,8 @@ def write_report(
     compared = method_comparisons(cells, setups)
     ranks = _rank_pictures(compared)
     groups = _figure_groups(figures)
-    pictures = [
-        *ranks,
-        *(one for some in groups.values() for view in some for one in view.pictures),
-    ]
+    of_figures = [one for group in groups.values() for _, some in group for one in some]
+    pictures = [*ranks, *of_figures]
     has_relations = any(one.cell.paper == PAPER_WITH_RELATIONS for one in cells)
     view = {
         "title": _TITLE,
@@ -102,6 +90,7 @@ def write_report(
         "comparisons": comparison_views(compared),
         "rank_pictures": ranks,
         "figure_groups": groups,
+        "in_words": settings_in_words,
     }
     target = Path(folder)
     (target / _FIGURES).mkdir(parents=True, exist_ok=True)
@@ -158,25 +147,32 @@ def _rank_pictures(compared: Sequence[MethodComparison]) -> list[Picture]:
     ]
 
 
-def _figure_groups(figures: Sequence[MeasuredFigure]) -> dict[tuple[str, str], list[FigureView]]:
-    """The data sets of each figure, by its heading and caption."""
-    groups: dict[tuple[str, str], list[FigureView]] = {}
+Group = list[tuple[MeasuredFigure, list[Picture]]]
+
+
+def _figure_groups(figures: Sequence[MeasuredFigure]) -> dict[tuple[str, str], Group]:
+    """The data sets of each figure with their pictures, by its heading and caption."""
+    groups: dict[tuple[str, str], Group] = {}
     for one in figures:
         figure = one.figure
         paper = f"{papers()[figure.paper].title}, Fig. {figure.number}: " if figure.paper else ""
         group = groups.setdefault((f"{paper}{figure.title}", figure.caption), [])
-        group.append(_figure_view(one))
+        group.append((one, _pictures(one)))
     return groups
 
 
-def _figure_view(one: MeasuredFigure) -> FigureView:
-    figure, pictures = one.figure, []
-    if one.plot is not None:
-        for metric, drawn in plot_figures(one.plot, figure.label).items():
-            caption = f"{metric_title(metric)} against {one.plot.x_label}, {figure.label}"
-            pictures.append(Picture(f"{figure.name}_{metric}", caption, encoded(drawn, ".svg")))
-    settings = settings_in_words(figure.all_settings())
-    return FigureView(figure.label, settings, one.reason, pictures)
+def _pictures(one: MeasuredFigure) -> list[Picture]:
+    if one.plot is None:
+        return []
+    name, label = one.figure.name, one.figure.label
+    return [
+        Picture(
+            f"{name}_{metric}",
+            f"{metric_title(metric)} against {one.plot.x_label}, {label}",
+            encoded(drawn, ".svg"),
+        )
+        for metric, drawn in plot_figures(one.plot, label).items()
+    ]
 
 
 def _data_uri(picture: Picture) -> str:
