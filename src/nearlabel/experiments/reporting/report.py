@@ -45,6 +45,9 @@ class Picture:
     svg: bytes
 
 
+FigureGroups = dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]]
+
+
 def write_report(
     folder: str | PathLike[str],
     cells: Sequence[ComparedCell],
@@ -147,12 +150,9 @@ def _rank_pictures(compared: Sequence[MethodComparison]) -> list[Picture]:
     ]
 
 
-Group = list[tuple[MeasuredFigure, list[Picture]]]
-
-
-def _figure_groups(figures: Sequence[MeasuredFigure]) -> dict[tuple[str, str], Group]:
+def _figure_groups(figures: Sequence[MeasuredFigure]) -> FigureGroups:
     """The data sets of each figure with their pictures, by its heading and caption."""
-    groups: dict[tuple[str, str], Group] = {}
+    groups: FigureGroups = {}
     for one in figures:
         figure = one.figure
         paper = f"{papers()[figure.paper].title}, Fig. {figure.number}: " if figure.paper else ""
