@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--overlap", type=float, nargs="+", default=OVERLAPS, help="of regions")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = [
-        {"published": name, **printed("004", "msr_bing", name)} for name in PUBLISHED
+        {"published": name, **printed("zhang-2017", "msr_bing", name)} for name in PUBLISHED
     ]
     rows += on_real_data()
     for overlap in options.overlap:

@@ -42,7 +42,8 @@ def main() -> None:
         )
         gain = local - plain
         published, published_local = (
-            printed("003", name, method)["average_precision"] for method in ("ML-kNN", "LAML-kNN")
+            printed("wang-2018", name, method)["average_precision"]
+            for method in ("ML-kNN", "LAML-kNN")
         )
         rows.append(
             {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.common.versions import versions
-from nearlabel.experiments.papers.published import cells
+from nearlabel.experiments.papers.printed_tables import cells
 
 MIB = 2**20
 

@@ -72,16 +72,16 @@ def main() -> None:
     birds = "min-max, k = 2, convention "
     means = np.mean([ours(f"yahoo_{name}", 10, "lamda") for name in YAHOO], axis=0)
     rows = [
-        row("yeast", yeast, "published", published("001", "yeast", "ML-kNN", k=7)),
+        row("yeast", yeast, "published", published("zhang-2005", "yeast", "ML-kNN", k=7)),
         row("yeast", yeast, "nearlabel, smoothing 1", ours("yeast", 7, "lamda")),
         row("yeast", yeast, "nearlabel, smoothing 2", ours("yeast", 7, "lamda", s=2)),
         row("yeast", yeast, ng, other("yeast", 7, "lamda")),
         row("yeast", yeast, skipping, other("yeast", 7, "lamda", ignore=1)),
-        row("emotions", emotions, "published", published("004", "emotions", "ML-kNN")),
+        row("emotions", emotions, "published", published("zhang-2017", "emotions", "ML-kNN")),
         row("emotions", emotions, "nearlabel", ours("emotions", 8, "mulan", scale=True)),
         row("emotions", emotions, ng, other("emotions", 8, "mulan", scale=True)),
         row("emotions", emotions, skipping, other("emotions", 8, "mulan", scale=True, ignore=1)),
-        row("yahoo", yahoo, "published", published("000", "yahoo_average", "ML-KNN")),
+        row("yahoo", yahoo, "published", published("zhang-2007", "yahoo_average", "ML-KNN")),
         row("yahoo", yahoo, "nearlabel", means),
         *(
             row("birds", birds + name, "nearlabel", ours("birds", 2, name, scale=True))

@@ -13,6 +13,8 @@ from typing import Any
 import collection_tables
 import scale_tables
 
+from nearlabel.experiments.papers.printed_tables import papers
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
@@ -185,22 +187,23 @@ def about_text() -> str:
 def about_reproduction() -> str:
     """Published cells by verdict."""
     *rows, times = result_of("reproduction")["rows"]
-    verdicts = ("digits", "within std", "off", "not run")
-    lines = ["| paper | algorithm | " + " | ".join(verdicts) + " |", "|---|---|" + "---|" * 4]
+    verdicts = [name for name in rows[0] if name not in ("paper", "algorithm")]
+    heads = " | ".join(verdicts)
+    lines = [f"| paper | algorithm | {heads} |", "|---|---|" + "---|" * len(verdicts)]
     for row in rows:
         if "paper" in row:
             cells = " | ".join(str(row[verdict]) for verdict in verdicts)
-            lines.append(f"| {row['paper']} | {row['algorithm']} | {cells} |")
-    shares = [
-        f"{row['cells_of']}: {row['agree']} of {row['of']} cells agree."
-        for row in rows
-        if "agree" in row
-    ]
+            lines.append(f"| {papers()[row['paper']].title} | {row['algorithm']} | {cells} |")
+    shares = [row for row in rows if "agree" in row]
+    listed = "; ".join(
+        f"{papers()[row['cells_of']].title} {row['agree']} of {row['of']}" for row in shares
+    )
+    agree, of = (sum(row[name] for row in shares) for name in ("agree", "of"))
     return "\n".join(
         [
             *lines,
             "",
-            *shares,
+            f"Cells that were run and agree: {listed}; all five papers {agree} of {of}.",
             f"The first run took {times['first_run']} seconds with two threads, a second one "
             f"{times['second_run']}.",
         ]

@@ -12,11 +12,13 @@ import pytest
 
 from nearlabel.cli import run
 from nearlabel.experiments import evaluate_splits
-from nearlabel.experiments.papers import published
-from nearlabel.experiments.papers.plans import ERRATA, plan, unit_of
-from nearlabel.experiments.papers.preparing import prepared
+from nearlabel.experiments.papers.experiment_runs import estimator
+from nearlabel.experiments.papers.known_differences import ERRATA, fits, known_differences
+from nearlabel.experiments.papers.planned_experiments import experiment
+from nearlabel.experiments.papers.prepared_data import prepared
+from nearlabel.experiments.papers.printed_tables import cells
+from nearlabel.experiments.papers.table_setups import setup_of, table_setups
 from nearlabel.experiments.papers.verdicts import verdict
-from nearlabel.methods.registry import method
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ERRATA).read_text(encoding="utf-8")
@@ -80,8 +82,8 @@ def test_links_lead_to_entries_and_pages():
 
 def test_reasons_of_the_reproduction_lead_to_entries():
     anchors = {anchor(heading) for heading in HEADING.findall(TEXT)}
-    assert {one["anchor"] for one in plan().off} <= anchors
-    cautions = [one.caution for one in plan().experiments if one.caution]
+    assert {one.anchor for one in known_differences()} <= anchors
+    cautions = [one.caution for one in table_setups() if one.caution]
     assert cautions
     for caution in cautions:
         assert re.search(rf"\({ERRATA}#([\w-]+)\)$", caution)[1] in anchors
@@ -89,18 +91,18 @@ def test_reasons_of_the_reproduction_lead_to_entries():
 
 # Rows that are tried, where one split is known, and labels where coverage is divided by them.
 TEST_ROWS = {
-    ("001", "yeast"): 917,
-    ("003", "yeast"): 917,
-    ("004", "yeast"): 917,
-    ("003", "emotions"): 202,
-    ("004", "emotions"): 202,
-    ("003", "birds"): 323,
-    ("003", "scene"): 1196,
-    ("004", "scene"): 1196,
-    ("003", "enron"): 579,
-    ("003", "bibtex"): 2515,
-    ("003", "corel5k"): 500,
-    ("003", "ohsumed"): 6964,
+    ("zhang-2005", "yeast"): 917,
+    ("wang-2018", "yeast"): 917,
+    ("zhang-2017", "yeast"): 917,
+    ("wang-2018", "emotions"): 202,
+    ("zhang-2017", "emotions"): 202,
+    ("wang-2018", "birds"): 323,
+    ("wang-2018", "scene"): 1196,
+    ("zhang-2017", "scene"): 1196,
+    ("wang-2018", "enron"): 579,
+    ("wang-2018", "bibtex"): 2515,
+    ("wang-2018", "corel5k"): 500,
+    ("wang-2018", "ohsumed"): 6964,
 }
 LABELS = {"emotions": 6, "birds": 19, "enron": 53, "scene": 6, "yeast": 14}
 LABELS |= {"bibtex": 159, "corel5k": 374, "ohsumed": 23}
@@ -115,13 +117,13 @@ def can_be(printed: str, n: int) -> bool:
 
 def one_split_cells():
     """Cells that are whole numbers over something known: the cell, and that number."""
-    for cell in published.cells():
+    for cell in cells():
         if cell.printed is None or cell.metric not in ("one_error", "coverage"):
             continue
         if cell.dataset.startswith("yahoo_") and cell.dataset != "yahoo_average":
             yield cell, 3000
         elif n := TEST_ROWS.get((cell.paper, cell.dataset)):
-            share = cell.paper == "003" and cell.metric == "coverage"
+            share = cell.paper == "wang-2018" and cell.metric == "coverage"
             yield cell, n * LABELS[cell.dataset] if share else n
 
 
@@ -129,12 +131,12 @@ def test_cells_that_cannot_be():
     found = [(cell, n) for cell, n in one_split_cells() if not can_be(cell.printed, n)]
     told = {(c.paper, c.table, c.dataset, c.algorithm, c.metric, c.printed) for c, _ in found}
     assert told == {
-        ("000", "11", "yahoo_society", "ADTBoost.MH", "one_error", "0.4845"),
-        ("000", "12", "yahoo_society", "ADTBoost.MH", "coverage", "4.9545"),
-        ("001", "II", "yeast", "Rank-SVM", "coverage", "6.717"),
-        ("003", "3", "emotions", "ML-kNN", "one_error", "0.253"),
-        ("003", "3", "emotions", "DML-kNN", "one_error", "0.253"),
-        ("003", "3", "birds", "BRkNN", "one_error", "0.726"),
+        ("zhang-2007", "11", "yahoo_society", "ADTBoost.MH", "one_error", "0.4845"),
+        ("zhang-2007", "12", "yahoo_society", "ADTBoost.MH", "coverage", "4.9545"),
+        ("zhang-2005", "II", "yeast", "Rank-SVM", "coverage", "6.717"),
+        ("wang-2018", "3", "emotions", "ML-kNN", "one_error", "0.253"),
+        ("wang-2018", "3", "emotions", "DML-kNN", "one_error", "0.253"),
+        ("wang-2018", "3", "birds", "BRkNN", "one_error", "0.726"),
     }
     assert all(cell.doubt for cell, _ in found)  # what says that they cannot be is shown
 
@@ -151,8 +153,8 @@ def settings_of_the_page() -> dict[tuple[str, str], tuple[dict[str, int], bool, 
     lines = TEXT[TEXT.index("Settings that fit") :].split("\n\n")[1].splitlines()
     head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
     found = {}
-    for dataset, _, *cells in rows:
-        for algorithm, cell in zip(head[2:], cells, strict=True):
+    for dataset, _, *columns in rows:
+        for algorithm, cell in zip(head[2:], columns, strict=True):
             told = re.match(r"k = (\d+)(?:, m = (\d+))?", cell)
             pairs = zip(("n_neighbors", "n_clusters"), told.groups(), strict=True)
             parameters = {name: int(value) for name, value in pairs if value}
@@ -163,7 +165,7 @@ def settings_of_the_page() -> dict[tuple[str, str], tuple[dict[str, int], bool, 
 def test_settings_that_fit_are_those_of_the_reproduction():
     ours = {
         (fit.dataset, fit.algorithm): (dict(fit.parameters), fit.ties, bool(fit.except_for))
-        for fit in published.fits()
+        for fit in fits()
     }
     assert len(ours) == 32
     assert settings_of_the_page() == ours
@@ -173,21 +175,20 @@ def test_settings_that_fit_are_those_of_the_reproduction():
 def test_settings_that_fit(load, dataset):
     """Within 0.005 of every cell of a row, but for what is excepted; on yeast to the digit."""
     data = load(dataset)
-    (experiment,) = [one for one in plan().experiments if one.paper == "003" and "3" in one.tables]
-    for fit in (one for one in published.fits() if one.dataset == dataset):
-        setting = unit_of(experiment, dataset, fit.algorithm).setting
-        ready = prepared(data, setting)
-        model = method(setting["estimator"])(**setting["parameters"][0], **fit.parameters)
+    for fit in (one for one in fits() if one.dataset == dataset):
+        made = experiment(setup_of("wang-2018", "3"), dataset, fit.algorithm)
+        ready = prepared(data, made.data)
+        model = estimator(made.estimator, **made.parameters[0], **fit.parameters)
         [[result]] = evaluate_splits(
-            ready.data, [model], ready.parts, scale=ready.scale, convention=setting["convention"]
+            ready.data, [model], ready.parts, scale=ready.scale, convention=made.convention
         )
         said = {
             cell.metric: verdict(
                 result.metrics[cell.metric] / (LABELS[dataset] if cell.metric == "coverage" else 1),
                 cell.printed,
             )
-            for cell in published.cells()
-            if (cell.paper, cell.dataset, cell.algorithm) == ("003", dataset, fit.algorithm)
+            for cell in cells()
+            if (cell.paper, cell.dataset, cell.algorithm) == ("wang-2018", dataset, fit.algorithm)
         }
         assert len(said) == 5
         off = tuple(metric for metric, one in said.items() if one == "off")
@@ -199,8 +200,8 @@ def test_settings_that_fit(load, dataset):
 def test_ten_neighbors_were_not_best():
     table = {
         (cell.parameters["k"], cell.metric): (cell.published, Decimal(cell.std))
-        for cell in published.cells()
-        if (cell.paper, cell.table) == ("000", "1")
+        for cell in cells()
+        if (cell.paper, cell.table) == ("zhang-2007", "1")
     }
     better = ((11, "one_error", 1), (11, "average_precision", -1), (12, "hamming_loss", 1))
     for k, metric, sign in better:

@@ -13,7 +13,7 @@ from nearlabel.cli.published_tables import say_claims, say_folded, say_side_by_s
 from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.papers.reproduction import Reproduction
+    from nearlabel.experiments.papers.table_reproduction import Reproduction
 
 
 def reproduce(
@@ -26,16 +26,16 @@ def reproduce(
     jobs: Whole = 1,
     json: Json = False,
 ) -> None:
-    """Make the published tables anew, and compare.
+    """Reproduce published tables, and compare.
 
-    Runs every experiment of five papers whose data are in the data folder. What is done is kept:
+    Runs every experiment of five papers whose data are in the data folder. Results are stored:
     after an interrupt the next start goes on, and a second run only reads.
 
     Parameters
     ----------
     paper
-        Papers: 000 (ML-KNN, 2007), 001 (2005), 002 (Mallows), 003 (LAML-kNN), 004 (positive
-        samples); by default all.
+        Papers: zhang-2007 (ML-KNN), zhang-2005 (ML-kNN), cheng-2009 (Mallows), wang-2018
+        (LAML-kNN), zhang-2017 (positive samples); by default all.
     table
         Tables of these papers, such as 1 or II; by default all.
     report
@@ -43,7 +43,7 @@ def reproduce(
     results
         Folder of the results; by default in the user's cache.
     again
-        Measure anew what is asked for; earlier results stay, and the later ones count.
+        Measure again; the new results replace the earlier ones.
     jobs
         Threads; -1 for all cores.
     json
@@ -52,11 +52,11 @@ def reproduce(
     Examples
     --------
     nearlabel reproduce
-    nearlabel reproduce --paper 001 004 --report report
-    nearlabel reproduce --paper 000 --table 1 --json
+    nearlabel reproduce --paper zhang-2005 zhang-2017 --report report
+    nearlabel reproduce --paper zhang-2007 --table 1 --json
     """
     import_scikit_learn(*SCALING)
-    from nearlabel.experiments.papers.reproduction import reproduce as run
+    from nearlabel.experiments.papers.table_reproduction import reproduce as run
 
     if report is not None:
         _check_report(report)
@@ -65,11 +65,11 @@ def reproduce(
     if report is not None:
         _write_report(report, found, paper, again=again)
     if json:
-        say_json(found.records)
+        say_json([one.record() for one in found.cells])
         return
-    say_side_by_side(found.records, found.experiments)
-    say_claims(found.records, found.experiments)
-    say_summary(found.records)
+    say_side_by_side(found.cells, found.setups)
+    say_claims(found.cells, found.setups)
+    say_summary(found.cells)
     _say_work(found)
     if report is not None:
         say(f"wrote {report}")
@@ -93,16 +93,18 @@ def _check_report(folder: str) -> None:
 def _write_report(
     folder: str, found: Reproduction, papers: tuple[str, ...], *, again: bool
 ) -> None:
-    from nearlabel.experiments.papers.stored_series import stored_series
+    from nearlabel.experiments.papers.paper_figures import measured_figures
     from nearlabel.experiments.reporting.report import write_report
 
     with Steps("measuring figures") as progress:
-        series = stored_series(papers, results=found.path.parent, again=again, progress=progress)
-    write_report(folder, found.records, found.experiments, series)
+        figures = measured_figures(
+            papers, results=found.path.parent, again=again, progress=progress
+        )
+    write_report(folder, found.cells, found.setups, figures)
 
 
 def _say_work(found: Reproduction) -> None:
-    """Tell what was measured, and what there were no data for."""
+    """Say what was measured, and which data are missing."""
     if found.absent:
         say_folded(
             f"{len(found.absent)} data sets are not in the data folder: set NEARLABEL_DATA to the "

@@ -1,6 +1,8 @@
-"""Files of results: they go on after an interrupt, and are of one code."""
+"""Stored results: whole or not there, and of one state of the code."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from lookalikes import write_lookalikes
@@ -9,6 +11,10 @@ from nearlabel.experiments.papers import result_store
 from nearlabel.experiments.papers.result_store import ResultStore, code_key, data_key, result_key
 
 RUN = {"runs": [{"parameters": {"n_neighbors": 3}, "metrics": {"one_error": [0.25, None]}}]}
+
+
+def file_of(store, key):
+    return store.path / f"{key}.json"
 
 
 def test_what_is_kept_is_there_again(tmp_path):
@@ -21,7 +27,7 @@ def test_what_is_kept_is_there_again(tmp_path):
     assert again.get("a") == RUN
     assert again.get("b")["seconds"] == 1.5
     again.add("c", RUN)
-    assert len(again.path.read_text().splitlines()) == 4
+    assert sorted(path.name for path in again.path.iterdir()) == ["a.json", "b.json", "c.json"]
 
 
 def test_what_is_measured_again_replaces_only_itself(tmp_path):
@@ -37,20 +43,19 @@ def test_what_is_measured_again_replaces_only_itself(tmp_path):
     assert (after.get("a"), after.get("b")) == (newer, RUN)
 
 
-@pytest.mark.parametrize("left", [1, 10, 40])
-def test_half_a_line_counts_as_not_measured(tmp_path, left):
+def test_an_interrupt_leaves_what_was_there(tmp_path, monkeypatch):
     store = ResultStore(tmp_path)
     store.add("a", RUN)
-    whole = store.path.read_bytes()
-    store.add("b", RUN)
-    store.path.write_bytes(store.path.read_bytes()[: len(whole) + left])
-    again = ResultStore(tmp_path)
-    assert again.get("a") is not None
-    assert again.get("b") is None
-    again.add("c", RUN)
-    assert again.path.read_bytes().startswith(whole)
-    last = ResultStore(tmp_path)
-    assert [last.get(key) for key in "abc"] == [RUN, None, RUN]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    for key in "ab":
+        with pytest.raises(KeyboardInterrupt):
+            store.add(key, {})
+    assert (store.get("a"), store.get("b")) == (RUN, None)
+    assert [path.name for path in store.path.iterdir()] == ["a.json"]
 
 
 def test_two_at_once_lose_nothing(tmp_path):
@@ -61,52 +66,64 @@ def test_two_at_once_lose_nothing(tmp_path):
     assert all(ResultStore(tmp_path).get(key) == RUN for key in "abc")
 
 
-def test_half_a_first_line_is_a_new_file(tmp_path):
-    store = ResultStore(tmp_path)
-    store.add("a", RUN)
-    store.path.write_bytes(store.path.read_bytes()[:20])
-    again = ResultStore(tmp_path)
-    again.add("b", RUN)
-    assert ResultStore(tmp_path).get("b") is not None
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        lambda line: b"nonsense",
-        lambda line: b"[1, 2]",
-        lambda line: b"[" * 5000,
-        lambda line: b"\xff\xfe",
-        lambda line: b'{"key": "b"}',
-        lambda line: line.replace(b"0.25", b"0.35"),
-        lambda line: line.replace(b'"b"', b'["b"]'),
-        lambda line: line.replace(b'"b"', b'"d"'),
-        lambda line: line.replace(b"null", b"NaN"),
-        lambda line: line.replace(b'"digest"', b'"digits"'),
+        lambda text: b"",
+        lambda text: text[:10],
+        lambda text: text[:-1],
+        lambda text: b"nonsense",
+        lambda text: b"[1, 2]",
+        lambda text: b"[" * 5000,
+        lambda text: b"\xff\xfe",
+        lambda text: b'{"digest": "b"}',
+        lambda text: text.replace(b'"result": {', b'"result": [{').replace(b"}}", b"}]}"),
+        lambda text: text.replace(b"0.25", b"0.35"),
+        lambda text: text.replace(b"null", b"NaN"),
+        lambda text: text.replace(b'"digest"', b'"digits"'),
     ],
 )
-def test_a_line_that_was_changed_counts_as_not_measured(tmp_path, change):
+def test_a_file_that_was_changed_counts_as_not_measured(tmp_path, change):
     store = ResultStore(tmp_path)
     for key in "abc":
         store.add(key, RUN)
-    lines = store.path.read_bytes().splitlines()
-    lines[2] = change(lines[2])
-    store.path.write_bytes(b"\n".join(lines) + b"\n")
+    before = file_of(store, "b").read_bytes()
+    file_of(store, "b").write_bytes(change(before))
+    assert file_of(store, "b").read_bytes() != before
     again = ResultStore(tmp_path)
     assert [again.get(key) for key in "abc"] == [RUN, None, RUN]
+    again.add("b", RUN)
+    assert again.get("b") == RUN
 
 
-@pytest.mark.parametrize("content", [b"something else\n", b"[]\n", b'{"code": "other"}\n', b"\0\n"])
-def test_a_foreign_file_is_refused_and_left_alone(tmp_path, content):
+def test_a_file_under_another_key_counts_as_not_measured(tmp_path):
+    store = ResultStore(tmp_path)
+    store.add("a", RUN)
+    file_of(store, "a").rename(file_of(store, "b"))
+    assert (store.get("a"), store.get("b")) == (None, None)
+
+
+def test_results_of_earlier_versions_are_neither_read_nor_removed(tmp_path):
+    """They were lines of one file, named by the code as the folder is now."""
+    earlier = tmp_path / f"reproduction-{code_key()[:16]}.jsonl"
+    earlier.write_text('{"code": "x"}\n{"key": "a", "digest": "y", "result": {}}\n')
+    store = ResultStore(tmp_path)
+    assert store.get("a") is None
+    store.add("a", RUN)
+    assert earlier.exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     path = ResultStore(tmp_path).path
-    path.write_bytes(content)
+    path.write_text("something else")
     for again in (False, True):
-        with pytest.raises(ValueError, match="is not a file of results of this code; remove it"):
+        with pytest.raises(ValueError, match=f"results.*{path.name}"):
             ResultStore(tmp_path, again=again)
-    assert path.read_bytes() == content
+    with pytest.raises(ValueError, match=f"results.*{path.name}"):
+        ResultStore(path)
 
 
-def test_other_code_has_another_file(tmp_path, monkeypatch):
+def test_other_code_has_another_folder(tmp_path, monkeypatch):
     store = ResultStore(tmp_path)
     store.add("a", RUN)
     code_key.cache_clear()

@@ -1,49 +1,64 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
-from nearlabel.experiments.papers.comparisons import comparisons
-from nearlabel.experiments.papers.plans import plan
+from nearlabel.experiments.papers.compared_cells import ComparedCell
+from nearlabel.experiments.papers.figure_points import Panel, Plot
+from nearlabel.experiments.papers.known_differences import Cause, Reason
+from nearlabel.experiments.papers.method_comparisons import method_comparisons
+from nearlabel.experiments.papers.paper_figures import MeasuredFigure, PaperFigure
+from nearlabel.experiments.papers.prepared_data import DataSetup
+from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_setups import table_setups
+from nearlabel.experiments.papers.verdicts import Verdict
+from nearlabel.experiments.reporting.method_differences import (
+    PairTest,
+    comparison_views,
+    order_views,
+)
 from nearlabel.experiments.reporting.names import p_text
-from nearlabel.experiments.reporting.significance import comparison_views, order_views
-from nearlabel.experiments.reporting.tables import setting_in_words, table_blocks, verdict_counts
+from nearlabel.experiments.reporting.tables import settings_in_words, table_blocks, verdict_counts
 
 EVIL = "<script>alert(1)</script> | *b* [a](b) & \"c\" 'd'"
-EXPERIMENTS = plan().experiments
+SETUPS = table_setups()
 NAMES = ("LAML-kNN", "ML-kNN", "BRkNN")
 
 
-def record(paper="003", table="3", dataset="emotions", algorithm="ML-kNN", **more):
-    found = {
-        "paper": paper,
-        "table": table,
-        "dataset": dataset,
-        "algorithm": algorithm,
-        "metric": "ranking_loss",
-        "published": 0.25,
-        "std": None,
-        "ours": 0.2519,
-        "verdict": "within std",
-        "reason": None,
-        "printed": "0.250",
-        "ours_std": None,
-        "parameters": {"n_neighbors": 8, "random_state": 0},
-        "doubt": None,
-    }
-    return {**found, **more}
+def compared(paper="wang-2018", table="3", dataset="emotions", algorithm="ML-kNN", **more):
+    """A compared cell; what `more` names is of the printed one, or of ours."""
+    names = ("metric", "printed", "std", "doubt")
+    cell = PrintedCell(
+        metric="ranking_loss",
+        printed="0.250",
+        paper=paper,
+        table=table,
+        dataset=dataset,
+        algorithm=algorithm,
+    )
+    cell = replace(cell, **{key: more.pop(key) for key in names if key in more})
+    parameters = {"n_neighbors": 8, "smoothing": 1, "random_state": 0}
+    ours = {"ours": 0.2519, "verdict": Verdict.CLOSE, "parameters": parameters}
+    return ComparedCell(cell, **{**ours, **more})
+
+
+def known(text):
+    return Reason(Cause.KNOWN_DIFFERENCE, text)
+
+
+NOTHING = {"ours": None, "verdict": Verdict.NOT_RUN}
 
 
 def many():
     """Cells of three methods on six data sets, one of them off and one not run."""
     cells = [
-        record(
+        compared(
             dataset=f"set {row}",
             algorithm=name,
-            published=0.2 + 0.01 * row + 0.02 * column,
             printed=f"{0.2 + 0.01 * row + 0.02 * column:.3f}",
             ours=0.2 + 0.01 * row + 0.021 * column,
             metric=metric,
@@ -52,37 +67,32 @@ def many():
         for column, name in enumerate(NAMES)
         for metric in ("ranking_loss", "one_error")
     ]
-    cells[0] |= {"verdict": "off", "reason": EVIL}
-    cells[1]["doubt"] = f"no whole number {EVIL}"
-    nothing = {"ours": None, "verdict": "not run", "reason": "not a neighbor method"}
-    return [*cells, record(dataset="mediamill", algorithm="Rank-SVM", **nothing)]
+    cells[0] = replace(cells[0], verdict=Verdict.OFF, reason=known(EVIL))
+    doubtful = replace(cells[1].cell, doubt=f"no whole number {EVIL}")
+    cells[1] = replace(cells[1], cell=doubtful)
+    reason = Reason(Cause.NOT_A_NEIGHBOR_METHOD, "not a neighbor method")
+    return [*cells, compared(dataset="mediamill", algorithm="Rank-SVM", **NOTHING, reason=reason)]
 
 
-SERIES = {
-    "name": "clusters_songs",
-    "paper": "003",
-    "figure": "1",
-    "title": "Average precision against clusters",
-    "label": "songs, k = 3",
-    "caption": EVIL,
-    "dataset": "songs",
-    "setting": {"k": 3, "clusters": [1, 2, 3, 4], "scale": "minmax"},
-    "x": [1, 2],
-    "x_label": "clusters m",
-    "log_x": False,
-    "shaded": None,
-    "seconds": 1.0,
-    "reason": None,
-    "panels": [
-        {
-            "metric": "average_precision",
-            "curves": {"LAML-kNN": [0.4, 0.5]},
-            "lines": {"ML-kNN": 0.4},
-            "spread": {},
-        }
-    ],
-}
-ABSENT = {**SERIES, "name": "absent", "label": "gone", "panels": [], "reason": "no data set 'gone'"}
+FIGURE = PaperFigure(
+    name="clusters_songs",
+    paper="wang-2018",
+    number="1",
+    title="Average precision against clusters",
+    label="songs, k = 3",
+    caption=EVIL,
+    dataset="songs",
+    data=DataSetup(scale="minmax"),
+    kind="clusters",
+    settings={"k": 3, "clusters": [1, 2, 3, 4]},
+)
+PLOT = Plot(
+    [1, 2], "clusters m", [Panel("average_precision", {"LAML-kNN": [0.4, 0.5]}, {"ML-kNN": 0.4})]
+)
+FIGURES = [
+    MeasuredFigure(FIGURE, PLOT),
+    MeasuredFigure(replace(FIGURE, name="absent", label="gone"), reason="no data set 'gone'"),
+]
 
 
 class Page(HTMLParser):
@@ -116,7 +126,7 @@ def written(tmp_path_factory):
     from nearlabel.experiments.reporting.report import write_report
 
     folder = tmp_path_factory.mktemp("report") / "new" / "folder"
-    paths = write_report(folder, many(), EXPERIMENTS, [SERIES, ABSENT])
+    paths = write_report(folder, many(), SETUPS, FIGURES)
     return folder, paths
 
 
@@ -126,8 +136,8 @@ def test_the_files_that_are_told_are_all_files(written):
     assert [path.name for path in paths[:2]] == ["report.html", "report.md"]
     assert sorted(path.name for path in paths[2:]) == [
         "clusters_songs_average_precision.svg",
-        "ranks_003_one_error_ours.svg",
-        "ranks_003_ranking_loss_ours.svg",
+        "ranks_wang-2018_one_error_ours.svg",
+        "ranks_wang-2018_ranking_loss_ours.svg",
     ]
 
 
@@ -148,8 +158,8 @@ def test_the_page_tells_both_numbers_and_the_verdict(written):
     text = (written[0] / "report.html").read_text(encoding="utf-8")
     off = re.search(r'<td class="number off" title="off: [^"]*">(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", off).split() == ["0.200", "0.200", "!"]
-    near = re.search(r'<td class="number within-std" title[^>]*>(.*?)</td>', text).group(1)
-    assert re.sub("<[^>]*>", " ", near).split()[-1] == "~"
+    near = re.search(r'<td class="number close" title[^>]*>(.*?)</td>', text).group(1)
+    assert re.sub("<[^>]*>", " ", near).split()[-1] == "≈"
     doubtful = re.search(r'<span class="published">([^<]*)<span class="mark">\?</span>', text)
     assert doubtful[1] == "0.200"
     assert "<li>? doubtful, LAML-kNN · set 0 · one-error, printed 0.200: no whole number" in text
@@ -174,7 +184,7 @@ def test_markdown(written):
     assert len(pictures) == 3
     assert all((folder / picture).is_file() for picture in pictures)
     assert "0.200 / 0.200 !" in text
-    assert "0.200? / 0.200 \\~" in text
+    assert "0.200? / 0.200 ≈" in text
     assert "- ? doubtful, LAML-kNN · set 0 · one-error, printed 0.200: no whole number " in text
     assert "\n\n\n" not in text
 
@@ -184,11 +194,11 @@ def test_what_stands_there_before_is_kept_where_writing_fails(tmp_path, monkeypa
     pytest.importorskip("jinja2")
     from nearlabel.experiments.reporting import report
 
-    report.write_report(tmp_path, [record()], EXPERIMENTS)
+    report.write_report(tmp_path, [compared()], SETUPS)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert len(before) == 2
     with pytest.raises(KeyError):
-        report.write_report(tmp_path, [record(verdict="unheard of")], EXPERIMENTS)
+        report.write_report(tmp_path, [compared(paper="unheard of")], SETUPS)
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
@@ -196,197 +206,186 @@ def test_the_same_report_is_the_same_bytes(tmp_path, written):
     from nearlabel.experiments.reporting.report import write_report
 
     folder, paths = written
-    write_report(tmp_path, many(), EXPERIMENTS, [SERIES, ABSENT])
+    write_report(tmp_path, many(), SETUPS, FIGURES)
     for path in paths:
         assert (tmp_path / path.relative_to(folder)).read_bytes() == path.read_bytes()
 
 
 def test_verdict_counts():
-    records = [
-        record(verdict="digits"),
-        record(paper="004", table="1", verdict="off"),
-        record(paper="004", table="1", verdict="digits"),
+    cells = [
+        compared(verdict=Verdict.DIGITS),
+        compared(paper="zhang-2017", table="1", verdict=Verdict.OFF),
+        compared(paper="zhang-2017", table="1", verdict=Verdict.DIGITS),
     ]
-    assert verdict_counts(records) == [
-        {"paper": "003", "title": "LAML-kNN (2018)", "counts": [1, 0, 0, 0]},
-        {"paper": "004", "title": "positive-sample (2017)", "counts": [1, 0, 1, 0]},
-        {"paper": "", "title": "all", "counts": [2, 0, 1, 0]},
-    ]
-    assert len(verdict_counts(records[:1])) == 1
+    assert verdict_counts(cells) == {
+        "Wang et al. (2018)": [1, 0, 0, 0, 0],
+        "Zhang et al. (2017)": [1, 0, 0, 1, 0],
+        "all": [2, 0, 0, 1, 0],
+    }
+    assert len(verdict_counts(cells[:1])) == 1
 
 
 def test_table_blocks():
-    yahoo = {"paper": "000", "dataset": "yahoo_arts", "algorithm": "ML-KNN"}
-    records = [
-        record(**yahoo, table="10", metric="hamming_loss"),
-        record(**yahoo, table="11", metric="one_error", std=0.01, ours_std=0.0214),
-        record(metric="coverage", verdict="off", reason="a"),
-        record(verdict="off", reason="a"),
-        record(
+    yahoo = {"paper": "zhang-2007", "dataset": "yahoo_arts", "algorithm": "ML-KNN"}
+    cells = [
+        compared(**yahoo, table="10", metric="hamming_loss"),
+        compared(**yahoo, table="11", metric="one_error", std="0.010", ours_std=0.0214),
+        compared(metric="coverage", verdict=Verdict.OFF, reason=known("a")),
+        compared(verdict=Verdict.OFF, reason=known("a")),
+        compared(
             algorithm="LAML-kNN", parameters={"n_neighbors": 5, "n_clusters": 2, "rate": 0.1234567}
         ),
     ]
-    first, second = table_blocks(records, EXPERIMENTS)
-    # Tables with a metric each are one; their experiment tells the setting.
-    assert (first["heading"], second["heading"]) == ("Tables 10, 11", "Table 3")
-    assert "convention lamda" in first["setting"]
-    assert first["columns"] == ["hamming loss ↓", "one-error ↓"]
-    assert first["short_columns"] == ["hamming ↓", "one err ↓"]
-    [row] = first["rows"]
-    assert [cell["published"] for cell in row["cells"]] == ["0.250", "0.250 ± 0.010"]
-    assert [cell["ours"] for cell in row["cells"]] == ["0.252", "0.252 ± 0.021"]
-    assert second["columns"] == ["coverage ↓", "ranking loss ↓"]
-    assert [row["parameters"] for row in second["rows"]] == ["k = 8", "k = 5, m = 2, z = 0.1235"]
-    assert second["rows"][1]["cells"][0] is None
-    [reason] = second["reasons"]
-    assert reason["cells"] == "ML-kNN · emotions · coverage, ranking loss (2 cells)"
+    first, second = table_blocks(cells, SETUPS)
+    # Tables with a metric each are one; their setup describes how they are made.
+    assert (first.heading, second.heading) == ("Tables 10, 11", "Table 3")
+    assert "convention lamda" in first.description
+    assert first.columns == ["hamming loss ↓", "one-error ↓"]
+    assert first.short_columns == ["hamming ↓", "one err ↓"]
+    [row] = first.rows
+    assert [cell.published for cell in row.cells] == ["0.250", "0.250 ± 0.010"]
+    assert [cell.ours for cell in row.cells] == ["0.252", "0.252 ± 0.021"]
+    assert second.columns == ["coverage ↓", "ranking loss ↓"]
+    assert [row.parameters for row in second.rows] == ["k = 8", "k = 5, m = 2, z = 0.1235"]
+    assert second.rows[1].cells[0] is None
+    assert second.notes == ["! off, ML-kNN · emotions · coverage, ranking loss (2 cells): a"]
 
 
 def test_data_that_are_not_there_are_told_once():
-    nothing = {"ours": None, "verdict": "not run"}
-    absent = "not in the data folder: "
-    records = [
-        record(dataset="enron", **nothing, reason=f"{absent}enron"),
-        record(dataset="both", **nothing, reason=f"{absent}birds, enron"),
-        record(dataset="mediamill", **nothing, reason="the data cannot be had"),
+    lost = Reason(Cause.LOST_DATA, "not available")
+    cells = [
+        compared(dataset="mediamill", **NOTHING, reason=lost),
+        compared(dataset="enron", **NOTHING, reason=Reason.absent(("enron",))),
+        compared(dataset="both", **NOTHING, reason=Reason.absent(("birds", "enron"))),
     ]
-    [block] = table_blocks(records, EXPERIMENTS)
-    assert [(one["reason"], one["cells"]) for one in block["reasons"]] == [
-        (f"{absent}enron, birds", "ML-kNN · enron, both · ranking loss (2 cells)"),
-        ("the data cannot be had", "ML-kNN · mediamill · ranking loss"),
+    [block] = table_blocks(cells, SETUPS)
+    assert block.notes == [
+        "· not run, ML-kNN · enron, both · ranking loss (2 cells): "
+        "not in the data folder: enron, birds",
+        "· not run, ML-kNN · mediamill · ranking loss: not available",
     ]
 
 
 def test_doubts_of_one_kind_are_told_together():
     doubt = "no whole number"
-    [block] = table_blocks([record(doubt=doubt), record(metric="coverage", doubt=doubt)], [])
-    assert block["doubts"] == [
-        {
-            "mark": "?",
-            "cells": "ML-kNN · emotions · ranking loss, coverage (2 cells)",
-            "printed": "0.250",
-            "reason": doubt,
-        }
-    ]
-    assert [cell["doubt"] for cell in block["rows"][0]["cells"]] == ["?", "?"]
+    [block] = table_blocks([compared(doubt=doubt), compared(metric="coverage", doubt=doubt)], [])
+    where = "ML-kNN · emotions · ranking loss, coverage (2 cells)"
+    assert block.notes == [f"? doubtful, {where}, printed 0.250: {doubt}"]
+    assert [cell.doubt for cell in block.rows[0].cells] == ["?", "?"]
 
 
 def test_a_table_of_counts_has_a_label_a_column():
+    one = compared(table="1", dataset="scene")
     counts = [
-        record(
-            table="1",
-            dataset="scene",
-            metric=f"count_{rows}_label",
-            parameters={"n_neighbors": 7, "groups": [["a"]], "cluster": cluster, "label": label},
+        replace(
+            one,
+            cell=replace(
+                one.cell,
+                metric=f"count_{rows}_label",
+                parameters={"cluster": cluster, "label": label},
+            ),
         )
         for cluster in (1, 2)
         for rows in ("with", "without")
         for label in ("Beach", "Field")
     ]
-    [block] = table_blocks(counts, EXPERIMENTS)
-    assert block["columns"] == ["Beach", "Field"]
-    assert [row["parameters"] for row in block["rows"]] == [
+    [block] = table_blocks(counts, SETUPS)
+    assert block.columns == ["Beach", "Field"]
+    assert [row.parameters for row in block.rows] == [
         "cluster 1, with",
         "cluster 1, without",
         "cluster 2, with",
         "cluster 2, without",
     ]
-    assert all(None not in row["cells"] for row in block["rows"])
+    assert all(None not in row.cells for row in block.rows)
 
 
 def test_numbers_are_shown_as_they_are_judged():
     """A half goes up, as the verdict takes it; Python would print 0.062."""
-    [block] = table_blocks([record(ours=0.0625, printed="0.063", verdict="digits")], EXPERIMENTS)
-    assert block["rows"][0]["cells"][0]["ours"] == "0.063"
-    assert block["agreement"] == "1 of 1 cells that were run agree"
+    cell = compared(ours=0.0625, printed="0.063", verdict=Verdict.DIGITS)
+    [block] = table_blocks([cell], SETUPS)
+    assert block.rows[0].cells[0].ours == "0.063"
+    assert block.agreement == "1 of 1 cells that were run agree"
 
 
 def test_orders_of_the_2007_paper():
-    views = {view["heading"]: view for view in order_views()}
+    views = {view.heading: view for view in order_views()}
     yeast, yahoo = views["Table 3 (yeast)"], views["Table 15 (yahoo)"]
-    assert yeast["total"] == "ML-KNN (11) > ADTBoost.MH (1) > Rank-SVM (-3) > BoosTexter (-9)"
-    assert yeast["total_of_cells"] == ""  # the paper does not print its folds
-    assert yahoo["total"] == "ML-KNN (2) = BoosTexter (2) > ADTBoost.MH (1) > Rank-SVM (-5)"
-    assert yahoo["total_of_cells"] == (
-        "ML-KNN (2) = BoosTexter (2) = ADTBoost.MH (2) > Rank-SVM (-6)"
-    )
-    rows = {row["metric"]: row for row in yahoo["rows"]}
-    assert rows["ranking loss ↓"]["of_cells"] == "ML-KNN > Rank-SVM, BoosTexter > Rank-SVM"
+    assert yeast.total == "ML-KNN (11) > ADTBoost.MH (1) > Rank-SVM (-3) > BoosTexter (-9)"
+    assert yeast.total_of_cells == ""  # the paper does not print its folds
+    assert yahoo.total == "ML-KNN (2) = BoosTexter (2) > ADTBoost.MH (1) > Rank-SVM (-5)"
+    assert yahoo.total_of_cells == ("ML-KNN (2) = BoosTexter (2) = ADTBoost.MH (2) > Rank-SVM (-6)")
+    of_cells = {metric: relations for metric, _, relations in yahoo.rows}
+    assert of_cells["ranking loss ↓"] == "ML-KNN > Rank-SVM, BoosTexter > Rank-SVM"
 
 
 def test_comparisons_in_words():
-    [view] = comparison_views(comparisons(many(), EXPERIMENTS))
-    assert view["heading"] == "LAML-kNN (2018): Tables 3, 4"
-    assert view["sources"] == ["published", "ours"]
-    against = {pair["heading"]: pair for pair in view["pairs"]}
-    assert list(against) == ["LAML-kNN against ML-kNN", "LAML-kNN against BRkNN"]
-    pair = against["LAML-kNN against BRkNN"]
-    assert pair["claims"] == [
+    [view] = comparison_views(method_comparisons(many(), SETUPS))
+    assert view.heading == "Wang et al. (2018), Tables 3, 4"
+    assert (view.own, view.sources) == ("LAML-kNN", ["published", "ours"])
+    against = {pair.other: pair for pair in view.pairs}
+    assert list(against) == ["ML-kNN", "BRkNN"]
+    pair = against["BRkNN"]
+    assert pair.claims == [
         f"By {numbers} numbers: significantly better by ranking loss, one-error."
         for numbers in ("the published", "our")
     ]
-    assert (view["too_few"], view["equal"], view["caution"]) == ("", "", "")
-    won = {"datasets": 6, "outcome": "6 / 0 / 0", "p_value": "0.031", "side": "better"}
-    assert pair["rows"] == [
-        {
-            "metric": metric,
-            "tests": [{**won, "gain": "+0.0400"}, {**won, "gain": "+0.0420"}],
-        }
-        for metric in ("ranking loss ↓", "one-error ↓")
-    ]
-    assert view["ranks"][0] == {
-        "metric": "ranking loss ↓",
-        "source": "published",
-        "p_value": "< 0.001",
-        "ranks": "LAML-kNN 1.00, ML-kNN 2.00, BRkNN 3.00",
-    }
+    assert (view.too_few, view.equal, view.caution) == ("", "", "")
+    tests = [PairTest("6", "6 / 0 / 0", gain, "0.031", "better") for gain in ("+0.0400", "+0.0420")]
+    assert pair.tests == {"ranking loss ↓": tests, "one-error ↓": tests}
+    ranks = "LAML-kNN 1.00, ML-kNN 2.00, BRkNN 3.00"
+    assert view.ranks[0] == ("ranking loss ↓", "published", "< 0.001", ranks)
 
 
 def test_a_method_that_is_worse_is_told():
     """Columns turned round: what the paper proposes loses everywhere, and has no test by one."""
     turned = {"LAML-kNN": "BRkNN", "BRkNN": "LAML-kNN"}
-    cells = [{**one, "algorithm": turned.get(one["algorithm"], one["algorithm"])} for one in many()]
-    cells = [one for one in cells if (one["algorithm"], one["metric"]) != ("ML-kNN", "one_error")]
-    [view] = comparison_views(comparisons(cells, EXPERIMENTS))
-    pairs = {pair["heading"]: pair for pair in view["pairs"]}
-    claims = pairs["LAML-kNN against BRkNN"]["claims"]
+    cells = [
+        replace(one, cell=replace(one.cell, algorithm=turned.get(name, name)))
+        for one in many()
+        for name in [one.cell.algorithm]
+        if (name, one.cell.metric) != ("ML-kNN", "one_error")
+    ]
+    [view] = comparison_views(method_comparisons(cells, SETUPS))
+    pairs = {pair.other: pair for pair in view.pairs}
+    claims = pairs["BRkNN"].claims
     assert claims[1] == "By our numbers: significantly worse by ranking loss, one-error."
-    tests = {row["metric"]: row["tests"] for row in pairs["LAML-kNN against ML-kNN"]["rows"]}
-    assert tests["ranking loss ↓"][0]["side"] == "worse"
-    nothing = dict.fromkeys(("datasets", "outcome", "gain", "p_value"), "—")
-    assert tests["one-error ↓"][0] == {**nothing, "side": ""}
+    tests = pairs["ML-kNN"].tests
+    assert tests["ranking loss ↓"][0].side == "worse"
+    assert tests["one-error ↓"][0] == PairTest("—", "—", "—", "—", "")
 
 
-def changed(records, change):
-    """Records with other numbers of ours."""
-    return [{**one, "ours": one["ours"] and change(one)} for one in records]
+def changed(cells, change):
+    """Cells with other numbers of ours."""
+    return [replace(one, ours=one.ours and change(one)) for one in cells]
 
 
 def test_what_is_not_significant_is_told():
     def noise(one):
-        row, column = int(one["dataset"].split()[1]), NAMES.index(one["algorithm"])
-        return 0.2 + 0.01 * ((row + column) % 3) if one["metric"] == "one_error" else one["ours"]
+        row, column = int(one.cell.dataset.split()[1]), NAMES.index(one.cell.algorithm)
+        return 0.2 + 0.01 * ((row + column) % 3) if one.cell.metric == "one_error" else one.ours
 
-    [view] = comparison_views(comparisons(changed(many(), noise), EXPERIMENTS))
-    assert view["pairs"][0]["claims"] == [
+    [view] = comparison_views(method_comparisons(changed(many(), noise), SETUPS))
+    assert view.pairs[0].claims == [
         "By the published numbers: significantly better by ranking loss, one-error.",
         "By our numbers: significantly better by ranking loss; "
         "no significant difference by one-error.",
     ]
-    assert view["equal"] == "By our numbers, Friedman's test finds no difference by one-error."
+    assert view.equal == "By our numbers, Friedman's test finds no difference by one-error."
 
 
 def test_too_few_data_sets_are_told():
-    some = [one for one in many() if one["dataset"] != "set 5"]
-    [view] = comparison_views(comparisons(some, EXPERIMENTS))
-    assert (view["pairs"], view["ranks"]) == ([], [])
-    assert view["too_few"] == (
+    some = [one for one in many() if one.cell.dataset != "set 5"]
+    [view] = comparison_views(method_comparisons(some, SETUPS))
+    assert (view.pairs, view.ranks) == ([], [])
+    assert view.too_few == (
         "Too few data sets for a test, which takes 6: 5 by ranking loss, one-error."
     )
-    some = [one for one in many() if (one["dataset"], one["metric"]) != ("set 5", "one_error")]
-    [view] = comparison_views(comparisons(some, EXPERIMENTS))
-    assert view["too_few"] == "Too few data sets for a test, which takes 6: 5 by one-error."
-    assert [row["metric"] for row in view["pairs"][0]["rows"]] == ["ranking loss ↓"]
+    missing = ("set 5", "one_error")
+    some = [one for one in many() if (one.cell.dataset, one.cell.metric) != missing]
+    [view] = comparison_views(method_comparisons(some, SETUPS))
+    assert view.too_few == "Too few data sets for a test, which takes 6: 5 by one-error."
+    assert list(view.pairs[0].tests) == ["ranking loss ↓"]
 
 
 def test_diagrams_only_of_differences(tmp_path):
@@ -395,11 +394,11 @@ def test_diagrams_only_of_differences(tmp_path):
     from nearlabel.experiments.reporting.report import write_report
 
     def equal(one):
-        return 0.2 if one["metric"] == "one_error" else one["ours"]
+        return 0.2 if one.cell.metric == "one_error" else one.ours
 
-    write_report(tmp_path, changed(many(), equal), EXPERIMENTS)
+    write_report(tmp_path, changed(many(), equal), SETUPS)
     names = [path.name for path in (tmp_path / "figures").iterdir()]
-    assert names == ["ranks_003_ranking_loss_ours.svg"]
+    assert names == ["ranks_wang-2018_ranking_loss_ours.svg"]
     for page in ("report.html", "report.md"):
         text = (tmp_path / page).read_text("utf-8").replace("&#39;", "'")
         assert "By our numbers, Friedman's test finds no difference by one-error." in text
@@ -410,18 +409,18 @@ def test_claims_stand_in_the_pages_with_their_caution(tmp_path):
         pytest.importorskip(package)
     from nearlabel.experiments.reporting.report import write_report
 
-    place = {"paper": "002", "table": "2"}
+    place = {"paper": "cheng-2009", "table": "2"}
     names = {"LAML-kNN": "Mallows", "ML-kNN": "ML-kNN"}
-    records = [
-        {**one, **place, "algorithm": names[one["algorithm"]]}
+    cells = [
+        replace(one, cell=replace(one.cell, **place, algorithm=names[one.cell.algorithm]))
         for one in many()
-        if one["algorithm"] in names
+        if one.cell.algorithm in names
     ]
-    write_report(tmp_path, records, EXPERIMENTS)
+    write_report(tmp_path, cells, SETUPS)
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "(docs/errata.md#scaling-that-differs)</p>" in text
     assert "Mallows against ML-kNN.</strong> By the published numbers: significantly bet" in text
-    write_report(tmp_path, records[:8], EXPERIMENTS)
+    write_report(tmp_path, cells[:8], SETUPS)
     assert "Too few data sets for a test" in (tmp_path / "report.html").read_text("utf-8")
     assert "Too few data sets for a test" in (tmp_path / "report.md").read_text("utf-8")
 
@@ -431,16 +430,21 @@ def test_pictures_of_an_earlier_report_go_and_others_stay(tmp_path):
         pytest.importorskip(package)
     from nearlabel.experiments.reporting.report import write_report
 
-    old = ("ranks_003_one_error_ours", "clusters_birds_average_precision", "run_time_seconds")
+    old = (
+        "ranks_wang-2018_one_error_ours",
+        "ranks_003_one_error_ours",
+        "clusters_birds_average_precision",
+        "run_time_seconds",
+    )
     kept = ("mine.svg", "ranks_of_mine.svg", "run_time_seconds.png")
     (tmp_path / "figures").mkdir()
     for name in (*(f"{one}.svg" for one in old), *kept):
         (tmp_path / "figures" / name).write_text("before")
-    write_report(tmp_path, [record()], EXPERIMENTS)
+    write_report(tmp_path, [compared()], SETUPS)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(kept)
 
 
 def test_texts():
     assert (p_text(None), p_text(0.0004), p_text(0.0314)) == ("—", "< 0.001", "0.031")
     setting = {"k": 3, "rates": [0.01, 0.1, 0.2, 0.5, 1.0, 10.0], "methods": ["a", "b"]}
-    assert setting_in_words(setting) == "k 3; rates 0.01 … 10; methods a, b"
+    assert settings_in_words(setting) == "k 3; rates 0.01 … 10; methods a, b"

@@ -127,19 +127,19 @@ def test_algorithms_that_all_differ_are_in_no_group():
 def test_tables_that_cannot_be(test):
     two = [[0.1, 0.2], [0.2, 0.3]]
     for values, names, message in (
-        ([[0.1], [0.2]], "a", "algorithms must be two or more; got 1"),
-        (two, "aa", "algorithms must have names of their own; 'a' is there twice"),
-        (two[:1], "ab", "values must have two rows or more; got 1"),
-        (two, "abc", r"shape \(rows, 3\); got shape \(2, 2\)"),
-        ([[0.1, np.nan], [0.2, np.inf]], "ab", "'b' has no number in 2 of 2 rows"),
+        ([[0.1], [0.2]], "a", "algorithms.*1"),
+        (two, "aa", "algorithms.*'a'"),
+        (two[:1], "ab", "values.*1"),
+        (two, "abc", r"values.*3.*\(2, 2\)"),
+        ([[0.1, np.nan], [0.2, np.inf]], "ab", "values.*'b'.* 2 of 2"),
     ):
         with pytest.raises(ValueError, match=message):
             test(values, names, loss=True)
-    with pytest.raises(TypeError, match="loss must be True or False; got 'yes'"):
+    with pytest.raises(TypeError, match="loss.*'yes'"):
         test(two, "ab", loss="yes")
 
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_levels_that_cannot_be(level):
-    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+    with pytest.raises(ValueError, match=f"level.*{level}"):
         nemenyi([[0.1, 0.2], [0.2, 0.3]], "ab", loss=True, level=level)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nearlabel.experiments.papers import published
+from nearlabel.experiments.papers import printed_tables
+from nearlabel.experiments.papers.printed_relations import relations
 from nearlabel.experiments.significance.orders import partial_order, total_order
 
-TABLES = {one.table: one for one in published.relations()}
+TABLES = {one.table: one for one in relations()}
 NAMES = ("ML-KNN", "BoosTexter", "ADTBoost.MH", "Rank-SVM")
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 DOUBTFUL = ("yahoo_society", "Rank-SVM", "average_precision")
@@ -55,7 +56,7 @@ def printed_cells(metric):
     """Tables 10 to 14: a row a problem, a column an algorithm; NaN where there is no number."""
     cells = {
         (cell.dataset, cell.algorithm): cell.published
-        for cell in published.cells()
+        for cell in printed_tables.cells()
         if cell.table in TABLES["15"].cells and cell.metric == metric
     }
     problems = dict.fromkeys(name for name, _ in cells if "average" not in name)
@@ -152,16 +153,16 @@ def test_a_metric_that_an_algorithm_has_not():
 def test_orders_that_cannot_be():
     values = [[0.1, 0.2], [0.2, 0.3]]
     for arguments, message in (
-        ((values, "abc", "one_error"), r"shape \(rows, 3\); got shape \(2, 2\)"),
-        ((values, "ab", "two_error"), "metric must be one of 'hamming_loss', .*; got 'two_error'"),
-        (([[0.1, 0.2]], "ab", "one_error"), "values must have two rows or more; got 1"),
-        (([[0.1, 0.2], [None, 0.3]], "ab", "one_error"), "'a' has no number in 1 of 2 rows"),
+        ((values, "abc", "one_error"), r"values.*3.*\(2, 2\)"),
+        ((values, "ab", "two_error"), "metric.*'hamming_loss'.*'two_error'"),
+        (([[0.1, 0.2]], "ab", "one_error"), "values.*1"),
+        (([[0.1, 0.2], [None, 0.3]], "ab", "one_error"), "values.*'a'.* 1 of 2"),
     ):
         with pytest.raises(ValueError, match=message):
             partial_order(*arguments)
-    with pytest.raises(ValueError, match="level must be between 0 and 1; got 0.0"):
+    with pytest.raises(ValueError, match="level.*0"):
         partial_order(values, "ab", "one_error", level=0)
-    with pytest.raises(ValueError, match="relations of one_error: 'c' is none of the algorithms"):
+    with pytest.raises(ValueError, match="relations.*one_error.*'a', 'b'.*'c'"):
         total_order({"one_error": [("a", "c")]}, "ab")
 
 

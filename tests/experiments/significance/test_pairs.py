@@ -111,12 +111,12 @@ def test_wilcoxon_without_any_difference():
 @pytest.mark.parametrize("test", [paired_t, wilcoxon])
 def test_columns_that_cannot_be(test):
     for first, second, message in (
-        ([0.1], [0.2], "values must have two rows or more; got 1"),
-        ([0.1, 0.2], [0.2, 0.3, 0.4], r"columns of one length; got shapes \(2,\) and \(3,\)"),
-        ([[0.1], [0.2]], [[0.1], [0.2]], r"columns of one length; got shapes \(2, 1\)"),
-        ([0.1, np.nan], [0.2, 0.3], "'first' has no number in 1 of 2 rows"),
+        ([0.1], [0.2], "values.*1"),
+        ([0.1, 0.2], [0.2, 0.3, 0.4], r"first.*second.*\(2,\).*\(3,\)"),
+        ([[0.1], [0.2]], [[0.1], [0.2]], r"first.*second.*\(2, 1\)"),
+        ([0.1, np.nan], [0.2, 0.3], "'first'.* 1 of 2"),
     ):
         with pytest.raises(ValueError, match=message):
             test(first, second, loss=True)
-    with pytest.raises(TypeError, match="loss must be True or False; got 'yes'"):
+    with pytest.raises(TypeError, match="loss.*'yes'"):
         test([0.1, 0.2], [0.2, 0.2], loss="yes")

@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import nearlabel
 from nearlabel.common import engine
+from nearlabel.common.files import replacing
 from nearlabel.common.messages import plain_json
 from nearlabel.common.versions import package_versions
 from nearlabel.datasets.source_files import Found, cache_folder, find
@@ -22,59 +23,52 @@ _SURFACE = ("cli/", "experiments/reporting/")  # what only shows results
 
 
 class ResultStore:
-    """One file of results: a line about the code, then a line a result.
+    """A folder of results, one file for each: written whole or not at all.
 
-    The file is named by the code: other code has another file, so an old result is never taken for
-    a new one. Lines are only ever added. What an interrupt left of a line, and a line that was
-    changed, count as not there: then it is measured again.
+    The folder is named by the code: other code has another one, so an old result is never taken
+    for a new one. A file that is damaged or was changed counts as not there: then it is measured
+    again.
 
     Parameters
     ----------
     folder : path
-        Made where it is not there.
+        Where that folder is made when there is something to keep.
     again : bool, default=False
-        Whether what this code has measured before counts as not there. It stays in the file; of
-        two results of one key the later one counts.
+        Whether results from before count as not there; new ones replace them.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, again: bool = False) -> None:
-        self.path = Path(folder) / f"reproduction-{code_key()[:16]}.jsonl"
-        before = self._read() if self.path.exists() else {}
-        self._results = {} if again else before
+        self.path = Path(folder) / f"reproduction-{code_key()[:16]}"
+        for place in (Path(folder), self.path):
+            if place.exists() and not place.is_dir():
+                raise ValueError(f"results must be a folder; {place} is a file")
+        self._again = again
+        self._new: set[str] = set()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The result of that key, if it was measured."""
-        return self._results.get(key)
+        if self._again and key not in self._new:
+            return None
+        try:
+            stored = plain_json(self._file(key).read_bytes())
+        except (FileNotFoundError, ValueError, RecursionError):
+            return None
+        result = stored.get("result") if isinstance(stored, dict) else None
+        # What its digest fits was written by this code, and has all that it reads of it.
+        if not isinstance(result, dict) or stored.get("digest") != _digest_of(key, result):
+            return None
+        return result
 
     def add(self, key: str, result: Mapping[str, Any]) -> None:
         """Keep a result; it is on the disk when this returns."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
-            file.seek(0)
-            if not file.readline().endswith(b"\n"):  # nothing, or not even the first line
-                file.truncate(0)
-                file.write(_line({"code": code_key(), **package_versions()}))
-            elif _last_byte(file) != b"\n":  # the half line of an interrupt
-                file.write(b"\n")
-            file.write(_line({"key": key, "digest": _digest([key, result]), "result": result}))
-            file.flush()
-            os.fsync(file.fileno())
-        self._results[key] = dict(result)
+        self.path.mkdir(parents=True, exist_ok=True)
+        stored = {"versions": package_versions(), "digest": _digest_of(key, result)}
+        with replacing(self._file(key)) as file:
+            file.write(json.dumps({**stored, "result": result}, allow_nan=False).encode())
+        self._new.add(key)
 
-    def _read(self) -> dict[str, dict[str, Any]]:
-        head, *lines = self.path.read_bytes().split(b"\n")
-        if lines and (_value(head) or {}).get("code") != code_key():
-            raise ValueError(
-                f"{self.path} is not a file of results of this code; remove it, or choose another "
-                "folder for results"
-            )
-        found: dict[str, dict[str, Any]] = {}
-        for value in filter(None, map(_value, lines)):
-            # What its digest fits was written by this code, and has all that it reads of it.
-            key, result = value.get("key"), value.get("result", {})
-            if isinstance(key, str) and value.get("digest") == _digest([key, result]):
-                found[key] = result
-        return found
+    def _file(self, key: str) -> Path:
+        return self.path / f"{key}.json"
 
 
 def default_folder() -> Path:
@@ -125,21 +119,8 @@ def result_key(setting: Mapping[str, Any], data: str) -> str:
     return _digest([setting, data])
 
 
-def _line(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _last_byte(file: BinaryIO) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read()
-
-
-def _value(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = plain_json(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+def _digest_of(key: str, result: Mapping[str, Any]) -> str:
+    return _digest([code_key(), key, result])
 
 
 def _digest(value: Any) -> str:

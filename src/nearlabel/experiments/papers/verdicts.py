@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Literal
+from enum import StrEnum
 
-Verdict = Literal["digits", "within std", "off", "not run"]
-VERDICTS: tuple[Verdict, ...] = ("digits", "within std", "off", "not run")
-
-# What counts as near where a paper prints no standard deviation.
-_NEAR = Decimal("0.005")
-_NEAR_COVERAGE = Decimal("0.05")
+# What counts as close where a paper prints no standard deviation.
+_CLOSE = Decimal("0.005")
+_CLOSE_COVERAGE = Decimal("0.05")
 # Sums of floats differ in the 16th digit: without these last ones, equal numbers are equal.
 _DIGITS_OF_A_FLOAT = Decimal("1e-12")
+
+
+class Verdict(StrEnum):
+    """What is said about a cell; `meaning` explains it to readers, `mark` stands beside a number.
+
+    Examples
+    --------
+    >>> Verdict.CLOSE.value, Verdict.CLOSE.agrees, Verdict.OFF.agrees
+    ('close', True, False)
+    """
+
+    mark: str
+    meaning: str
+
+    DIGITS = "digits", "=", "equal to the printed digits"
+    WITHIN_STD = "within std", "~", "within one printed standard deviation"
+    CLOSE = (
+        "close",
+        "≈",
+        "no standard deviation is printed; within 0.005 (coverage: within 0.05 labels)",
+    )
+    OFF = "off", "!", "further away; the reason is below the table"
+    NOT_RUN = "not run", "·", "the reason is below the table"
+
+    def __new__(cls, value: str, mark: str, meaning: str) -> Verdict:
+        """A verdict that is its name, with a mark and a meaning."""
+        self = str.__new__(cls, value)
+        self._value_, self.mark, self.meaning = value, mark, meaning
+        return self
+
+    @property
+    def agrees(self) -> bool:
+        """Whether a cell with this verdict counts as reproduced."""
+        return self in (Verdict.DIGITS, Verdict.WITHIN_STD, Verdict.CLOSE)
 
 
 def verdict(
@@ -32,23 +63,28 @@ def verdict(
     std : str, optional
         The published standard deviation.
     counts_labels : bool, default=False
-        Whether the metric is a number of labels, as coverage is, and no share.
+        Whether the metric is a number of labels, as coverage is, and not a share.
 
     Returns
     -------
-    "digits", "within std" or "off"
-        Where no standard deviation is printed, 0.005 stands for it, and 0.05 for numbers of labels.
+    Verdict
+        DIGITS, OFF, or between them WITHIN_STD where a standard deviation is printed and CLOSE
+        where none is: then 0.005 takes its place, or 0.05 for numbers of labels.
 
     Examples
     --------
-    >>> verdict(0.19449, "0.194"), verdict(0.1989, "0.194"), verdict(0.1995, "0.194")
-    ('digits', 'within std', 'off')
+    >>> [verdict(ours, "0.194").value for ours in (0.19449, 0.1989, 0.1995)]
+    ['digits', 'close', 'off']
+    >>> verdict(0.199, "0.194", "0.010").value
+    'within std'
     """
     published = Decimal(printed)
     if rounded(ours, printed) == published:
-        return "digits"
-    near = Decimal(std) if std else _NEAR_COVERAGE if counts_labels else _NEAR
-    return "within std" if abs(_exact(ours) - published) <= near else "off"
+        return Verdict.DIGITS
+    limit = Decimal(std) if std else _CLOSE_COVERAGE if counts_labels else _CLOSE
+    if abs(_exact(ours) - published) > limit:
+        return Verdict.OFF
+    return Verdict.WITHIN_STD if std else Verdict.CLOSE
 
 
 def rounded(ours: float, printed: str) -> Decimal:

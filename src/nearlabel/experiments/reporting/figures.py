@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.experiments.papers.figure_points import Plot
 from nearlabel.experiments.reporting.drawing import (
     COLORS,
     GRAY,
@@ -32,7 +33,7 @@ __all__ = [
     "check_figure_path",
     "critical_difference",
     "encoded",
-    "of_series",
+    "plot_figures",
     "run_times",
     "save",
     "tuning_curve",
@@ -50,9 +51,9 @@ def tuning_curve(
     x_label: str = "neighbors k",
     title: str | None = None,
     log: bool = False,
-    lines: Mapping[str, float] | None = None,
-    spread: Mapping[str, Sequence[Sequence[float]]] | None = None,
-    shaded: tuple[float, float] | None = None,
+    lines: Mapping[str, Any] | None = None,
+    spread: Mapping[str, Points] | None = None,
+    shaded: Sequence[float] | None = None,
     share: float = 1.0,
 ) -> Figure:
     """A metric against a parameter, the best value of each series marked and told.
@@ -171,30 +172,24 @@ def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
     return figure
 
 
-def of_series(record: Mapping[str, Any]) -> dict[str, Figure]:
-    """The figures of a measured series (see `Series.measure`), by the metric that each shows.
-
-    Parameters
-    ----------
-    record : mapping
-        A series without points has no figures.
-    """
+def plot_figures(plot: Plot, title: str) -> dict[str, Figure]:
+    """The figures of a measured plot, by the metric that each shows."""
     found = {}
-    for panel in record["panels"]:
-        curves = {name: (record["x"], values) for name, values in panel["curves"].items()}
-        if panel["metric"] == "seconds":
-            found["seconds"] = run_times(curves, title=record["label"])
+    for panel in plot.panels:
+        curves = {name: (plot.x, values) for name, values in panel.curves.items()}
+        if panel.metric == "seconds":
+            found["seconds"] = run_times(curves, title=title)
             continue
-        found[panel["metric"]] = tuning_curve(
+        found[panel.metric] = tuning_curve(
             curves,
-            panel["metric"],
-            x_label=record["x_label"],
-            title=record["label"],
-            log=record["log_x"],
-            lines=panel["lines"],
-            spread=panel["spread"],
-            shaded=record["shaded"],
-            share=1 if len(record["x"]) < _MANY or record["log_x"] else _SHARE_OF_MANY,
+            panel.metric,
+            x_label=plot.x_label,
+            title=title,
+            log=plot.log_x,
+            lines=panel.lines,
+            spread=panel.spread,
+            shaded=plot.shaded,
+            share=1 if len(plot.x) < _MANY or plot.log_x else _SHARE_OF_MANY,
         )
     return found
 

@@ -1,8 +1,7 @@
-"""Names of metrics and papers, and p-values, as people read them."""
+"""Names of metrics, and p-values, as people read them."""
 
 from __future__ import annotations
 
-from nearlabel.experiments.papers import published
 from nearlabel.metrics import METRICS
 
 NO_NUMBER = "—"
@@ -31,12 +30,6 @@ def metric_head(metric: str, *, short: bool = False) -> str:
         return metric if short else metric_title(metric)
     name = _SHORT.get(metric, metric_title(metric)) if short else metric_title(metric)
     return f"{name} {'↓' if METRICS[metric].loss else '↑'}"
-
-
-def paper_title(paper: str) -> str:
-    """A paper by its method and year."""
-    told = published.papers()[paper]
-    return f"{told.method} ({told.year})"
 
 
 def p_text(p_value: float | None) -> str:

@@ -4,46 +4,55 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from nearlabel.common.files import replacing
 from nearlabel.common.versions import package_versions
-from nearlabel.experiments.papers import published
-from nearlabel.experiments.papers.comparisons import Comparison, Source, comparisons
-from nearlabel.experiments.papers.plans import Experiment, tables_in_words
-from nearlabel.experiments.papers.series import all_series
+from nearlabel.experiments.papers.compared_cells import ComparedCell
+from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
+from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
+from nearlabel.experiments.papers.printed_relations import PAPER as PAPER_WITH_RELATIONS
+from nearlabel.experiments.papers.printed_tables import papers
+from nearlabel.experiments.papers.table_setups import TableSetup
+from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting.extras import report_module
-from nearlabel.experiments.reporting.figures import (
-    critical_difference,
-    encoded,
-    of_series,
-)
-from nearlabel.experiments.reporting.names import metric_title, paper_title
-from nearlabel.experiments.reporting.significance import comparison_views, order_views
+from nearlabel.experiments.reporting.figures import critical_difference, encoded, plot_figures
+from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
+from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.reporting.tables import (
-    DOUBT,
-    DOUBT_MEANING,
-    MARKS,
-    MEANINGS,
-    setting_in_words,
+    LEGEND,
+    settings_in_words,
     table_blocks,
     verdict_counts,
 )
-from nearlabel.experiments.significance.mean_ranks import Nemenyi
 from nearlabel.metrics import METRICS
 
 _FIGURES = "figures"  # the folder of the pictures of the page in Markdown
-_TITLE = "Published tables of multi-label nearest neighbors, made anew"
+_TITLE = "Published tables of multi-label nearest neighbors, reproduced"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a page."""
+
+    name: str
+    caption: str
+    svg: bytes
+
+
+FigureGroups = dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]]
 
 
 def write_report(
     folder: str | PathLike[str],
-    records: Sequence[Mapping[str, Any]],
-    experiments: Sequence[Experiment],
-    series: Sequence[Mapping[str, Any]] = (),
+    cells: Sequence[ComparedCell],
+    setups: Sequence[TableSetup],
+    figures: Sequence[MeasuredFigure] = (),
 ) -> list[Path]:
     """Write ``report.html``, ``report.md`` and the pictures of the latter in ``figures``.
 
@@ -52,12 +61,10 @@ def write_report(
     folder : path
         Made where it is not there. Files of an earlier report are replaced, each at once; pictures
         of it that this one does not have are removed, and nothing else is.
-    records : sequence of mapping
-        The cells, as `nearlabel.experiments.papers.reproduction.reproduce` gives them.
-    experiments : sequence of Experiment
-        Those that the cells belong to; they tell how the numbers were made.
-    series : sequence of mapping, optional
-        Measured series, see `nearlabel.experiments.papers.series`.
+    cells : sequence of ComparedCell
+    setups : sequence of TableSetup
+        Those that the cells belong to; they say how the numbers were made.
+    figures : sequence of MeasuredFigure, optional
 
     Returns
     -------
@@ -65,55 +72,60 @@ def write_report(
         The files, the two pages first.
     """
     jinja2 = report_module("jinja2")
-    compared = comparisons(records, experiments)
-    pictures = {**_rank_pictures(compared), **_series_pictures(series)}
+    compared = method_comparisons(cells, setups)
+    ranks = _rank_pictures(compared)
+    groups = _figure_groups(figures)
+    of_figures = [one for group in groups.values() for _, some in group for one in some]
+    pictures = [*ranks, *of_figures]
+    has_relations = any(one.cell.paper == PAPER_WITH_RELATIONS for one in cells)
     view = {
         "title": _TITLE,
         "versions": package_versions(),
-        "verdicts": [
-            {"name": name, "mark": MARKS[name], "kind": name.replace(" ", "-"), "told": told}
-            for name, told in MEANINGS.items()
-        ],
-        "doubt": {"mark": DOUBT, "told": DOUBT_MEANING},
-        "counts": verdict_counts(records),
-        "papers": _papers(records, experiments),
-        "orders": order_views() if any(record["paper"] == "000" for record in records) else [],
+        "verdicts": list(Verdict),
+        "legend": LEGEND,
+        "counts": verdict_counts(cells),
+        "papers": papers(),
+        "blocks_of": {
+            paper: list(blocks)
+            for paper, blocks in groupby(table_blocks(cells, setups), key=lambda one: one.paper)
+        },
+        "orders": order_views() if has_relations else [],
         "comparisons": comparison_views(compared),
-        "rank_figures": [_figure(name, one) for name, one in _rank_captions(compared).items()],
-        "series": _series_groups(series),
+        "rank_pictures": ranks,
+        "figure_groups": groups,
+        "in_words": settings_in_words,
     }
     target = Path(folder)
     (target / _FIGURES).mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, picture in pictures.items():
-        written.append(_write(target / _FIGURES / f"{name}.svg", picture))
-    loader = jinja2.PackageLoader("nearlabel.experiments.reporting", "templates")
-    options = {"loader": loader, "undefined": jinja2.StrictUndefined, "trim_blocks": True}
-    options |= {"lstrip_blocks": True, "keep_trailing_newline": True}
+    written = [_write(target / _FIGURES / f"{one.name}.svg", one.svg) for one in pictures]
+    options = {
+        "loader": jinja2.PackageLoader("nearlabel.experiments.reporting", "templates"),
+        "undefined": jinja2.StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+    }
     html = jinja2.Environment(autoescape=True, **options)
-    html.globals["source_of"] = lambda name: _data_uri(pictures[name])
+    html.globals["source_of"] = _data_uri
     markdown = jinja2.Environment(autoescape=False, finalize=_as_markdown, **options)
-    markdown.globals["source_of"] = lambda name: _Raw(f"{_FIGURES}/{name}.svg")
+    markdown.globals["source_of"] = lambda picture: _Raw(f"{_FIGURES}/{picture.name}.svg")
     pages = [
         _write(target / page, environment.get_template(f"{page}.j2").render(view).encode())
         for page, environment in (("report.html", html), ("report.md", markdown))
     ]
-    for old in _picture_names() - pictures.keys():
+    for old in _possible_pictures() - {one.name for one in pictures}:
         (target / _FIGURES / f"{old}.svg").unlink(missing_ok=True)
     return [*pages, *written]
 
 
-def _picture_names() -> set[str]:
-    """The names of all pictures that a report may have."""
-    sources: tuple[Source, ...] = ("published", "ours")
-    ranks = (
-        _rank_name(paper, metric, source)
-        for paper in published.papers()
-        for metric in METRICS
-        for source in sources
-    )
-    series = (f"{name}_{metric}" for name in all_series() for metric in (*METRICS, "seconds"))
-    return {*ranks, *series}
+def _possible_pictures() -> set[str]:
+    """The names of all pictures that a report may have, or had when papers had numbers."""
+    keys = [key for paper, told in papers().items() for key in (paper, told.number)]
+    sources = ("published", "ours")
+    ranks = {f"ranks_{key}_{metric}_{one}" for key in keys for metric in METRICS for one in sources}
+    return ranks | {
+        f"{name}_{metric}" for name in paper_figures() for metric in (*METRICS, "seconds")
+    }
 
 
 def _write(path: Path, content: bytes) -> Path:
@@ -122,98 +134,50 @@ def _write(path: Path, content: bytes) -> Path:
     return path
 
 
-def _papers(
-    records: Sequence[Mapping[str, Any]], experiments: Sequence[Experiment]
-) -> list[dict[str, Any]]:
-    blocks = table_blocks(records, experiments)
+def _rank_pictures(compared: Sequence[MethodComparison]) -> list[Picture]:
+    """Comparisons in which methods differ: by our numbers, if they are there."""
+    ours = {one.setup for one in compared if one.source == "ours"}
     return [
-        {
-            "key": paper,
-            "title": paper_title(paper),
-            "reference": published.papers()[paper].reference,
-            "blocks": [block for block in blocks if block["paper"] == paper],
-        }
-        for paper in dict.fromkeys(block["paper"] for block in blocks)
+        Picture(
+            f"ranks_{one.setup.paper}_{one.metric}_{one.source}",
+            f"{one.setup.title}: mean ranks by {metric_title(one.metric)} over "
+            f"{len(one.datasets)} data sets, "
+            f"{'our' if one.source == 'ours' else 'published'} numbers",
+            encoded(critical_difference(one.nemenyi, title=metric_title(one.metric)), ".svg"),
+        )
+        for one in compared
+        if one.nemenyi is not None and (one.source == "ours" or one.setup not in ours)
     ]
 
 
-def _rank_name(paper: str, metric: str, source: Source) -> str:
-    return f"ranks_{paper}_{metric}_{source}"
+def _figure_groups(figures: Sequence[MeasuredFigure]) -> FigureGroups:
+    """The data sets of each figure with their pictures, by its heading and caption."""
+    groups: FigureGroups = {}
+    for one in figures:
+        figure = one.figure
+        paper = f"{papers()[figure.paper].title}, Fig. {figure.number}: " if figure.paper else ""
+        group = groups.setdefault((f"{paper}{figure.title}", figure.caption), [])
+        group.append((one, _pictures(one)))
+    return groups
 
 
-def _drawn(compared: Sequence[Comparison]) -> dict[str, tuple[Comparison, Nemenyi]]:
-    """Comparisons in which algorithms differ, by the names of pictures: ours, if they are there."""
-    ours = {(one.paper, one.tables) for one in compared if one.source == "ours"}
-    return {
-        _rank_name(one.paper, one.metric, one.source): (one, one.nemenyi)
-        for one in compared
-        if one.nemenyi is not None and (one.source == "ours" or (one.paper, one.tables) not in ours)
-    }
-
-
-def _rank_pictures(compared: Sequence[Comparison]) -> dict[str, bytes]:
-    return {
-        name: encoded(critical_difference(ranks, title=metric_title(one.metric)), ".svg")
-        for name, (one, ranks) in _drawn(compared).items()
-    }
-
-
-def _rank_captions(compared: Sequence[Comparison]) -> dict[str, str]:
-    return {
-        name: f"{paper_title(one.paper)}, {tables_in_words(one.tables)}: mean ranks by "
-        f"{metric_title(one.metric)} over {len(one.datasets)} data sets, "
-        f"{'our' if one.source == 'ours' else 'published'} numbers"
-        for name, (one, _) in _drawn(compared).items()
-    }
-
-
-def _series_pictures(series: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    return {
-        f"{one['name']}_{metric}": encoded(figure, ".svg")
-        for one in series
-        for metric, figure in of_series(one).items()
-    }
-
-
-def _series_groups(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The series of one figure together: they differ in the data set."""
-    groups: dict[str, dict[str, Any]] = {}
-    for one in series:
-        where = f"{paper_title(one['paper'])}, Fig. {one['figure']}: " if one["paper"] else ""
-        heading = f"{where}{one['title']}"
-        group = groups.setdefault(
-            heading, {"heading": heading, "caption": one["caption"], "members": []}
+def _pictures(one: MeasuredFigure) -> list[Picture]:
+    if one.plot is None:
+        return []
+    name, label = one.figure.name, one.figure.label
+    return [
+        Picture(
+            f"{name}_{metric}",
+            f"{metric_title(metric)} against {one.plot.x_label}, {label}",
+            encoded(drawn, ".svg"),
         )
-        group["members"].append(_series_view(one))
-    return list(groups.values())
+        for metric, drawn in plot_figures(one.plot, label).items()
+    ]
 
 
-def _series_view(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "label": one["label"],
-        "setting": setting_in_words(one["setting"]),
-        "reason": one["reason"],
-        "figures": [
-            _figure(
-                f"{one['name']}_{panel['metric']}",
-                f"{_panel_title(panel['metric'])} against {one['x_label']}, {one['label']}",
-            )
-            for panel in one["panels"]
-        ],
-    }
-
-
-def _panel_title(metric: str) -> str:
-    return "seconds" if metric == "seconds" else metric_title(metric)
-
-
-def _figure(name: str, caption: str) -> dict[str, str]:
-    return {"name": name, "caption": caption}
-
-
-def _data_uri(picture: bytes) -> str:
+def _data_uri(picture: Picture) -> str:
     """A picture within a page; as an image of its own its ids cannot meet those of others."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode()}"
 
 
 class _Raw(str):

@@ -131,8 +131,8 @@ def total_order(
             for name, point in zip(pair, (1, -1), strict=True):
                 if name not in scores:
                     raise ValueError(
-                        f"relations of {metric}: {shown(name)} is none of the algorithms "
-                        f"{', '.join(map(shown, algorithms))}"
+                        f"relations of {metric} must be between {', '.join(map(shown, algorithms))}"
+                        f"; got {shown(name)}"
                     )
                 scores[name] += point
     levels = sorted(set(scores.values()), reverse=True)

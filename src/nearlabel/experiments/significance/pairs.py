@@ -40,9 +40,9 @@ class Pair:
         Of both tails.
     gain : float
         How much better the first is: the mean difference for t, the median one for Wilcoxon.
-        Positive where the first is better, for a loss, too.
+        Positive where the first is better, also for a loss.
     side : int
-        For which the test speaks: 1 for the first, -1 for the second, 0 for neither.
+        Which one the test favors: 1 for the first, -1 for the second, 0 for neither.
     wins, ties, losses : int
         In how many rows the first is better than, equal to and worse than the second.
     """
@@ -139,26 +139,26 @@ def check_level(level: float) -> float:
 
 
 def check_table(values: Any, algorithms: Sequence[str], *, unmeasured: bool = False) -> Array:
-    """A table with a column an algorithm, finite but for columns that are wholly unmeasured."""
+    """A table with one column per algorithm, finite except for columns without any number."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != len(algorithms):
         raise ValueError(
-            f"values must have one column an algorithm: shape (rows, {len(algorithms)}); "
+            f"values must have one column per algorithm, shape (rows, {len(algorithms)}); "
             f"got shape {table.shape}"
         )
     if len(algorithms) < 2:
         raise ValueError(f"algorithms must be two or more; got {len(algorithms)}")
     twice = first_twice(algorithms)
     if twice is not None:
-        raise ValueError(f"algorithms must have names of their own; {shown(twice)} is there twice")
+        raise ValueError(f"algorithms must have unique names; got {shown(twice)} twice")
     if len(table) < 2:
         raise ValueError(f"values must have two rows or more; got {len(table)}")
     for name, column in zip(algorithms, table.T, strict=True):
         missing = int(np.sum(~np.isfinite(column)))
         if missing and not (unmeasured and np.isnan(column).all()):
             raise ValueError(
-                f"values must be finite: {shown(name)} has no number in {missing} of {len(table)} "
-                "rows; leave out the algorithm or the rows"
+                f"values must be finite; got none for {shown(name)} in {missing} of {len(table)} "
+                "rows: leave out the algorithm or the rows"
             )
     return table
 
@@ -168,7 +168,7 @@ def _paired(first: Any, second: Any) -> Array:
     columns = [np.asarray(column, dtype=np.float64) for column in (first, second)]
     if columns[0].ndim != 1 or columns[0].shape != columns[1].shape:
         shapes = " and ".join(str(column.shape) for column in columns)
-        raise ValueError(f"first and second must be columns of one length; got shapes {shapes}")
+        raise ValueError(f"first and second must be 1-d and equally long; got shapes {shapes}")
     return check_table(np.column_stack(columns), ("first", "second"))
 
 
@@ -179,10 +179,10 @@ def _gains(values: Array, loss: bool) -> Array:
 
 
 def rounded(numbers: Array, values: Array) -> Array:
-    """Numbers to 40 binary digits of the greatest value: what differs by less is meant equal.
+    """Numbers rounded to 40 bits relative to the greatest value.
 
-    Means that were added up in another order differ in the last digits, and 0.3 - 0.1 is not
-    0.4 - 0.2; such differences must not decide about ties, nor about a test.
+    Sums in another order differ in the last digits, and 0.3 - 0.1 is not 0.4 - 0.2: such
+    differences must not decide about ties, nor about a test.
     """
     unit = 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 40)
     rounded: Array = np.rint(numbers / unit) * unit

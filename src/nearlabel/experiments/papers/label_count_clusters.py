@@ -1,8 +1,9 @@
-"""Clusters of rows by the labels of their neighbors: Table 1 of the 2018 paper."""
+"""Clusters of rows by the labels of their neighbors: Table 1 of Wang et al. (2018)."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,21 +16,22 @@ from nearlabel.search import Progress, neighbor_graph
 def label_count_clusters(
     data: Dataset,
     n_neighbors: int,
-    groups: list[list[str]],
+    groups: Sequence[Sequence[str]],
     *,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, list[float | None]]:
-    """Mean number of neighbors with a label, over the rows of a cluster that have it or have not.
+    """Mean number of neighbors with a label, over the rows of a cluster with or without that label.
 
-    The clusters of the table are not those of the features, with which the method of that paper
-    works: they come out if the rows are clustered by how many of their neighbors have each label.
+    The clusters of the table are not clusters of the features, with which the method of that paper
+    works: its numbers come out if rows are clustered by how many of their neighbors have each
+    label.
 
     Parameters
     ----------
     data : Dataset
     n_neighbors : int
-    groups : list of list of str
+    groups : sequence of sequence of str
         The names of the labels around which each cluster begins; k-means goes on from there.
     n_jobs, progress
         Of the search.
@@ -37,8 +39,8 @@ def label_count_clusters(
     Returns
     -------
     dict of str to list
-        "count_with_label NAME" and "count_without_label NAME" for each label: a mean a cluster,
-        None where it has no such row.
+        "count_with_label NAME" and "count_without_label NAME" for each label: one mean per
+        cluster, None where a cluster has no such row.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -47,16 +49,16 @@ def label_count_clusters(
     graph = neighbor_graph(data.X, n_neighbors, n_jobs=n_jobs, progress=progress)
     counts, has = neighbor_counts(graph, data.Y).toarray(), data.Y.toarray() > 0
     first = np.zeros((len(groups), len(names)))
-    for place, group in enumerate(groups):
-        first[place, [names.index(name) for name in group]] = n_neighbors / len(group)
+    for row, group in zip(first, groups, strict=True):
+        row[[names.index(name) for name in group]] = n_neighbors / len(group)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # clusters that end without a row
         cluster = KMeans(len(groups), init=first, n_init=1).fit_predict(counts.astype(np.float64))
     found: dict[str, list[float | None]] = {}
     for label, name in enumerate(names):
         for which, rows in (("with", has[:, label]), ("without", ~has[:, label])):
-            some = [counts[rows & (cluster == one), label] for one in range(len(groups))]
+            members = [counts[rows & (cluster == one), label] for one in range(len(groups))]
             found[f"count_{which}_label {name}"] = [
-                float(one.mean()) if len(one) else None for one in some
+                float(some.mean()) if len(some) else None for some in members
             ]
     return found

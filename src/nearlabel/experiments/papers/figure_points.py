@@ -1,0 +1,189 @@
+"""The points of the papers' figures, measured: one graph serves all points of a plot."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nearlabel.datasets import Dataset
+from nearlabel.experiments.evaluation import evaluate_splits
+from nearlabel.experiments.papers.experiment_runs import estimator
+from nearlabel.experiments.papers.prepared_data import PreparedData
+from nearlabel.experiments.protocols import splits
+from nearlabel.methods.registry import title
+from nearlabel.search import Progress, neighbor_graph
+
+# Names of methods as the command line prints them.
+Values = Sequence[float | None]  # None where a number is not defined
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture.
+
+    Attributes
+    ----------
+    metric : str
+        Or "seconds".
+    curves : mapping of str to sequence
+        For each method a value per point of x.
+    lines : mapping of str to float
+        The value of methods that do not have the parameter on the x axis.
+    spread : mapping of str to pair of sequences
+        The smallest and the greatest values over seeds, for curves that have several.
+    """
+
+    metric: str
+    curves: Mapping[str, Values]
+    lines: Mapping[str, float | None] = field(default_factory=dict)
+    spread: Mapping[str, Sequence[Values]] = field(default_factory=dict)
+
+    @property
+    def has_points(self) -> bool:
+        """Whether there is anything to show."""
+        return any(value is not None for curve in self.curves.values() for value in curve)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Pictures with one x axis; `shaded` is the part of it that the paper shows, or None."""
+
+    x: Sequence[float]
+    x_label: str
+    panels: Sequence[Panel]
+    log_x: bool = False
+    shaded: Sequence[float] | None = None
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Plot:
+        """A plot of which ``dataclasses.asdict`` was stored."""
+        return cls(**{**stored, "panels": [Panel(**one) for one in stored["panels"]]})
+
+
+def run_time_plot(ready: PreparedData, settings: Settings, progress: Progress | None) -> Plot:
+    """Seconds of all folds against the number of rows, for each method."""
+    data = ready.data
+    order = np.random.default_rng(settings["seed"]).permutation(len(data))
+    sizes = [size for size in settings["sizes"] if size <= len(data)]
+    names = [title(name) for name in settings["methods"]]
+    kinds = ("with the search", "without")
+    curves: dict[str, list[float | None]] = {
+        f"{name}, {kind}": [] for kind in kinds for name in names
+    }
+    for place, size in enumerate(sizes):
+        some = data.rows(np.sort(order[:size]))
+        runs = [_fold_seconds(some, settings) for _ in range(settings["repeats"])]
+        # The least of several runs: what else the machine did only ever adds.
+        for curve, seconds in zip(curves.values(), np.min(runs, axis=0), strict=True):
+            curve.append(round(float(seconds), 5))
+        if progress is not None:
+            progress(place + 1, len(sizes))
+    return Plot(sizes, "items n", [Panel("seconds", curves)], log_x=True)
+
+
+def _fold_seconds(data: Dataset, settings: Settings) -> list[float]:
+    """Processor time of all folds: of each method with the search, then of each without it."""
+    k, methods = settings["k"], settings["methods"]
+    seconds = np.zeros((2, len(methods)))
+    for part in splits(data, f"cv{settings['folds']}", seed=settings["seed"]):
+        X, Y, new = data.X[part.train], data.Y[part.train], data.X[part.test]
+        graph = neighbor_graph(X, k)
+        for place, name in enumerate(methods):
+            start = time.process_time()
+            model = estimator(name, n_neighbors=k).fit(X, Y)
+            queries = neighbor_graph(X, k, new)
+            model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
+            searched = time.process_time()
+            model = estimator(name, n_neighbors=k).fit_graph(graph, Y)
+            model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
+            seconds[:, place] += searched - start, time.process_time() - searched
+    return seconds.ravel().tolist()
+
+
+def cluster_plot(ready: PreparedData, settings: Settings, progress: Progress | None) -> Plot:
+    """Average precision against the number of clusters, over several starts of k-means."""
+    clusters, seeds, metric = settings["clusters"], range(settings["seeds"]), "average_precision"
+    shared = {"n_neighbors": settings["k"], "smoothing": settings["smoothing"]}
+    models = [
+        estimator("LAMLkNN", **shared, n_clusters=m, random_state=seed)
+        for m in clusters
+        for seed in seeds
+    ]
+    models.append(estimator("MLkNN", **shared))
+    *values, line = (one[metric] for one in _metrics(ready, models, settings, progress))
+    table = np.reshape(values, (len(clusters), len(seeds)))
+    low, high = _defined(table.min(axis=1)), _defined(table.max(axis=1))
+    panel = Panel(
+        metric,
+        {"LAML-kNN": _defined(table.mean(axis=1))},
+        {"ML-kNN": _defined([line])[0]},
+        {"LAML-kNN": [low, high]},
+    )
+    return Plot(clusters, "clusters m", [panel])
+
+
+def rate_plot(ready: PreparedData, settings: Settings, progress: Progress | None) -> Plot:
+    """Ranking loss against the rate, for both readings of the formula."""
+    k, rates, metric = settings["k"], settings["rates"], "ranking_loss"
+    readings = {"exp(-z d)": rates, "exp(-d / z)": [1 / z for z in rates]}
+    models = [
+        estimator("PositivekNN", n_neighbors=k, rate=z) for zs in readings.values() for z in zs
+    ]
+    models.append(estimator("BRkNN", n_neighbors=k))
+    *values, votes = (one[metric] for one in _metrics(ready, models, settings, progress))
+    curves = map(_defined, np.reshape(values, (len(readings), len(rates))))
+    panel = Panel(metric, dict(zip(readings, curves, strict=True)), {"BRkNN": _defined([votes])[0]})
+    return Plot(rates, "rate z", [panel], log_x=True, shaded=settings["shown"])
+
+
+def neighbor_plot(ready: PreparedData, settings: Settings, progress: Progress | None) -> Plot:
+    """The ranking metrics against the number of neighbors, for each method."""
+    neighbors = range(1, settings["greatest_k"] + 1)
+    models = []
+    for name in settings["methods"]:
+        seeded = {"random_state": settings["seed"]} if name == "PositivekNN" else {}
+        models += [estimator(name, n_neighbors=k, **seeded) for k in neighbors]
+    found = iter(_metrics(ready, models, settings, progress))
+    of_method = {title(name): [next(found) for _ in neighbors] for name in settings["methods"]}
+    panels = [
+        Panel(
+            metric,
+            {name: _defined([one[metric] for one in some]) for name, some in of_method.items()},
+        )
+        for metric in ("ranking_loss", "average_precision", "coverage", "one_error")
+    ]
+    return Plot(list(neighbors), "neighbors k", panels)
+
+
+def _metrics(
+    ready: PreparedData, models: list[Any], settings: Settings, progress: Progress | None
+) -> list[dict[str, float]]:
+    """Metrics of each model on one split: one search for all."""
+    found = evaluate_splits(
+        ready.data,
+        models,
+        ready.parts,
+        scale=ready.scale,
+        convention=settings["convention"],
+        progress=progress,
+    )
+    return [result.metrics for [result] in found]
+
+
+def _defined(values: Any) -> list[float | None]:
+    """Values with None where a number is not defined."""
+    return [float(value) if math.isfinite(value) else None for value in values]
+
+
+PLOTS = {
+    "run_time": run_time_plot,
+    "clusters": cluster_plot,
+    "rate": rate_plot,
+    "neighbors": neighbor_plot,
+}

@@ -1,0 +1,161 @@
+"""The papers' figures: how each is measured, and the points that are stored once measured.
+
+The texts of the papers have lost the values of their figures, so shapes are what can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nearlabel.common.messages import one_line
+from nearlabel.common.progress import Stages
+from nearlabel.experiments.papers.figure_points import PLOTS, Plot, Settings
+from nearlabel.experiments.papers.known_differences import Reason
+from nearlabel.experiments.papers.planned_experiments import experiment
+from nearlabel.experiments.papers.prepared_data import (
+    DataSetup,
+    UnusableDataError,
+    loaded,
+    prepared,
+)
+from nearlabel.experiments.papers.printed_tables import paper_id, published_toml
+from nearlabel.experiments.papers.result_store import (
+    ResultStore,
+    data_key,
+    default_folder,
+    result_key,
+)
+from nearlabel.experiments.papers.table_setups import setup_of
+from nearlabel.search import Progress
+
+_STEPS = 1000  # of progress, for each figure
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure that can be measured, on one data set.
+
+    Attributes
+    ----------
+    name : str
+        Short, for files and for looking it up.
+    paper, number : str
+        The id of the paper, and which of its figures it is; empty where it is none of theirs.
+    title, label, caption : str
+        `label` is short: it stands above a picture, and names the data set.
+    dataset : str
+    data : DataSetup
+    kind : str
+        A name of `PLOTS`.
+    settings : mapping
+        What else decides its points beside the data and the code, as JSON can hold it.
+    """
+
+    name: str
+    paper: str
+    number: str
+    title: str
+    label: str
+    caption: str
+    dataset: str
+    data: DataSetup
+    kind: str
+    settings: Settings
+
+    def all_settings(self) -> dict[str, Any]:
+        """All that decides its points beside the data and the code."""
+        return {**self.settings, **{key: one for key, one in asdict(self.data).items() if one}}
+
+
+@dataclass(frozen=True)
+class MeasuredFigure:
+    """A figure and its points, or the reason why there are none."""
+
+    figure: PaperFigure
+    plot: Plot | None = None
+    reason: str = ""
+
+
+@cache
+def paper_figures() -> Mapping[str, PaperFigure]:
+    """All figures by name; see ``figures.toml``."""
+    entries = published_toml("figures.toml")["figures"]
+    return {one.name: one for entry in entries for one in _figures(entry)}
+
+
+def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
+    """A figure for each data set of an entry."""
+    for dataset in entry.get("k") or entry["datasets"]:
+        settings = dict(entry["settings"])
+        if "k" in entry:
+            settings["k"] = entry["k"][dataset]
+        if "as_in" in entry:
+            setup = setup_of(entry["paper"], entry["as_in"]["table"])
+            data = experiment(setup, dataset, entry["as_in"]["algorithm"]).data
+            settings["convention"] = setup.convention
+        else:
+            data = DataSetup(scale=entry["scale"], split=entry.get("split"))
+        words = {"dataset": dataset, "k": settings.get("k")}
+        yield PaperFigure(
+            entry["name"].format(**words),
+            entry.get("paper", ""),
+            entry.get("number", ""),
+            entry["title"],
+            entry["label"].format(**words),
+            entry["caption"],
+            dataset,
+            data,
+            entry["plot"],
+            settings,
+        )
+
+
+def measured_figures(
+    papers: Collection[str] = (),
+    *,
+    results: str | Path | None = None,
+    again: bool = False,
+    progress: Progress | None = None,
+) -> list[MeasuredFigure]:
+    """Measure the figures that have no result yet, and read the others.
+
+    Parameters
+    ----------
+    papers : collection of str, default=()
+        Papers whose figures are wanted. By default those of all papers, and those of none.
+    results : path, optional
+        The folder of results; by default in the user's cache.
+    again : bool, default=False
+        Whether they are measured again.
+    progress : callable, optional
+        Called with (steps done, steps in all).
+    """
+    store = ResultStore(default_folder() if results is None else results, again=again)
+    chosen = set(map(paper_id, papers))
+    wanted = [one for one in paper_figures().values() if not chosen or one.paper in chosen]
+    stages = Stages(progress, _STEPS * len(wanted))
+    return [_measured(figure, store, stages.next(_STEPS)) for figure in wanted]
+
+
+def _measured(figure: PaperFigure, store: ResultStore, tell: Progress | None) -> MeasuredFigure:
+    data = data_key(figure.dataset)
+    if data is None:
+        return MeasuredFigure(figure, reason=Reason.absent((figure.dataset,)).text)
+    key = result_key({"figure": figure.name, **figure.all_settings()}, data)
+    stored = store.get(key)
+    if stored is not None:
+        return MeasuredFigure(figure, Plot.from_json(stored))
+    try:
+        ready = prepared(loaded(figure.dataset), figure.data)
+        plot = PLOTS[figure.kind](ready, figure.settings, tell)
+    except (UnusableDataError, MemoryError) as error:
+        return MeasuredFigure(figure, reason=one_line(str(error)))
+    if not all(panel.has_points for panel in plot.panels):
+        too_few = "these data have too few rows, or no labels to measure by"
+        return MeasuredFigure(figure, reason=too_few)
+    store.add(key, asdict(plot))
+    return MeasuredFigure(figure, plot)

@@ -1,0 +1,206 @@
+"""What five papers print: the cells of their tables as data, to the printed digit."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+_NO_NUMBER = "n/a"  # stands in a file where the paper says that it has no number
+_COLUMNS_BEFORE_METRICS = 5
+_ESTIMATOR_NAMES = {"k": "n_neighbors", "s": "smoothing"}  # of the parameters that papers print
+_CLUSTERED = {"paper": "wang-2018", "table": "1", "dataset": "scene", "algorithm": "LAML-kNN"}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: who wrote it when, the method it proposes, and its reference.
+
+    `number` is the id that earlier versions gave it, such as "000".
+    """
+
+    number: str
+    authors: str
+    year: int
+    method: str
+    reference: str
+
+    @property
+    def title(self) -> str:
+        """Authors and year, as a text cites it."""
+        return f"{self.authors} ({self.year})"
+
+
+@dataclass(frozen=True)
+class PrintedCell:
+    """A cell of a published table.
+
+    Attributes
+    ----------
+    paper, table : str
+    dataset : str
+        Its name in the data folder.
+    algorithm, metric : str
+    printed, std : str or None
+        The digits of the number and of its standard deviation; None where there are none.
+    parameters : mapping
+        Those that the paper prints: `k` and `s`, say.
+    name_in_paper : str
+        The paper's name of the data set.
+    doubt : str or None
+        Why the number cannot be right, or hardly.
+    """
+
+    paper: str
+    table: str
+    dataset: str
+    algorithm: str
+    metric: str
+    printed: str | None
+    std: str | None = None
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
+    name_in_paper: str = ""
+    doubt: str | None = None
+
+    @property
+    def published(self) -> Decimal | None:
+        """The number, exactly as printed."""
+        return None if self.printed is None else Decimal(self.printed)
+
+    @property
+    def estimator_parameters(self) -> dict[str, Any]:
+        """The printed parameters that our estimators have, by the estimators' names."""
+        return {
+            name: self.parameters[short]
+            for short, name in _ESTIMATOR_NAMES.items()
+            if short in self.parameters
+        }
+
+
+@cache
+def papers() -> Mapping[str, Paper]:
+    """The papers by id, which is the first author and the year: "zhang-2007"."""
+    told = published_toml("papers.toml")
+    return MappingProxyType({key: Paper(**fields) for key, fields in told.items()})
+
+
+def paper_id(name: str) -> str:
+    """The id of a paper, given that id or its number in earlier versions.
+
+    Examples
+    --------
+    >>> paper_id("zhang-2005"), paper_id("001")
+    ('zhang-2005', 'zhang-2005')
+    """
+    for key, paper in papers().items():
+        if name in (key, paper.number):
+            return key
+    raise ValueError(f"paper must be one of {', '.join(papers())}; got {name!r}")
+
+
+@cache
+def cells() -> tuple[PrintedCell, ...]:
+    """All cells of the tables of results: paper by paper, line by line.
+
+    Examples
+    --------
+    >>> first = cells()[0]
+    >>> first.paper, first.table, first.dataset, first.metric, first.printed, first.std
+    ('zhang-2007', '1', 'yeast', 'hamming_loss', '0.195', '0.010')
+    """
+    return tuple(cell for paper in papers() for cell in _cells_of(paper))
+
+
+@cache
+def cluster_counts() -> tuple[PrintedCell, ...]:
+    """Table 1 of Wang et al. (2018): how many neighbors of the rows in a cluster have a label.
+
+    The means over the rows with the label (metric "count_with_label") and over those without it
+    ("count_without_label"); `parameters` has the number of the cluster and the label.
+    """
+    return tuple(
+        PrintedCell(
+            **_CLUSTERED,
+            metric=f"count_{line['rows']}_label",
+            printed=printed,
+            parameters={"cluster": int(line["cluster"]), "label": label},
+            name_in_paper="scene",
+        )
+        for line in published_lines("label_count_clusters.csv")
+        for label, printed in line.items()
+        if label not in ("cluster", "rows")
+    )
+
+
+@cache
+def all_cells() -> tuple[PrintedCell, ...]:
+    """The cells that are compared, paper by paper: means of counts, and results."""
+    order = list(papers())
+    every = [*cluster_counts(), *cells()]
+    return tuple(sorted(every, key=lambda cell: order.index(cell.paper)))
+
+
+def tables_of(paper: str) -> list[str]:
+    """The tables of a paper that are compared."""
+    return list(dict.fromkeys(cell.table for cell in all_cells() if cell.paper == paper))
+
+
+def tables_in_words(tables: tuple[str, ...]) -> str:
+    """Table 1; Tables 3, 4."""
+    return f"{'Tables' if len(tables) > 1 else 'Table'} {', '.join(tables)}"
+
+
+def published_lines(name: str) -> list[dict[str, str]]:
+    """The lines of a CSV file of ``published``."""
+    return list(csv.DictReader(_text(name).splitlines()))
+
+
+@cache
+def published_toml(name: str) -> Mapping[str, Any]:
+    """The contents of a TOML file of ``published``."""
+    return tomllib.loads(_text(name))
+
+
+def _text(name: str) -> str:
+    return (files("nearlabel.experiments.papers") / "published" / name).read_text(encoding="utf-8")
+
+
+def _cells_of(paper: str) -> Iterator[PrintedCell]:
+    doubts = _doubts()
+    for line in published_lines(f"{paper}.csv"):
+        metrics = list(line)[_COLUMNS_BEFORE_METRICS:]
+        tables = line["table"].split("/")
+        for column, metric in enumerate(metrics):
+            text = line[metric]
+            if not text:  # this table has no such column
+                continue
+            printed, _, std = text.partition(" ± ")
+            table = tables[column % len(tables)]
+            place = (paper, table, line["dataset"], line["algorithm"], metric)
+            yield PrintedCell(
+                *place,
+                printed=None if printed == _NO_NUMBER else printed,
+                std=std or None,
+                parameters=_parameters(line["parameters"]),
+                name_in_paper=line["name_in_paper"] or line["dataset"],
+                doubt=doubts.get(place),
+            )
+
+
+def _parameters(text: str) -> dict[str, int | str]:
+    return {key: int(value) for key, _, value in (one.partition("=") for one in text.split())}
+
+
+@cache
+def _doubts() -> dict[tuple[str, ...], str]:
+    place = ("paper", "table", "dataset", "algorithm", "metric")
+    return {
+        tuple(line[key] for key in place): line["reason"]
+        for line in published_lines("doubtful.csv")
+    }
