@@ -21,7 +21,7 @@ COMMANDS = (
     "compare songs.csv --scale standard",
     "fit songs.csv -o songs.model --scale standard",
     "rank songs.model new.csv --top 3",
-    "rank songs.model new.csv --top 2 --why",
+    "rank songs.model new.csv --top 1 --why",
 )
 
 

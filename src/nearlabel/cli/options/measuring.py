@@ -1,15 +1,15 @@
-"""What the verbs that measure share: options, the setting of a result, and summaries."""
+"""How answers are measured, and how what was measured is told."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Scale, Several, Switch, Whole
+from nearlabel.cli.options import Convention, Count, Scale, Switch, Texts, Whole
+from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import say
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Measuring:
         once; cv10x5, so five times; loo, each item by itself. By default its own, else cv10
         (compare: holdout; tune: loo).
     test_size
-        Share that holdout holds out.
+        Share that holdout holds out; by default a third.
     stratified
         Let random parts hold each label in about the same share.
     scale
@@ -46,17 +46,26 @@ class Measuring:
     """
 
     split: str | None = None
-    test_size: float = 1 / 3
+    test_size: Annotated[float, Parameter(show_default=False)] = 1 / 3
     stratified: Switch = False
     scale: Scale = "none"
-    metric: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
-    convention: Literal["paper", "lamda", "mulan", "sklearn"] = "paper"
-    at: Whole = 5
+    metric: Texts = ()
+    convention: Convention = "paper"
+    at: Count = 5
     seed: Whole = 0
 
-    def check(self) -> None:
-        """Refuse metrics that are unknown, or that the convention does not have."""
-        check_metrics(self.metric, self.convention)
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if not self.metric:
+            return
+        from nearlabel.common.validation import check_choice
+        from nearlabel.metrics import METRICS
+        from nearlabel.metrics.conventions import has_metric
+
+        for name in self.metric:
+            check_choice(name, "--metric", METRICS)
+            if not has_metric(self.convention, name):
+                raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
 
     def parts(self, items: Dataset, usual: str, *, own: bool = True) -> tuple[str, list[Part]]:
         """The name of the split and its parts.
@@ -67,7 +76,8 @@ class Measuring:
 
         kind = self.split or ("official" if own and items.train is not None else usual)
         how: dict[str, Any] = {"test_size": self.test_size, "seed": self.seed}
-        return kind, splits(items, kind, stratified=self.stratified, **how)
+        with naming(split="--split", test_size="--test-size", stratified="--stratified"):
+            return kind, splits(items, kind, stratified=self.stratified, **how)
 
     def how(self) -> dict[str, Any]:
         """What `evaluate_splits` takes of these options."""
@@ -94,16 +104,10 @@ class Measuring:
         }
 
 
-def check_metrics(names: Iterable[str], convention: str) -> None:
-    """Refuse metrics that are unknown, or that a convention does not have."""
-    from nearlabel.common.validation import check_choice
-    from nearlabel.metrics import METRICS
-    from nearlabel.metrics.conventions import has_metric
-
-    for name in names:
-        check_choice(name, "--metric", METRICS)
-        if not has_metric(convention, name):
-            raise ValueError(f"convention {convention!r} has no {name}")
+def check_seed(seed: int) -> None:
+    """Refuse a seed that NumPy does not take."""
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"--seed must be an integer from 0 to {2**32 - 1}; got {seed}")
 
 
 def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
@@ -145,3 +149,17 @@ def summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any
 def or_none(value: Any) -> float | None:
     """A number, or None for JSON where a metric is not defined."""
     return float(value) if math.isfinite(value) else None
+
+
+def metric_cell(value: float | None, std: float | None = None) -> str:
+    """A metric in a table."""
+    if value is None:
+        return "not defined"
+    return f"{value:.4f}" if std is None else f"{value:.4f} ±{std:.4f}"
+
+
+def metric_heads(names: list[str]) -> list[str]:
+    """Metrics by the names that options have for them, with arrows to the better side."""
+    from nearlabel.metrics import METRICS
+
+    return [f"{name} {'↓' if METRICS[name].loss else '↑'}" for name in names]

@@ -1,42 +1,27 @@
-"""Which algorithm learns, and with which parameters: options that several verbs share."""
+"""Which algorithm learns, and with which parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Distance, Several, Switch
-from nearlabel.cli.search_options import Searching
+from nearlabel.cli.library import check_parameters
+from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.searching import Searching
 
-# The names of nearlabel.methods.registry, written out so that help comes without loading them; a
-# test holds the two equal.
-TITLES = {
-    "MLkNN": "ML-kNN",
-    "LAMLkNN": "LAML-kNN",
-    "DMLkNN": "DML-kNN",
-    "MallowskNN": "Mallows kNN",
-    "PositivekNN": "PositivekNN",
-    "BRkNN": "BRkNN",
-    "MLCWkNN": "MLC-WkNN",
-    "IBLR": "IBLR-ML",
-    "BalancedkNN": "BKNN",
+# Parameters of estimators that options of their own set. The others are a method's own: --set.
+_OPTIONS = {
+    "n_neighbors": "--k",
+    "per_class": "--k",
+    "metric": "--distance",
+    "search": "--search",
+    "n_jobs": "--jobs",
+    "random_state": "--seed",
 }
-Algorithm = Literal[
-    "MLkNN",
-    "LAMLkNN",
-    "DMLkNN",
-    "MallowskNN",
-    "PositivekNN",
-    "BRkNN",
-    "MLCWkNN",
-    "IBLR",
-    "BalancedkNN",
-]
-# What other options say, and what every method has.
-_SHARED = ("n_neighbors", "per_class", "metric", "search", "n_jobs", "random_state")
 
 
 @Parameter(name="*", group=Group("How it learns", sort_key=1))
@@ -53,24 +38,26 @@ class Learning:
     set
         Other parameters of the algorithm, such as n_clusters=10.
     thresholds
-        Learn one cut a label by leave-one-out F1.
+        Learn one threshold per label by leave-one-out F1.
     distance
         Between items.
     """
 
     algorithm: Algorithm = "MLkNN"
     smoothing: float | None = None
-    set: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = ()
+    set: Texts = ()
     thresholds: Switch = False
     distance: Distance = "euclidean"
 
     def model(self, k: int, seed: int, searching: Searching) -> Any:
         """An unfitted estimator."""
         settings = dict(_setting(text) for text in self.set)
+        options = {name: f"--set {name}" for name in settings}
         if self.smoothing is not None:
-            settings["smoothing"] = self.smoothing
-        shared = {"metric": self.distance, "random_state": seed, **searching.shared()}
-        return estimator(self.algorithm, k, shared, settings, thresholds=self.thresholds)
+            settings["smoothing"], options["smoothing"] = self.smoothing, "--smoothing"
+        shared = {"metric": self.distance, "random_state": seed, **searching.parameters()}
+        with naming(**options):
+            return estimator(self.algorithm, k, shared, settings, thresholds=self.thresholds)
 
     def told(self, model: Any) -> dict[str, Any]:
         """What a result says of the algorithm."""
@@ -81,36 +68,33 @@ class Learning:
             "distance": self.distance,
         }
 
-    def title(self, model: Any) -> str:
-        """The algorithm with its own parameters, for people."""
-        own = [f"{name} {_shown(value)}" for name, value in own_parameters(model).items()]
-        cuts = ["a cut a label"] if self.thresholds else []
-        return ", ".join([TITLES[self.algorithm], *own, *cuts, self.distance])
+    def title(self) -> str:
+        """The algorithm, for people."""
+        from nearlabel.methods.registry import title
+
+        return title(self.algorithm) + (", one threshold per label" if self.thresholds else "")
 
 
 def estimator(
     algorithm: str,
     k: int,
-    shared: dict[str, Any],
-    settings: dict[str, Any] | None = None,
+    shared: Mapping[str, Any],
+    settings: Mapping[str, Any],
     *,
     thresholds: bool = False,
 ) -> Any:
     """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none."""
     import nearlabel as nl
-    from nearlabel.common.validation import check_integer
     from nearlabel.methods.registry import estimator as make
 
-    check_integer(shared["random_state"], "--seed", low=0, high=2**32 - 1)
-    made = make(algorithm, k, **shared)
-    free = sorted(made.get_params().keys() - {"metric", "search", "n_jobs", "random_state"})
-    for name, value in (settings or {}).items():
-        if name not in free:
-            raise ValueError(
-                f"{algorithm} has no parameter {name!r}; it has {', '.join(free) or 'none to set'}"
-            )
-        made.set_params(**{name: value})
-    return nl.LabelThresholds(made) if thresholds else made
+    model = make(algorithm, k, **shared)
+    # PositivekNN takes n_neighbors=none, too, which --k does not say.
+    free = {name for name in model.get_params() if _OPTIONS.get(name, "--k") == "--k"}
+    for name in settings.keys() - free:
+        has = ", ".join(sorted(free)) or "none to set"
+        raise ValueError(f"{algorithm} has no parameter {name!r}; it has {has}")
+    check_parameters(model.set_params(**settings))
+    return nl.LabelThresholds(model) if thresholds else model
 
 
 def own_parameters(model: Any) -> dict[str, Any]:
@@ -119,8 +103,36 @@ def own_parameters(model: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in method.get_params(deep=False).items()
-        if name not in _SHARED and value is not None
+        if name not in _OPTIONS and value is not None
     }
+
+
+def own_title(model: Any) -> str:
+    """The parameters of a method that are not those of every method, for people."""
+    return "".join(
+        f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
+        for name, value in own_parameters(model).items()
+    )
+
+
+def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
+    """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
+    from nearlabel.methods.registry import method
+
+    own = {name: method(name)().get_params().keys() - _OPTIONS.keys() for name in algorithms}
+    grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
+    for text in texts:
+        name, mark, values = text.partition("=")
+        if not mark or not name or not all(values.split(",")):
+            raise ValueError(
+                f"--grid takes NAME=VALUE,VALUE, such as smoothing=0.5,1; got {text!r}"
+            )
+        having = [one for one in algorithms if name in own[one]]
+        if not having:
+            raise ValueError(f"--grid {text}: none of {', '.join(algorithms)} has it to set")
+        for one in having:
+            grids[one][name] = [_value(value) for value in values.split(",")]
+    return grids
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -129,27 +141,6 @@ def _setting(text: str) -> tuple[str, Any]:
     if not mark or not name:
         raise ValueError(f"--set takes NAME=VALUE, such as n_clusters=10; got {text!r}")
     return name, _value(value)
-
-
-def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
-    """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
-    from nearlabel.methods.registry import method
-
-    grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
-    for text in texts:
-        name, mark, values = text.partition("=")
-        if not mark or not name or not all(values.split(",")):
-            raise ValueError(
-                f"--grid takes NAME=VALUE,VALUE, such as smoothing=0.5,1; got {text!r}"
-            )
-        having = [
-            one for one in algorithms if name not in _SHARED and name in method(one)().get_params()
-        ]
-        if not having:
-            raise ValueError(f"--grid {text}: none of {', '.join(algorithms)} has it to set")
-        for one in having:
-            grids[one][name] = [_value(value) for value in values.split(",")]
-    return grids
 
 
 def _value(value: str) -> Any:
@@ -163,7 +154,3 @@ def _value(value: str) -> Any:
         except ValueError:
             pass
     return value
-
-
-def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,119 @@
+"""What a model says of items, by names, a run of rows at a time: for predict and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from nearlabel.cli.library import search_with, use_threads
+from nearlabel.cli.options import Part
+from nearlabel.cli.options.reading import Reading
+from nearlabel.cli.options.searching import Searching
+from nearlabel.cli.output import Steps, say, say_json
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.result_files import check_results, write_results
+from nearlabel.common.progress import Stages
+
+# Rows of which answers are told before the next are searched: many, since a search by lists is far
+# faster for many queries than for each alone.
+_ROWS_AT_ONCE = 2**15
+
+
+class Answers:
+    """What a model of a file says of items of another."""
+
+    def __init__(
+        self,
+        path: str,
+        data: str,
+        part: Part,
+        reading: Reading,
+        searching: Searching,
+        output: str | None,
+    ) -> None:
+        check_results(output, path, data)
+        import_scikit_learn(*SCALING)
+        from sklearn.pipeline import Pipeline
+
+        import nearlabel as nl
+
+        loaded = nl.load(path)
+        self._all = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
+        self._model = self._all[-1]
+        if not hasattr(self._model, "rank"):
+            raise ValueError(f"{path} holds a {type(self._model).__name__} and no model")
+        if searching.search is not None:
+            search_with(self._model, searching.method())
+        if searching.jobs is not None:
+            use_threads(self._model, searching.jobs)
+        names = getattr(loaded, "feature_names_in_", None)
+        features = None if names is None else [str(name) for name in names.tolist()]
+        self._items = reading.load(data, part, features=features, labels=())
+
+    def _blocks(self, what: str) -> Iterator[tuple[Any, Any, Any]]:
+        """Names and vectors of runs of rows, and progress of answering for them."""
+        from scipy import sparse
+        from sklearn.utils import get_tags
+
+        items, scaling = self._items, self._all[:-1]
+        names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
+        dense = sparse.issparse(items.X) and not get_tags(self._all).input_tags.sparse
+        with Steps(what) as progress:
+            stages = Stages(progress, len(items))
+            for start in range(0, len(items), _ROWS_AT_ONCE):
+                rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
+                X = items.X[rows].toarray() if dense else items.X[rows]
+                if len(scaling):
+                    X = scaling.transform(X)
+                yield names[rows], X, stages.next(rows.stop - rows.start)
+
+    def predicted(self) -> Iterator[tuple[Any, list[str]]]:
+        """The name of each item and the labels that it gets."""
+        import numpy as np
+        from scipy import sparse
+
+        classes = self._model.classes_
+        for names, X, progress in self._blocks("predicting"):
+            decided = self._model.predict(X, progress=progress)
+            if isinstance(classes, np.ndarray):  # y was one column of two classes
+                decided = (decided == classes[1])[:, None]
+            sets = sparse.csr_array(decided)
+            sets.sort_indices()
+            for name, start, stop in zip(names, sets.indptr[:-1], sets.indptr[1:], strict=True):
+                yield name, [self._label(label) for label in sets.indices[start:stop].tolist()]
+
+    def ranked(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+        """The name of each item and its best labels with their scores."""
+        for names, X, progress in self._blocks("ranking"):
+            best = self._model.rank(X, top, progress=progress)
+            rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
+            for name, labels, scores in rows:
+                pairs = zip(labels, scores, strict=True)
+                yield name, [{"label": self._label(one), "score": score} for one, score in pairs]
+
+    def explained(self, top: int) -> Iterator[tuple[Any, Any]]:
+        """The name of each item and the explanation of its best labels."""
+        for names, X, progress in self._blocks("explaining"):
+            for place, name in enumerate(names):
+                yield name, self._model.explain(X[place : place + 1], top)
+                progress(place + 1, len(names))
+
+    def _label(self, label: int) -> str:
+        names = self._model.label_names_
+        return str(label) if names is None else str(names[label])
+
+    def separator(self) -> str:
+        """The mark between labels in one cell, by which the reader of tables divides them again."""
+        names = self._model.label_names_
+        if names is not None and any(";" in name for name in names.tolist()):
+            raise ValueError("a label has ';' in its name: write a .jsonl file")
+        return ";"
+
+
+def write_answers(output: str, records: Iterable[dict[str, Any]], json: bool) -> None:
+    """Write records to a file, and tell how many."""
+    count = write_results(output, records)
+    if json:
+        say_json({"output": output, "rows": count})
+    else:
+        say(f"wrote {output} ({count} rows)")
