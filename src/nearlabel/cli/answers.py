@@ -2,36 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from cyclopts import Parameter
+
 from nearlabel.cli.library import search_with, use_threads
-from nearlabel.cli.options import Part
+from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import Steps, say, say_json
+from nearlabel.cli.output import Steps, say, say_json, say_table
 from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
-from nearlabel.cli.result_files import check_results, write_results
+from nearlabel.cli.result_files import check_results, is_table, write_results
 from nearlabel.common.progress import Stages
 
 # Rows of which answers are told before the next are searched: many, since a search by lists is far
 # faster for many queries than for each alone.
 _ROWS_AT_ONCE = 2**15
+Record = dict[str, Any]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Answering:
+    """For which items, and how it is told.
+
+    Parameters
+    ----------
+    part
+        Rows to answer for, where the data set has a split.
+    output
+        Write a .csv, .tsv or .jsonl file instead of a table.
+    """
+
+    part: Part = "all"
+    output: Output = None
+    json: Json = False
+
+    @property
+    def in_cells(self) -> bool:
+        """Whether a table is written to a file."""
+        return self.output is not None and is_table(self.output)
+
+    def tell(
+        self,
+        records: Iterable[Record],
+        cells: Callable[[Record], list[Record]],
+        head: tuple[str, str],
+        shown: Callable[[Record], tuple[Any, str]],
+    ) -> None:
+        """Write or print records: as rows of `cells` to a table, as `shown` to people."""
+        if self.output is None and self.json:
+            say_json(list(records))
+        elif self.output is None:
+            say_table(head, map(shown, records), numbers=False)
+        else:
+            if self.in_cells:
+                records = (row for record in records for row in cells(record))
+            count = write_results(self.output, records)
+            if self.json:
+                say_json({"output": self.output, "rows": count})
+            else:
+                say(f"wrote {self.output} ({count} rows)")
 
 
 class Answers:
     """What a model of a file says of items of another."""
 
     def __init__(
-        self,
-        path: str,
-        data: str,
-        part: Part,
-        reading: Reading,
-        searching: Searching,
-        output: str | None,
+        self, path: str, data: str, answering: Answering, searching: Searching, reading: Reading
     ) -> None:
-        check_results(output, path, data)
+        check_results(answering.output, path, data)
         import_scikit_learn(*SCALING)
         from sklearn.pipeline import Pipeline
 
@@ -48,7 +90,7 @@ class Answers:
             use_threads(self._model, searching.jobs)
         names = getattr(loaded, "feature_names_in_", None)
         features = None if names is None else [str(name) for name in names.tolist()]
-        self._items = reading.load(data, part, features=features, labels=())
+        self._items = reading.load(data, answering.part, features=features, labels=())
 
     def _blocks(self, what: str) -> Iterator[tuple[Any, Any, Any]]:
         """Names and vectors of runs of rows, and progress of answering for them."""
@@ -67,8 +109,8 @@ class Answers:
                     X = scaling.transform(X)
                 yield names[rows], X, stages.next(rows.stop - rows.start)
 
-    def predicted(self) -> Iterator[tuple[Any, list[str]]]:
-        """The name of each item and the labels that it gets."""
+    def predicted(self) -> Iterator[Record]:
+        """The labels that each item gets."""
         import numpy as np
         from scipy import sparse
 
@@ -80,16 +122,18 @@ class Answers:
             sets = sparse.csr_array(decided)
             sets.sort_indices()
             for name, start, stop in zip(names, sets.indptr[:-1], sets.indptr[1:], strict=True):
-                yield name, [self._label(label) for label in sets.indices[start:stop].tolist()]
+                labels = [self._label(label) for label in sets.indices[start:stop].tolist()]
+                yield {"id": name, "labels": labels}
 
-    def ranked(self, top: int) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
-        """The name of each item and its best labels with their scores."""
+    def ranked(self, top: int) -> Iterator[Record]:
+        """The best labels of each item with their scores."""
         for names, X, progress in self._blocks("ranking"):
             best = self._model.rank(X, top, progress=progress)
             rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
             for name, labels, scores in rows:
-                pairs = zip(labels, scores, strict=True)
-                yield name, [{"label": self._label(one), "score": score} for one, score in pairs]
+                pairs = zip(map(self._label, labels), scores, strict=True)
+                scored = [{"label": label, "score": score} for label, score in pairs]
+                yield {"id": name, "labels": scored}
 
     def explained(self, top: int) -> Iterator[tuple[Any, Any]]:
         """The name of each item and the explanation of its best labels."""
@@ -108,12 +152,3 @@ class Answers:
         if names is not None and any(";" in name for name in names.tolist()):
             raise ValueError("a label has ';' in its name: write a .jsonl file")
         return ";"
-
-
-def write_answers(output: str, records: Iterable[dict[str, Any]], json: bool) -> None:
-    """Write records to a file, and tell how many."""
-    count = write_results(output, records)
-    if json:
-        say_json({"output": output, "rows": count})
-    else:
-        say(f"wrote {output} ({count} rows)")

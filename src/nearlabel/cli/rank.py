@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nearlabel.cli.answers import Answers, write_answers
-from nearlabel.cli.options import Count, Data, Json, Output, Part, Switch
+from nearlabel.cli.answers import Answering, Answers, Record
+from nearlabel.cli.options import Count, Data, Switch
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import WIDTH, printable, say, say_json, say_table
-from nearlabel.cli.result_files import is_table
+from nearlabel.cli.output import WIDTH, printable, say
 
-_READING, _SEARCHING = Reading(), Searching()
+_ANSWERING, _READING, _SEARCHING = Answering(), Reading(), Searching()
 
 
 def rank(
@@ -23,9 +22,7 @@ def rank(
     *,
     top: Count = 5,
     why: Switch = False,
-    part: Part = "all",
-    output: Output = None,
-    json: Json = False,
+    answering: Answering = _ANSWERING,
     searching: Searching = _SEARCHING,
     reading: Reading = _READING,
 ) -> None:
@@ -38,11 +35,7 @@ def rank(
     top
         Labels an item.
     why
-        Tell the neighbors that voted, nearest first, and the scores without each of them.
-    part
-        Rows to be ranked, where the data set has a split.
-    output
-        Write a .csv, .tsv or .jsonl file instead of a table.
+        Tell the neighbors that voted, nearest first, and the score without each of them.
 
     Examples
     --------
@@ -50,30 +43,29 @@ def rank(
     nearlabel rank songs.model new.csv --id title --why
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     """
-    in_cells = output is not None and is_table(output)
-    if why and in_cells:
+    if why and answering.in_cells:
         raise ValueError("--why has no place in a table: write a .jsonl file")
-    answers = Answers(model, data, part, reading, searching, output)
-    if why and output is None and not json:
+    answers = Answers(model, data, answering, searching, reading)
+    if why and answering.output is None and not answering.json:
         for name, explanation in answers.explained(top):
             _say_why(name, explanation)
         return
-    records = _explained(answers, top) if why else _ranked(answers, top)
-    if output is not None:
-        write_answers(output, _cells(records) if in_cells else records, json)
-    elif json:
-        say_json(list(records))
-    else:
-        shown = [(record["id"], ", ".join(map(_shown, record["labels"]))) for record in records]
-        say_table(("item", "labels with their scores"), shown, numbers=False)
+    answering.tell(
+        _explained(answers, top) if why else answers.ranked(top),
+        cells=lambda record: [
+            {"id": record["id"], "rank": place, **scored}
+            for place, scored in enumerate(record["labels"], 1)
+        ],
+        head=("item", "labels with their scores"),
+        shown=lambda record: (record["id"], ", ".join(map(_shown, record["labels"]))),
+    )
 
 
-def _ranked(answers: Answers, top: int) -> Iterator[dict[str, Any]]:
-    for name, labels in answers.ranked(top):
-        yield {"id": name, "labels": labels}
+def _shown(label: Record) -> str:
+    return f"{label['label']} {round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
-def _explained(answers: Answers, top: int) -> Iterator[dict[str, Any]]:
+def _explained(answers: Answers, top: int) -> Iterator[Record]:
     for name, explanation in answers.explained(top):
         labels = [
             {
@@ -85,16 +77,6 @@ def _explained(answers: Answers, top: int) -> Iterator[dict[str, Any]]:
             for one in explanation
         ]
         yield {"id": name, "labels": labels}
-
-
-def _cells(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for record in records:
-        for place, scored in enumerate(record["labels"], 1):
-            yield {"id": record["id"], "rank": place, **scored}
-
-
-def _shown(label: dict[str, Any]) -> str:
-    return f"{label['label']} {round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
 def _say_why(name: Any, explanation: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,8 @@ class Learning:
 
     def model(self, k: int, seed: int, searching: Searching) -> Any:
         """An unfitted estimator."""
-        settings = dict(_setting(text) for text in self.set)
+        texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
+        settings = {name: _value(text) for name, text in texts.items()}
         options = {name: f"--set {name}" for name in settings}
         if self.smoothing is not None:
             settings["smoothing"], options["smoothing"] = self.smoothing, "--smoothing"
@@ -122,11 +124,7 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
     own = {name: method(name)().get_params().keys() - _OPTIONS.keys() for name in algorithms}
     grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
     for text in texts:
-        name, mark, values = text.partition("=")
-        if not mark or not name or not all(values.split(",")):
-            raise ValueError(
-                f"--grid takes NAME=VALUE,VALUE, such as smoothing=0.5,1; got {text!r}"
-            )
+        name, values = _pair(text, "--grid", "NAME=VALUE,VALUE, such as smoothing=0.5,1")
         having = [one for one in algorithms if name in own[one]]
         if not having:
             raise ValueError(f"--grid {text}: none of {', '.join(algorithms)} has it to set")
@@ -135,22 +133,17 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
     return grids
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """A name and a value of text like n_clusters=10."""
-    name, mark, value = text.partition("=")
-    if not mark or not name:
-        raise ValueError(f"--set takes NAME=VALUE, such as n_clusters=10; got {text!r}")
-    return name, _value(value)
+def _pair(text: str, option: str, wanted: str) -> tuple[str, str]:
+    """What stands before and after the = of an option's value."""
+    name, _, values = text.partition("=")
+    if not name or not all(values.split(",")):
+        raise ValueError(f"{option} takes {wanted}; got {text!r}")
+    return name, values
 
 
-def _value(value: str) -> Any:
-    """What a text stands for: a word, a number, or itself."""
-    words = {"none": None, "true": True, "false": False}
-    if value.lower() in words:
-        return words[value.lower()]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            pass
-    return value
+def _value(text: str) -> Any:
+    """What a text stands for: none, true, false, a number, or itself."""
+    try:
+        return literal_eval(text.capitalize())
+    except (SyntaxError, ValueError):
+        return text
