@@ -20,13 +20,14 @@ from nearlabel.common.progress import Stages
 # Rows of which answers are told before the next are searched: many, since a search by lists is far
 # faster for many queries than for each alone.
 _ROWS_AT_ONCE = 2**15
+_READING, _SEARCHING = Reading(), Searching()
 Record = dict[str, Any]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Answering:
-    """For which items, and how it is told.
+    """For which items, by which search, and how it is told.
 
     Parameters
     ----------
@@ -39,6 +40,8 @@ class Answering:
     part: Part = "all"
     output: Output = None
     json: Json = False
+    searching: Searching = _SEARCHING
+    reading: Reading = _READING
 
     @property
     def in_cells(self) -> bool:
@@ -70,9 +73,7 @@ class Answering:
 class Answers:
     """What a model of a file says of items of another."""
 
-    def __init__(
-        self, path: str, data: str, answering: Answering, searching: Searching, reading: Reading
-    ) -> None:
+    def __init__(self, path: str, data: str, answering: Answering) -> None:
         check_results(answering.output, path, data)
         import_scikit_learn(*SCALING)
         from sklearn.pipeline import Pipeline
@@ -84,13 +85,15 @@ class Answers:
         self._model = self._all[-1]
         if not hasattr(self._model, "rank"):
             raise ValueError(f"{path} holds a {type(self._model).__name__} and no model")
+        searching = answering.searching
         if searching.search is not None:
             search_with(self._model, searching.method())
         if searching.jobs is not None:
             use_threads(self._model, searching.jobs)
         names = getattr(loaded, "feature_names_in_", None)
         features = None if names is None else [str(name) for name in names.tolist()]
-        self._items = reading.load(data, answering.part, features=features, labels=())
+        part = answering.part
+        self._items = answering.reading.load(data, part, features=features, labels=())
 
     def _blocks(self, what: str) -> Iterator[tuple[Any, Any, Any]]:
         """Names and vectors of runs of rows, and progress of answering for them."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from nearlabel.cli.options import Counts, Data, Json, Output
+from nearlabel.cli.options import Counts, Data
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning, own_title
 from nearlabel.cli.options.measuring import (
@@ -16,26 +15,17 @@ from nearlabel.cli.options.measuring import (
     say_setting,
     summary,
 )
-from nearlabel.cli.options.reading import LabeledReading
-from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import Steps, say, say_json, say_table
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
-from nearlabel.cli.result_files import check_results, write_results
+from nearlabel.cli.output import Steps, say, say_table
 
-_READING, _LEARNING = LabeledReading(), Learning()
-_SEARCHING, _MEASURING = Searching(), Measuring()
+_LEARNING, _MEASURING = Learning(), Measuring()
 
 
 def evaluate(
     data: Data,
     *,
     k: Counts = (10,),
-    output: Output = None,
-    json: Json = False,
     learning: Learning = _LEARNING,
-    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
-    reading: LabeledReading = _READING,
 ) -> None:
     """Learn from one part of a data set, measure on the other.
 
@@ -43,8 +33,6 @@ def evaluate(
     ----------
     k
         Neighbors that vote; several are tried on one search.
-    output
-        Write a .csv, .tsv or .jsonl file, a part a row.
 
     Examples
     --------
@@ -53,41 +41,32 @@ def evaluate(
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     """
-    check_results(output, data)
-    items = reading.load_labeled(data)
-    import_scikit_learn(*SCALING if measuring.scale != "none" else ())
+    items = measuring.load(data)
     from nearlabel.experiments import evaluate_splits
 
-    models = [learning.model(count, measuring.seed, searching) for count in k]
+    models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
     with Steps("evaluating") as progress, naming(scale="--scale"):
         results = evaluate_splits(items, models, parts, progress=progress, **measuring.how())
     found = [[one.metrics for one in of_model] for of_model in results]
     wanted = list(measuring.metric or found[0][0])
-    how = {**learning.told(models[0]), **searching.told()}
-    told = measuring.told(data, items, split, parts, how)
-    if output is not None:
-        write_results(output, _records(told, k, found, wanted))
+    told = measuring.told(data, items, split, parts, learning.told(models[0]))
     summaries = [
         {"k": count, **summary(metrics, wanted)} for count, metrics in zip(k, found, strict=True)
     ]
-    if json:
-        say_json({**told, "results": summaries})
+    records = (
+        {"k": count, "part": place, **{name: or_none(metrics[name]) for name in wanted}}
+        for count, of_model in zip(k, found, strict=True)
+        for place, metrics in enumerate(of_model, 1)
+    )
+    if not measuring.deliver(told, records, {"results": summaries}):
         return
-    title = f"{learning.title()}{own_title(models[0])}, {learning.distance}{searching.title()}"
-    say_setting(told, title, "; mean ± standard deviation" if len(parts) > 1 else "")
+    how = f"{learning.distance}{measuring.searching.title()}"
+    spread = "; mean ± standard deviation" if len(parts) > 1 else ""
+    say_setting(told, f"{learning.title()}{own_title(models[0])}, {how}", spread)
     _say(summaries, wanted)
-    if output is not None:
-        say(f"wrote {output}")
-
-
-def _records(
-    told: dict[str, Any], k: tuple[int, ...], found: Any, wanted: list[str]
-) -> Iterator[dict[str, Any]]:
-    for count, splits in zip(k, found, strict=True):
-        for place, metrics in enumerate(splits, 1):
-            values = {name: or_none(metrics[name]) for name in wanted}
-            yield {**told, "k": count, "part": place, **values}
+    if measuring.output is not None:
+        say(f"wrote {measuring.output}")
 
 
 def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Count, Data, Json, Part, Scale, Whole
+from nearlabel.cli.options import Count, Data, Json, Part, Scale, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
-from nearlabel.cli.options.measuring import check_seed
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import Steps, say, say_json
@@ -32,7 +31,7 @@ def fit(
     k: Count = 10,
     scale: Scale = "none",
     part: Part = "all",
-    seed: Whole = 0,
+    seed: Seed = 0,
     json: Json = False,
     learning: Learning = _LEARNING,
     searching: Searching = _SEARCHING,
@@ -63,12 +62,11 @@ def fit(
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
     """
     check_target("--output", output, data)
-    check_seed(seed)
     items = reading.load_labeled(data, part)
     import_scikit_learn(*SCALING)
     import nearlabel as nl
 
-    model = learning.model(k, seed, searching)
+    model = learning.model(k, {"random_state": seed, **searching.parameters()})
     nl.save(_fitted(model, scale, items), output)
     recall = model.search_recall_
     told: dict[str, Any] = {

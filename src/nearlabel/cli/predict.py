@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from nearlabel.cli.answers import Answering, Answers
 from nearlabel.cli.options import Data
-from nearlabel.cli.options.reading import Reading
-from nearlabel.cli.options.searching import Searching
 
-_ANSWERING, _READING, _SEARCHING = Answering(), Reading(), Searching()
+_ANSWERING = Answering()
 
 
-def predict(
-    model: str,
-    data: Data,
-    *,
-    answering: Answering = _ANSWERING,
-    searching: Searching = _SEARCHING,
-    reading: Reading = _READING,
-) -> None:
+def predict(model: str, data: Data, *, answering: Answering = _ANSWERING) -> None:
     """Decide the labels of items.
 
     Columns are found by name; those that the model does not know are passed over.
@@ -33,7 +24,7 @@ def predict(
     nearlabel predict songs.model new.csv -o tagged.csv
     cat new.jsonl | nearlabel predict songs.model - --json
     """
-    answers = Answers(model, data, answering, searching, reading)
+    answers = Answers(model, data, answering)
     mark = answers.separator() if answering.in_cells else ""
     answering.tell(
         answers.predicted(),

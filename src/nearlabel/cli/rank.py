@@ -9,11 +9,9 @@ from typing import Any
 
 from nearlabel.cli.answers import Answering, Answers, Record
 from nearlabel.cli.options import Count, Data, Switch
-from nearlabel.cli.options.reading import Reading
-from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import WIDTH, printable, say
 
-_ANSWERING, _READING, _SEARCHING = Answering(), Reading(), Searching()
+_ANSWERING = Answering()
 
 
 def rank(
@@ -23,8 +21,6 @@ def rank(
     top: Count = 5,
     why: Switch = False,
     answering: Answering = _ANSWERING,
-    searching: Searching = _SEARCHING,
-    reading: Reading = _READING,
 ) -> None:
     """Rank the labels of items, best first.
 
@@ -45,7 +41,7 @@ def rank(
     """
     if why and answering.in_cells:
         raise ValueError("--why has no place in a table: write a .jsonl file")
-    answers = Answers(model, data, answering, searching, reading)
+    answers = Answers(model, data, answering)
     if why and answering.output is None and not answering.json:
         for name, explanation in answers.explained(top):
             _say_why(name, explanation)

@@ -10,9 +10,7 @@ from nearlabel.cli.options import (
     Algorithm,
     Data,
     Distance,
-    Json,
     Neighbors,
-    Output,
     Part,
     Several,
     Texts,
@@ -26,18 +24,16 @@ from nearlabel.cli.options.measuring import (
     or_none,
     say_setting,
 )
-from nearlabel.cli.options.reading import LabeledReading, part_of
-from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import Steps, say, say_json, say_table
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
-from nearlabel.cli.result_files import check_results, check_target, write_results
+from nearlabel.cli.options.reading import part_of
+from nearlabel.cli.output import Steps, say, say_table
+from nearlabel.cli.result_files import check_target
 from nearlabel.cli.terminal_curve import legend, text_plot
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
 Curve = list[tuple[int, float]]  # k and the metric, by rising k
-_READING, _SEARCHING, _MEASURING = LabeledReading(), Searching(), Measuring()
+_MEASURING = Measuring()
 
 
 def tune(
@@ -49,11 +45,7 @@ def tune(
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
     part: Part | None = None,
     figure: str | None = None,
-    output: Output = None,
-    json: Json = False,
-    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
-    reading: LabeledReading = _READING,
 ) -> None:
     """Find the best k, and other parameters, on one neighbor graph.
 
@@ -75,8 +67,6 @@ def tune(
         one, so that the others stay unseen.
     figure
         Write the curve to a .png, .svg or .pdf file.
-    output
-        Write a .csv, .tsv or .jsonl file, a candidate a row.
 
     Examples
     --------
@@ -85,42 +75,36 @@ def tune(
     nearlabel tune yeast --algorithm MLkNN LAMLkNN --grid n_clusters=2,5
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
-    check_results(output, data)
     if figure is not None:
         from nearlabel.experiments.reporting.figures import check_figure_path
 
         check_figure_path(figure)
         check_target("--figure", figure, data)
-    items = reading.load_labeled(data)
+    items = measuring.load(data)
     if part is None:
         own = items.train is not None and measuring.split != "official"
         part = "train" if own else "all"
     items = part_of(items, part)
-    import_scikit_learn(*SCALING if measuring.scale != "none" else ())
     from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
 
     names: list[str] = list(dict.fromkeys(algorithm))
     ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
-    shared = {"random_state": measuring.seed, **searching.parameters()}
-    candidates = list(_candidates(names, ks, grid, distance, shared))
+    candidates = list(_candidates(names, ks, grid, distance, measuring.parameters()))
     kind, parts = measuring.parts(items, "loo", own=False)
     found = _Tried(items, parts, candidates, measuring)
-    told = measuring.told(data, items, kind, parts, {"part": part, **searching.told()})
-    if output is not None:
-        write_results(output, ({**told, **one} for one in found.records))
+    told = measuring.told(data, items, kind, parts, {"part": part})
     if figure is not None:
         _draw(found.curves(), found.wanted[0], f"{data}, {kind}", figure)
-    if json:
-        results = {"metric": found.wanted[0], "best": found.best(names), "results": found.records}
-        say_json({**told, **results})
+    results = {"metric": found.wanted[0], "best": found.best(names), "results": found.records}
+    if not measuring.deliver(told, found.records, results):
         return
     graphs = len(set(distance))
     one = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
-    title = f"items: {rows[part]}; {len(candidates)} candidates{searching.title()}, {one}"
+    title = f"items: {rows[part]}; {len(candidates)} candidates{measuring.searching.title()}, {one}"
     say_setting(told, title, "")
     _say(found, names, official=kind == "official", distances=graphs > 1)
-    for path in (output, figure):
+    for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
 

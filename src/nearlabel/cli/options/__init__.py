@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import CoercionError, Parameter
@@ -31,22 +33,15 @@ Part = Literal["all", "train", "test"]
 Several = Parameter(consume_multiple=True)
 
 
-def whole_numbers(kind: Any, tokens: Any) -> Any:
+def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float = math.inf) -> Any:
     """Read whole numbers, and nothing that would have to be rounded."""
+    last = "up" if high == math.inf else f"to {high}"
+    span = "" if low == -math.inf else f" from {low} {last}"
     for token in tokens:
-        if not re.fullmatch(r"[+-]?[0-9]+", token.value):
-            raise _unexpected(token, "a whole number")
+        if not re.fullmatch(r"[+-]?[0-9]+", token.value) or not low <= int(token.value) <= high:
+            raise _unexpected(token, f"a whole number{span}")
     numbers = tuple(int(token.value) for token in tokens)
     return numbers[0] if kind is int else numbers
-
-
-def positive_numbers(kind: Any, tokens: Any) -> Any:
-    """Read whole numbers from 1 up."""
-    numbers = whole_numbers(kind, tokens)
-    for token in tokens:
-        if int(token.value) < 1:
-            raise _unexpected(token, "a whole number from 1 up")
-    return numbers
 
 
 def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
@@ -66,8 +61,10 @@ def _unexpected(token: Any, wanted: str) -> CoercionError:
 
 
 Whole = Annotated[int, Parameter(converter=whole_numbers)]
-Count = Annotated[int, Parameter(converter=positive_numbers)]
-Counts = Annotated[tuple[int, ...], Several, Parameter(converter=positive_numbers)]
+_positive = Parameter(converter=partial(whole_numbers, low=1))
+Count = Annotated[int, _positive]
+Counts = Annotated[tuple[int, ...], Several, _positive]
+Seed = Annotated[int, Parameter(converter=partial(whole_numbers, low=0, high=2**32 - 1))]
 Neighbors = Annotated[
     tuple[int, ...], Several, Parameter(converter=neighbor_numbers, show_default=False)
 ]
@@ -79,5 +76,7 @@ Data = Annotated[
         allow_leading_hyphen=True, help="Name of a data set, a file, or - for standard input."
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", show_default=False, help="Print JSON.")]
-Output = Annotated[str | None, Parameter(alias="-o")]
+Json = Annotated[
+    bool, Parameter(name="--json", group="Parameters", show_default=False, help="Print JSON.")
+]
+Output = Annotated[str | None, Parameter(alias="-o", group="Parameters")]

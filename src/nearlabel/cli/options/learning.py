@@ -12,7 +12,6 @@ from cyclopts import Group, Parameter
 from nearlabel.cli.library import check_parameters
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.options.searching import Searching
 
 # Parameters of estimators that options of their own set. The others are a method's own: --set.
 _OPTIONS = {
@@ -50,14 +49,14 @@ class Learning:
     thresholds: Switch = False
     distance: Distance = "euclidean"
 
-    def model(self, k: int, seed: int, searching: Searching) -> Any:
-        """An unfitted estimator."""
+    def model(self, k: int, shared: Mapping[str, Any]) -> Any:
+        """An unfitted estimator, with what it knows of parameters that all methods share."""
         texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
         settings = {name: _value(text) for name, text in texts.items()}
         options = {name: f"--set {name}" for name in settings}
         if self.smoothing is not None:
             settings["smoothing"], options["smoothing"] = self.smoothing, "--smoothing"
-        shared = {"metric": self.distance, "random_state": seed, **searching.parameters()}
+        shared = {"metric": self.distance, **shared}
         with naming(**options):
             return estimator(self.algorithm, k, shared, settings, thresholds=self.thresholds)
 

@@ -8,22 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Convention, Count, Scale, Switch, Texts, Whole
+from nearlabel.cli.options import Convention, Count, Json, Output, Scale, Seed, Switch, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import say
+from nearlabel.cli.options.reading import LabeledReading
+from nearlabel.cli.options.searching import Searching
+from nearlabel.cli.output import say, say_json
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.result_files import check_results, write_results
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
     from nearlabel.experiments import Part
 
+_READING, _SEARCHING = LabeledReading(), Searching()
+
 
 @Parameter(name="*", group=Group("How it is measured", sort_key=1))
 @dataclass(frozen=True)
 class Measuring:
-    """How answers are measured.
+    """How answers are measured, on which data and by which search, and how that is told.
 
     Parameters
     ----------
+    output
+        Write a .csv, .tsv or .jsonl file, a result a row.
     split
         official, the data set's own; holdout, a part at random; cv10, ten parts, each held out
         once; cv10x5, so five times; loo, each item by itself. By default its own, else cv10
@@ -52,11 +60,14 @@ class Measuring:
     metric: Texts = ()
     convention: Convention = "paper"
     at: Count = 5
-    seed: Whole = 0
+    seed: Seed = 0
+    output: Output = None
+    json: Json = False
+    searching: Searching = _SEARCHING
+    reading: LabeledReading = _READING
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
-        if not self.metric:
+        if not self.metric:  # nor is anything loaded
             return
         from nearlabel.common.validation import check_choice
         from nearlabel.metrics import METRICS
@@ -66,6 +77,17 @@ class Measuring:
             check_choice(name, "--metric", METRICS)
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
+
+    def load(self, data: str) -> Dataset:
+        """Read what is measured on, and import what that takes."""
+        check_results(self.output, data)
+        items = self.reading.load_labeled(data)
+        import_scikit_learn(*SCALING if self.scale != "none" else ())
+        return items
+
+    def parameters(self) -> dict[str, Any]:
+        """What estimators take of these options."""
+        return {"random_state": self.seed, **self.searching.parameters()}
 
     def parts(self, items: Dataset, usual: str, *, own: bool = True) -> tuple[str, list[Part]]:
         """The name of the split and its parts.
@@ -86,13 +108,14 @@ class Measuring:
     def told(
         self, source: str, items: Dataset, kind: str, parts: list[Part], how: dict[str, Any]
     ) -> dict[str, Any]:
-        """What a result says of the data and of how it was measured."""
+        """What a result says of the data, of a model and of how it was measured."""
         return {
             "dataset": source,
             "items": len(items),
             "features": int(items.X.shape[1]),
             "labels": int(items.Y.shape[1]),
             **how,
+            **self.searching.told(),
             "scale": self.scale,
             "split": kind,
             "stratified": self.stratified,
@@ -103,11 +126,13 @@ class Measuring:
             "test": len(parts[0].test),
         }
 
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that NumPy does not take."""
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be an integer from 0 to {2**32 - 1}; got {seed}")
+    def deliver(self, told: dict[str, Any], records: Any, results: dict[str, Any]) -> bool:
+        """Write records to a file, print results as JSON; whether people want to see them."""
+        if self.output is not None:
+            write_results(self.output, ({**told, **record} for record in records))
+        if self.json:
+            say_json({**told, **results})
+        return not self.json
 
 
 def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
