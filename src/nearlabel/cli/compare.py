@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.measurements import metric_cell, or_none, say_setting, summary
 from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.options.learning import estimator
-from nearlabel.cli.options.measuring import Measuring, metric_cell, or_none, say_setting, summary
+from nearlabel.cli.options.learning import estimator, with_thresholds
+from nearlabel.cli.options.measuring import Measuring
 from nearlabel.cli.output import Steps, say, say_table
 from nearlabel.methods.registry import METHODS
 
@@ -87,9 +88,9 @@ def compare(
             cuts = ", one threshold per label" if thresholds else ""
             title = f"k = {how['k']}{cuts}, {how['distance']}"
             shared = {**measuring.parameters(), "metric": how["distance"]}
-            models = [
-                estimator(name, how["k"], shared, {}, thresholds=thresholds) for name in names
-            ]
+            models = [estimator(name, how["k"], shared) for name in names]
+            if thresholds:
+                models = [with_thresholds(model) for model in models]
             each = evaluate_splits(
                 items, models, parts, refusals=True, progress=progress, **measuring.how()
             )

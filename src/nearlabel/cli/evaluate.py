@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from nearlabel.cli.measurements import metric_cell, metric_heads, or_none, say_setting, summary
 from nearlabel.cli.options import Counts, Data
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning, own_title
-from nearlabel.cli.options.measuring import (
-    Measuring,
-    metric_cell,
-    metric_heads,
-    or_none,
-    say_setting,
-    summary,
-)
+from nearlabel.cli.options.measuring import Measuring
 from nearlabel.cli.output import Steps, say, say_table
 
 _LEARNING, _MEASURING = Learning(), Measuring()

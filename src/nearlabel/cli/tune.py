@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
+from nearlabel.cli.measurements import metric_cell, metric_heads, or_none, say_setting
 from nearlabel.cli.options import (
     Algorithm,
     Data,
@@ -17,13 +18,7 @@ from nearlabel.cli.options import (
 )
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
-from nearlabel.cli.options.measuring import (
-    Measuring,
-    metric_cell,
-    metric_heads,
-    or_none,
-    say_setting,
-)
+from nearlabel.cli.options.measuring import Measuring
 from nearlabel.cli.options.reading import part_of
 from nearlabel.cli.output import Steps, say, say_table
 from nearlabel.cli.result_files import check_target
@@ -120,9 +115,9 @@ def _candidates(
     for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
             settings = dict(zip(own, values, strict=True))
+            options = {key: f"--grid {key}" for key in settings}
             for k in ks:
-                with naming(**{name: f"--grid {name}" for name in settings}):
-                    model = estimator(name, k, {**shared, "metric": distance}, settings)
+                model = estimator(name, k, {**shared, "metric": distance}, settings, options)
                 told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
                 yield told, model
 

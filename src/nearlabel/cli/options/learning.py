@@ -57,8 +57,8 @@ class Learning:
         if self.smoothing is not None:
             settings["smoothing"], options["smoothing"] = self.smoothing, "--smoothing"
         shared = {"metric": self.distance, **shared}
-        with naming(**options):
-            return estimator(self.algorithm, k, shared, settings, thresholds=self.thresholds)
+        model = estimator(self.algorithm, k, shared, settings, options)
+        return with_thresholds(model) if self.thresholds else model
 
     def told(self, model: Any) -> dict[str, Any]:
         """What a result says of the algorithm."""
@@ -80,22 +80,33 @@ def estimator(
     algorithm: str,
     k: int,
     shared: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    *,
-    thresholds: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Any:
-    """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none."""
-    import nearlabel as nl
+    """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none.
+
+    `options` names the option that each setting comes from.
+    """
     from nearlabel.methods.registry import estimator as make
 
-    model = make(algorithm, k, **shared)
+    model, settings = make(algorithm, k, **shared), settings or {}
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
-    free = {name for name in model.get_params() if _OPTIONS.get(name, "--k") == "--k"}
-    for name in settings.keys() - free:
-        has = ", ".join(sorted(free)) or "none to set"
-        raise ValueError(f"{algorithm} has no parameter {name!r}; it has {has}")
-    check_parameters(model.set_params(**settings))
-    return nl.LabelThresholds(model) if thresholds else model
+    free = sorted(name for name in model.get_params() if _OPTIONS.get(name, "--k") == "--k")
+    unknown = [name for name in settings if name not in free]
+    if unknown:
+        raise ValueError(
+            f"{algorithm} has no parameter {unknown[0]!r}; it has {', '.join(free) or 'none'}"
+        )
+    with naming(**{**_OPTIONS, **(options or {})}):
+        check_parameters(model.set_params(**settings))
+    return model
+
+
+def with_thresholds(model: Any) -> Any:
+    """An unfitted estimator that learns one threshold per label."""
+    import nearlabel as nl
+
+    return nl.LabelThresholds(model)
 
 
 def own_parameters(model: Any) -> dict[str, Any]:
