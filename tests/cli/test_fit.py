@@ -87,10 +87,11 @@ def test_a_lazy_algorithm_does_not_search_to_learn(ask, here, tmp_path, searches
     assert searches == []
 
 
-def test_all_rows_as_neighbors(ask, here, tmp_path):
-    model = tmp_path / "m.model"
-    ask("fit", "songs.csv", "-o", model, "--algorithm", "PositivekNN", "--set", "n_neighbors=none")
-    assert nl.load(model).n_neighbors is None
+def test_all_rows_as_neighbors(ask, tmp_path):
+    nl.datasets.save(nl.datasets.make_local_labels(60, 3, 4), tmp_path / "few.npz")
+    settings = ("--algorithm", "PositivekNN", "--set", "n_neighbors=none")
+    ask("fit", tmp_path / "few.npz", "-o", tmp_path / "m", *settings)
+    assert nl.load(tmp_path / "m").n_neighbors is None
 
 
 def test_the_model_is_scikit_learns_pipeline(ask, here, tmp_path):

@@ -14,8 +14,8 @@ import pytest
 
 def test_closed_streams(here):
     for redirection in ("<&-", ">&-"):
-        source = "-" if redirection == "<&-" else "new.csv"
-        line = f'"{sys.executable}" -m nearlabel rank songs.model {source} {redirection}'
+        source = "-" if redirection == "<&-" else "songs.csv"
+        line = f'"{sys.executable}" -m nearlabel datasets describe {source} {redirection}'
         done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
         assert done.returncode == (2 if redirection == "<&-" else 0)
         assert done.stderr == ("nearlabel: standard input is closed\n" if source == "-" else "")

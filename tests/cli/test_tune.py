@@ -112,6 +112,7 @@ def test_what_cannot_be(fail, here, options, parts):
 
 def test_compare_tuned(ask, fail, here, tmp_path):
     options = ("--tune", "--k", "2", "6", "--algorithm", "MLkNN", "LAMLkNN", "--split", "cv3")
+    options += ("--distance", "euclidean")
     target = tmp_path / "all.csv"
     printed = ask("compare", "songs.csv", *options, "-o", target)
     assert "2 algorithms, tuned by ranking_loss on the items to learn from" in printed
