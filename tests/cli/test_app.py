@@ -40,7 +40,7 @@ def test_the_choices_of_options_are_those_of_the_library():
     assert get_args(options.Algorithm) == METHODS
     assert tuple(CONVENTIONS) == choices.CONVENTIONS
     assert tuple(SPACES) == choices.DISTANCES
-    assert choices.FORMATS == tuple(FORMATS)
+    assert tuple(FORMATS) == choices.FORMATS
     assert choices.SCALES == SCALES
     for name in choices.NOMINALS:
         with pytest.raises(FileNotFoundError):  # its name is looked at after this choice

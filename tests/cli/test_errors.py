@@ -42,6 +42,10 @@ def test_users_errors_are_one_line_with_code_2(fail, here, arguments, parts):
     assert not Path("m").exists()
 
 
+def test_a_message_does_not_control_a_terminal(fail):
+    assert r"\x1b[31mred" in fail("fit", "songs.csv", "-o", "\x1b[31mred/m")
+
+
 def test_what_is_read_is_not_written_to(fail, here, tmp_path):
     shutil.copy("songs.csv", tmp_path / "mine.csv")
     before = (tmp_path / "mine.csv").read_bytes()

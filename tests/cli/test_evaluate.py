@@ -75,6 +75,16 @@ def test_metrics_that_are_not_defined(ask, tmp_path):
     assert "not defined" in ask("evaluate", path, "--k", 3)
 
 
+def test_numbers_are_whole_on_a_narrow_terminal(ask, here, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal to rich
+    monkeypatch.setenv("COLUMNS", "40")
+    told = json.loads(ask("evaluate", "songs.csv", "--k", 5, 10, 20, "--json"))
+    printed = ask("evaluate", "songs.csv", "--k", 5, 10, 20)
+    for one in told["results"]:
+        for name, mean in one["metrics"].items():
+            assert f"{mean:.4f} ±{one['std'][name]:.4f}" in printed
+
+
 def test_tables_of_many_columns_stay_within_80(ask, here):
     wide = ask("evaluate", "songs.csv", "--k", 1, 2, 3, 4, 5, 6, 7)
     assert max(map(len, wide.splitlines())) <= 80

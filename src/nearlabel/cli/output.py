@@ -82,9 +82,10 @@ def say_json(value: Any) -> None:
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> None:
-    """Print a table, as wide as the terminal at most; of numbers but for the first column, or text.
+    """Print a table: of numbers, but for its first column, or of text.
 
-    Where there is no terminal, text is folded to 80 columns, and numbers take what they need.
+    Text is folded to the width of the terminal, or to 80 columns where there is none. Numbers take
+    the width that they need: one that lost its last digits would look like another.
     """
     from rich import box
     from rich.console import Console
@@ -94,13 +95,13 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, name in enumerate(columns):
         aligned: Any = "right" if numbers and place else "left"
-        table.add_column(name, justify=aligned, overflow="fold", no_wrap=numbers)
+        table.add_column(Text(printable(name)), justify=aligned, overflow="fold", no_wrap=numbers)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console()
-    if not console.is_terminal:
-        needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-        console = Console(width=needed if numbers else min(needed, WIDTH))
+    widest = console.width if console.is_terminal else WIDTH
+    needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
+    console = Console(width=needed if numbers else min(needed, widest))
     with console.capture() as printed:
         console.print(table)
     say("\n".join(line.rstrip() for line in printed.get().splitlines()))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
-from nearlabel.cli.output import write
+from nearlabel.cli.output import printable, write
 
 _AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is told again
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
@@ -133,7 +133,7 @@ def _reason(error: Exception) -> str:
 
 
 def _fail(message: str, code: int = USER_ERROR) -> int:
-    sys.stderr.write(f"nearlabel: {' '.join(message.split())}\n")
+    sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")
     return code
 
 
@@ -144,7 +144,7 @@ class _Notes:
         self._told: set[str] = set()
 
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
-        line = f"nearlabel: note: {' '.join(str(message).split())}\n"
+        line = f"nearlabel: note: {printable(' '.join(str(message).split()))}\n"
         if line not in self._told:
             self._told.add(line)
             sys.stderr.write(line)
