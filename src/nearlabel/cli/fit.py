@@ -63,7 +63,7 @@ def fit(
     """
     check_target("--output", output, data)
     items = reading.load_labeled(data, part)
-    import_scikit_learn(*SCALING)
+    import_scikit_learn(*SCALING if scale != "none" else ())
     import nearlabel as nl
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
@@ -93,20 +93,22 @@ def fit(
 
 def _fitted(model: Any, scale: str, items: Dataset) -> Any:
     """A pipeline that scales, or the model alone, fitted to all items."""
-    from sklearn.pipeline import make_pipeline
-
     from nearlabel.datasets.scaling import scaler
 
     with naming(scale="--scale"):
         scaling = scaler(scale, items.X)
-    pipeline = make_pipeline(*([] if scaling is None else [scaling]), model)
-    last, _ = pipeline.steps[-1]
+    fitted, first, step = model, model, ""
+    if scaling is not None:
+        from sklearn.pipeline import make_pipeline
+
+        fitted, first = make_pipeline(scaling, model), scaling
+        step = f"{fitted.steps[-1][0]}__"
     with Steps("learning") as progress:
         how = {"label_names": items.label_names, "ids": _ids(items), "progress": progress}
-        pipeline.fit(items.X, items.Y, **{f"{last}__{name}": one for name, one in how.items()})
+        fitted.fit(items.X, items.Y, **{f"{step}{name}": value for name, value in how.items()})
     if items.feature_names is not None:  # by these a later file's columns are found
-        pipeline[0].feature_names_in_ = items.feature_names.astype(object)
-    return model if scaling is None else pipeline
+        first.feature_names_in_ = items.feature_names.astype(object)
+    return fitted
 
 
 def _ids(items: Dataset) -> Any:
