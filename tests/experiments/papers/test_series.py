@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.cli.method_options import TITLES as TITLES_OF_THE_COMMANDS
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.plans import plan
 from nearlabel.experiments.papers.preparing import prepared
@@ -15,6 +14,7 @@ from nearlabel.experiments.papers.series import Series, all_series
 from nearlabel.experiments.papers.series_points import TITLES
 from nearlabel.experiments.papers.stored_series import stored_series
 from nearlabel.experiments.protocols import splits
+from nearlabel.methods.registry import title
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_data_set_without_a_split_of_its_own(made):
 
 
 def test_methods_are_called_as_elsewhere():
-    assert TITLES.items() <= TITLES_OF_THE_COMMANDS.items()
+    assert {name: title(name) for name in TITLES} == TITLES
 
 
 def test_figures_are_made_as_the_tables_on_the_same_data():
