@@ -23,7 +23,7 @@ EXCERPTS = {
         "nearlabel rank songs.model new.csv --top 3",
     ),
     "more commands": (
-        "nearlabel rank songs.model new.csv --top 2 --why",
+        "nearlabel rank songs.model new.csv --top 1 --why | head -n 8",
         "nearlabel evaluate songs.csv --k 5 10 20 --scale standard "
         "--metric hamming_loss ranking_loss average_precision",
     ),
@@ -44,13 +44,16 @@ def with_excerpts(readme: str) -> str:
 
 def printed(command: str) -> str:
     """What a command prints."""
-    program, *arguments = shlex.split(command)
+    first, _, most = command.partition(" | head -n ")
+    program, *arguments = shlex.split(first)
     if program == "head":
-        lines = Path(arguments[-1]).read_text(encoding="utf-8").splitlines(keepends=True)
-        return "".join(lines[: int(arguments[1])])
-    with contextlib.redirect_stdout(io.StringIO()) as output:
-        assert run(arguments) == 0
-    return output.getvalue()
+        most, text = arguments[1], Path(arguments[-1]).read_text(encoding="utf-8")
+    else:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            assert run(arguments) == 0
+        text = output.getvalue()
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[: int(most)] if most else lines)
 
 
 if __name__ == "__main__":

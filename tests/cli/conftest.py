@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import nearlabel as nl
 from nearlabel.cli import run
+from nearlabel.search import ExactIndex
+from nearlabel.search.approximate import inverted_lists as lists
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def songs(tmp_path_factory):
     """The folder of the demonstration's files."""
     folder = tmp_path_factory.mktemp("songs")
@@ -19,6 +22,36 @@ def songs(tmp_path_factory):
 def here(songs, monkeypatch):
     monkeypatch.chdir(songs)
     return songs
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory):
+    """The folder of a data set that can be searched by lists, and of an exact model of it."""
+    folder = tmp_path_factory.mktemp("many")
+    nl.datasets.save(nl.datasets.make_local_labels(1500, 6, 12), folder / "many.npz")
+    assert run(["fit", str(folder / "many.npz"), "-o", str(folder / "exact")]) == 0
+    return folder
+
+
+@pytest.fixture
+def there(many, monkeypatch):
+    monkeypatch.chdir(many)
+    monkeypatch.setattr(lists, "_FEWEST", 1024)
+    return many
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """The rows of each exact search ("training" for those of the model) and its threads."""
+    done = []
+    search = ExactIndex.graph
+
+    def noted(self, k, queries=None, **how):
+        done.append(("training" if queries is None else queries.shape[0], how.get("n_jobs")))
+        return search(self, k, queries, **how)
+
+    monkeypatch.setattr(ExactIndex, "graph", noted)
+    return done
 
 
 @pytest.fixture

@@ -11,27 +11,11 @@ import sys
 
 import pytest
 
-from nearlabel.cli.demo import COMMANDS
-
-
-def test_demo(songs, tmp_path):
-    """It reads well in a terminal and in a log file: plain text, 80 columns, no blank at an end."""
-    environment = {**os.environ, "PYTHONUTF8": "1", "COLUMNS": "80"}
-    command = [sys.executable, "-m", "nearlabel", "demo"]
-    done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=True)
-    assert done.stderr == b""
-    lines = done.stdout.decode().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert all(line == line.rstrip() and line.isprintable() for line in lines)
-    assert sum(line.startswith("$ nearlabel ") for line in lines) == len(COMMANDS)
-    assert list(tmp_path.iterdir()) == []
-    assert {path.name for path in songs.iterdir()} >= {"songs.csv", "new.csv", "songs.model"}
-
 
 def test_closed_streams(here):
     for redirection in ("<&-", ">&-"):
-        source = "-" if redirection == "<&-" else "new.csv"
-        line = f'"{sys.executable}" -m nearlabel rank songs.model {source} {redirection}'
+        source = "-" if redirection == "<&-" else "songs.csv"
+        line = f'"{sys.executable}" -m nearlabel datasets describe {source} {redirection}'
         done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
         assert done.returncode == (2 if redirection == "<&-" else 0)
         assert done.stderr == ("nearlabel: standard input is closed\n" if source == "-" else "")
@@ -44,6 +28,43 @@ def nearlabel(*arguments, **options):
         stderr=subprocess.PIPE,
         **options,
     )
+
+
+# Prints a million characters, and loads next to nothing.
+PRINTING = """
+from nearlabel.cli import main
+from nearlabel.cli.app import app
+from nearlabel.cli.output import say
+
+app.command(lambda: say("x\\n" * 500_000), name="print")
+main(["print"])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_seen_enough(unbuffered):
+    with subprocess.Popen(
+        [sys.executable, "-c", PRINTING],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of files")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_an_error(unbuffered, tmp_path):
+    """A full disk, say: no part of the output is lost without a word."""
+    line = f"ulimit -f 100; exec '{sys.executable}' -c '{PRINTING}' > '{tmp_path / 'out'}'"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, env=environment)
+    assert done.returncode == 2
+    assert done.stderr == b"nearlabel: standard output: File too large\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
@@ -65,7 +86,7 @@ def test_an_interrupt_ends_cleanly(tmp_path):
 def test_an_interrupt_that_an_import_swallows_is_heard_later():
     code = """
 import os, signal, time
-import nearlabel.cli as cli
+import nearlabel.cli.process as process
 
 def run(arguments):
     try:
@@ -75,8 +96,8 @@ def run(arguments):
         pass
     time.sleep(60)
 
-cli.run, cli._AGAIN_AFTER = run, 0.05
-cli.main([])
+process.run, process._AGAIN_AFTER = run, 0.05
+process.main([])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=False, timeout=50
@@ -84,50 +105,36 @@ cli.main([])
     assert (done.returncode, done.stderr) == (130, b"nearlabel: interrupted\n")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
-def test_a_reader_that_has_seen_enough(here):
-    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    command = ("rank", "songs.model", "songs.csv", "--top", 12, "--json")
-    with nearlabel(*command, env=buffered) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
+def test_without_the_extra_the_command_names_it(monkeypatch, fail):
+    monkeypatch.setitem(sys.modules, "cyclopts", None)
+    assert "nearlabel[cli]" in fail("demo")
 
 
-def test_without_the_extra_the_command_names_it():
-    code = (
-        "import sys; sys.modules['cyclopts'] = None\nfrom nearlabel.cli import main; main(['demo'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == (
-        b"nearlabel: the command line needs the extra 'cli': pip install 'nearlabel[cli]'\n"
-    )
+def printed_by(code):
+    """What a new process prints, by lines."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return done.stdout.splitlines()
 
 
-def test_help_loads_nothing_heavy():
-    code = (
+def test_a_command_loads_what_it_needs(here):
+    """Help loads nothing heavy, and what only reads data does without scikit-learn."""
+    told = printed_by(
         "import sys; from nearlabel.cli import run; run(['--help']); run(['fit', '--help'])\n"
-        "print({'numpy', 'scipy', 'sklearn', 'nearlabel.datasets'} & set(sys.modules))"
+        "print('heavy:', {'numpy', 'scipy', 'sklearn', 'nearlabel.datasets'} & set(sys.modules))\n"
+        "run(['datasets', 'describe', 'songs.csv'])\n"
+        "print('scikit-learn:', 'sklearn' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.endswith("set()\n")
+    assert "heavy: set()" in told
+    assert told[-1] == "scikit-learn: False"
 
 
-def test_what_only_reads_data_does_not_load_scikit_learn(here):
-    code = (
-        "import sys; from nearlabel.cli import run; run(['datasets', 'describe', 'songs.csv'])\n"
-        "print('sklearn' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.endswith("False\n")
-
-
-def test_scikit_learn_is_whole_after_a_quick_start(here):
-    """What was put off at the start is there when something asks for it."""
-    code = (
-        "import sys; from nearlabel.cli import run; run(['rank', 'songs.model', 'new.csv'])\n"
+def test_a_quick_start(here):
+    """It puts off what is not needed, which is there when something asks for it."""
+    told = printed_by(
+        "import sys; from nearlabel.cli import run\n"
+        "run(['evaluate', 'songs.csv', '--scale', 'minmax'])\n"
+        "run(['rank', 'songs.model', 'new.csv'])\n"
+        "print('loaded:', {'scipy.stats', 'pandas'} & set(sys.modules))\n"
         "from nearlabel.cli.quick_imports import import_scikit_learn; import_scikit_learn()\n"
         "import scipy, pandas, sklearn.utils.fixes as fixes\n"
         "from sklearn.preprocessing import QuantileTransformer\n"
@@ -135,18 +142,8 @@ def test_scikit_learn_is_whole_after_a_quick_start(here):
         "QuantileTransformer(n_quantiles=4, output_distribution='normal').fit_transform(X)\n"
         "print(scipy.stats.norm.cdf(0), fixes._mode(np.array([1, 1, 2]))[0], pandas.DataFrame)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.splitlines()[-1].split()[:2] == ["0.5", "[1]"]
-
-
-def test_a_quick_start_puts_off_what_is_not_needed(here):
-    code = (
-        "import sys; from nearlabel.cli import run\n"
-        "run(['evaluate', 'songs.csv', '--scale', 'minmax'])\n"
-        "print({'scipy.stats', 'pandas'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.endswith("set()\n")
+    assert "loaded: set()" in told
+    assert told[-1].split()[:2] == ["0.5", "[1]"]
 
 
 def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
@@ -158,21 +155,7 @@ def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
         "from nearlabel.cli.quick_imports import import_scikit_learn; import_scikit_learn()\n"
         "import sklearn.base, scipy.stats, pandas; print(sklearn.base.norm.cdf(0))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout == "0.5\n"
-
-
-def test_completion_in_a_shell(tmp_path):
-    from nearlabel.cli.app import app
-
-    script = tmp_path / "complete.bash"
-    script.write_text(app.generate_completion(shell="bash"))
-    code = (
-        f"source {script}; COMP_WORDS=(nearlabel ev); COMP_CWORD=1; "
-        "$(complete -p nearlabel | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${COMPREPLY[@]}"
-    )
-    done = subprocess.run(["bash", "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.split() == ["evaluate"]
+    assert printed_by(code) == ["0.5"]
 
 
 def test_progress_is_for_terminals(monkeypatch):

@@ -39,7 +39,7 @@ def test_methods_parameters_and_distances(ask, here, tmp_path):
     metrics = ("--metric", "average_precision", "hamming_loss", "-o", target)
     printed = ask("tune", "songs.csv", *options, *metrics)
     assert f"wrote {target}" in printed
-    assert "24 candidates, 2 graphs, one a distance" in printed
+    assert "24 candidates, 2 graphs, one per distance" in printed
     assert "o ML-kNN   x LAML-kNN" in printed
     with target.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -87,29 +87,32 @@ def test_the_curve_as_a_figure(ask, here, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "parts"),
     [
-        (("--k", "0"), "whole numbers, or a range such as 1-50, expected; got '0'"),
-        (("--k", "5-2"), "got '5-2'"),
-        (("--k", "1-99999999"), "got '1-99999999'"),
-        (("--grid", "smoothing"), "--grid takes NAME=VALUE,VALUE"),
-        (("--grid", "smoothing=1,"), "--grid takes NAME=VALUE,VALUE"),
-        (("--grid", "n_clusters=2"), "none of MLkNN has it to set"),
-        (("--grid", "n_neighbors=2"), "none of MLkNN has it to set"),
-        (("--grid", "smoothing=-1"), "smoothing must be"),
-        (("--figure", "curve.gif"), "must end in .png, .svg, .pdf; got 'curve.gif'"),
-        (("--figure", "nowhere/curve.png"), "there is no folder"),
-        (("--metric", "f1"), "--metric must be one of"),
-        (("--split", "half"), "split must be one of"),
-        (("--part", "train"), "has no split of its own"),
+        (("--k", "0"), ["--k", "'0'"]),
+        (("--k", "5-2"), ["--k", "'5-2'"]),
+        (("--k", "1-99999999"), ["--k", "'1-99999999'"]),
+        (("--grid", "smoothing"), ["NAME=VALUE,VALUE", "'smoothing'"]),
+        (("--grid", "smoothing=1,"), ["NAME=VALUE,VALUE", "'smoothing=1,'"]),
+        (("--grid", "n_clusters=2"), ["n_clusters=2", "MLkNN"]),
+        (("--grid", "n_neighbors=2"), ["n_neighbors=2", "MLkNN"]),
+        (("--grid", "smoothing=-1"), ["--grid smoothing", "-1"]),
+        (("--figure", "curve.gif"), [".png, .svg, .pdf", "'curve.gif'"]),
+        (("--figure", "nowhere/curve.png"), ["nowhere/curve.png"]),
+        (("--metric", "f1"), ["'f1'", "'micro_f1'"]),
+        (("--split", "half"), ["'half'", "'loo'"]),
+        (("--part", "train"), ["train"]),
     ],
 )
-def test_what_cannot_be(fail, here, options, message):
-    assert message in fail("tune", "songs.csv", *options)
+def test_what_cannot_be(fail, here, options, parts):
+    message = fail("tune", "songs.csv", *options)
+    assert options[0].strip("-") in message
+    assert all(part in message for part in parts), message
 
 
 def test_compare_tuned(ask, fail, here, tmp_path):
     options = ("--tune", "--k", "2", "6", "--algorithm", "MLkNN", "LAMLkNN", "--split", "cv3")
+    options += ("--distance", "euclidean")
     target = tmp_path / "all.csv"
     printed = ask("compare", "songs.csv", *options, "-o", target)
     assert "2 algorithms, tuned by ranking_loss on the items to learn from" in printed
@@ -127,10 +130,12 @@ def test_compare_tuned(ask, fail, here, tmp_path):
         ask("compare", "songs.csv", *options, "--metric", "average_precision", "--json")
     )
     assert by_precision["tuned"] == "average_precision"
-    assert "not together with --tune" in fail("compare", "songs.csv", "--tune", "--thresholds")
+    assert "--thresholds" in fail("compare", "songs.csv", "--tune", "--thresholds")
     assert "parts must hold out rows" in fail("compare", "songs.csv", "--tune", "--split", "loo")
     for several in (("--k", "2", "3"), ("--distance", "cosine", "euclidean")):
-        assert "one value each without --tune" in fail("compare", "songs.csv", *several)
+        message = fail("compare", "songs.csv", *several)
+        assert "--tune" in message
+        assert several[0] in message
 
 
 points = st.dictionaries(st.integers(1, 300), st.floats(-1, 1), min_size=1, max_size=90)

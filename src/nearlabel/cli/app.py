@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from cyclopts import App, Parameter
 
 from nearlabel import __version__
-from nearlabel.cli.compare import compare
-from nearlabel.cli.datasets import convert, datasets_list, describe, fetch
-from nearlabel.cli.demo import demo
-from nearlabel.cli.evaluate import evaluate
-from nearlabel.cli.fit_predict_rank import fit, predict, rank
-from nearlabel.cli.reproduce import reproduce
-from nearlabel.cli.tune import tune
+from nearlabel.cli import datasets
+
+# A verb is the function of its name in the module of its name.
+_VERBS = ("demo", "fit", "predict", "rank", "evaluate", "tune", "compare", "reproduce")
 
 
 def _add(group: App, verb: Callable[..., Any], name: str) -> None:
@@ -38,14 +36,8 @@ app = App(
     default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,
 )
-_add(app, demo, "demo")
-_add(app, fit, "fit")
-_add(app, predict, "predict")
-_add(app, rank, "rank")
-_add(app, evaluate, "evaluate")
-_add(app, tune, "tune")
-_add(app, compare, "compare")
-_add(app, reproduce, "reproduce")
+for _verb in _VERBS:
+    _add(app, getattr(import_module(f"nearlabel.cli.{_verb}"), _verb), _verb)
 
 _datasets = App(
     name="datasets",
@@ -55,9 +47,9 @@ _datasets = App(
     "  nearlabel datasets describe yeast\n"
     "  nearlabel datasets convert songs.csv songs.arff",
 )
-_add(_datasets, datasets_list, "list")
-_add(_datasets, describe, "describe")
-_add(_datasets, fetch, "fetch")
-_add(_datasets, convert, "convert")
+_add(_datasets, datasets.datasets_list, "list")
+_add(_datasets, datasets.describe, "describe")
+_add(_datasets, datasets.fetch, "fetch")
+_add(_datasets, datasets.convert, "convert")
 app.command(_datasets)
 app.register_install_completion_command(help="Let this shell complete commands and options.")

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.measurement_options import Measuring, or_none, say_setting, summary
-from nearlabel.cli.method_options import TITLES, Algorithm, estimator
-from nearlabel.cli.options import (
-    Data,
-    Distance,
-    Json,
-    LabeledReading,
-    Neighbors,
-    Output,
-    Several,
-    Switch,
-)
-from nearlabel.cli.output import Steps, check_results, say, say_json, say_table, write_results
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
-from nearlabel.cli.search_options import Searching
+from nearlabel.cli.measurements import metric_cell, or_none, say_setting, summary
+from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.learning import estimator, with_thresholds
+from nearlabel.cli.options.measuring import Measuring
+from nearlabel.cli.output import Steps, say, say_table
+from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
+    from nearlabel.experiments.selection import Selection
 
-_READING, _SEARCHING, _MEASURING = LabeledReading(), Searching(), Measuring()
+_MEASURING = Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
@@ -39,11 +34,7 @@ def compare(
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     tune: Switch = False,
-    output: Output = None,
-    json: Json = False,
-    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
-    reading: LabeledReading = _READING,
 ) -> None:
     """Compare all algorithms on one neighbor graph.
 
@@ -52,22 +43,16 @@ def compare(
 
     Parameters
     ----------
-    data
-        Name of a data set, a file, or - for standard input.
     algorithm
         Algorithms to compare; by default all.
     k
         Neighbors that vote, by default 10; with --tune those to try, such as 1-30.
     thresholds
-        Learn one cut a label by leave-one-out F1, in each.
+        Learn one threshold per label by leave-one-out F1, in each.
     distance
         Between items, by default euclidean; with --tune those to try, by default cosine, too.
     tune
         Choose the parameters of each by the first metric of --metric, by default ranking_loss.
-    output
-        Write a .csv, .tsv or .jsonl file, an algorithm and a part a row.
-    json
-        Print JSON.
 
     Examples
     --------
@@ -76,64 +61,56 @@ def compare(
     nearlabel compare emotions --algorithm MLkNN PositivekNN --split cv10
     nearlabel compare emotions --tune --scale minmax
     """
-    from nearlabel.metrics.conventions import has_metric
-
-    check_results(output, data)
     if not tune and (len(k) > 1 or len(distance) > 1):
         raise ValueError("--k and --distance take one value each without --tune")
     if tune and thresholds:
         raise ValueError("--thresholds: not together with --tune")
-    searching.check()
-    measuring.check()
-    usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
-    wanted = list(measuring.metric or usual)
-    items = reading.load(data)
-    if not items.Y.shape[1]:
-        raise ValueError(f"{data} has no labels")
-
-    import_scikit_learn(*SCALING if measuring.scale != "none" else ())
+    items = measuring.load(data)
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
-    from nearlabel.experiments import evaluate_splits
+    from nearlabel.metrics.conventions import has_metric
 
-    names: list[str] = list(dict.fromkeys(algorithm)) or list(TITLES)
-    shared = {"random_state": measuring.seed, **searching.shared()}
+    names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
+    usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
+    wanted = list(measuring.metric or usual)
     kind, parts = measuring.parts(items, "holdout")
-    with Steps("comparing") as progress:
+    with Steps("comparing") as progress, naming(scale="--scale"):
         if tune:
             decisive = measuring.metric[0] if measuring.metric else "ranking_loss"
             how: dict[str, Any] = {"tuned": decisive}
-            found = _tuned(items, names, k, distance, shared, parts, decisive, measuring, progress)
+            title = f"tuned by {decisive} on the items to learn from"
+            found = _tuned(items, names, k, distance, parts, decisive, measuring, progress)
         else:
+            from nearlabel.experiments import evaluate_splits
+            from nearlabel.experiments.selection import Selection
+
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
-            shared["metric"] = how["distance"]
-            models = [estimator(name, how["k"], shared, thresholds=thresholds) for name in names]
+            cuts = ", one threshold per label" if thresholds else ""
+            title = f"k = {how['k']}{cuts}, {how['distance']}"
+            shared = {**measuring.parameters(), "metric": how["distance"]}
+            models = [estimator(name, how["k"], shared) for name in names]
+            if thresholds:
+                models = [with_thresholds(model) for model in models]
             each = evaluate_splits(
                 items, models, parts, refusals=True, progress=progress, **measuring.how()
             )
-            found = [[(one, None) for one in of_model] for of_model in each]
-    told = measuring.told(
-        data, items, kind, parts, {**how, "thresholds": thresholds, **searching.told()}
-    )
-    results = [_result(name, of_model, wanted) for name, of_model in zip(names, found, strict=True)]
-    if output is not None:
-        write_results(output, _records(told, names, found, wanted))
-    if json:
-        say_json({**told, "results": results})
+            found = {
+                name: [Selection(None, math.nan, one) for one in of_model]
+                for name, of_model in zip(names, each, strict=True)
+            }
+    told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
+    results = [_result(name, found[name], wanted) for name in names]
+    records = _records(found, wanted, tuned=tune)
+    if not measuring.deliver(told, records, {"results": results}):
         return
-    if tune:
-        title = f"{len(names)} algorithms, tuned by {decisive} on the items to learn from"
-    else:
-        cuts = ", a cut a label" if thresholds else ""
-        title = f"{len(names)} algorithms, k = {how['k']}{cuts}, {how['distance']}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    say_setting(told, title + searching.title(), spread)
-    searched = "a distance" if tune else "for all"
-    _say(results, wanted, f"processor seconds without the searches, one {searched}")
+    say_setting(told, f"{len(names)} algorithms, {title}{measuring.searching.title()}", spread)
+    searches = "a distance" if tune else "for all"
+    _say(results, wanted, f"processor seconds without the searches, one {searches}")
     if tune:
         _say_choices(results, len(parts))
-    if output is not None:
-        say(f"wrote {output}")
+    if measuring.output is not None:
+        say(f"wrote {measuring.output}")
 
 
 def _tuned(
@@ -141,81 +118,99 @@ def _tuned(
     names: list[str],
     neighbors: tuple[int, ...],
     distances: tuple[str, ...],
-    shared: dict[str, Any],
     parts: list[Any],
     decisive: str,
     measuring: Measuring,
     progress: Any,
-) -> list[list[tuple[Any, dict[str, Any] | None]]]:
-    """For each algorithm and part the result, and the parameters that were chosen there."""
-    from nearlabel.experiments.selection import (
-        select_and_evaluate,
-        tried_parameters,
-        usual_candidates,
-    )
+) -> dict[str, list[Selection]]:
+    """For each algorithm and part the model that was chosen there, and its result."""
+    from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
     from nearlabel.metrics import scorer
 
     metrics = distances or ("euclidean", "cosine")
     n = min(len(part.train) for part in parts)
+    shared = measuring.parameters()
     candidates = {
         name: usual_candidates(name, n, neighbors or None, metrics, **shared) for name in names
     }
-    for model in (model for models in candidates.values() for model in models):
-        model.check_parameters()
     scoring = scorer(decisive, convention=measuring.convention, at=measuring.at)
-    found = select_and_evaluate(
+    return select_and_evaluate(
         items, candidates, parts, scoring, progress=progress, **measuring.how()
     )
-    return [
-        [
-            (one.result, None if one.model is None else tried_parameters(name, one.model))
-            for one in found[name]
-        ]
-        for name in names
-    ]
 
 
-def _result(name: str, found: list[Any], wanted: list[str]) -> dict[str, Any]:
-    results = [one for one, _ in found]
-    refusal = next((one.refusal for one in results if one.refusal), None)
-    told = (
-        {"metrics": {}, "std": None}
-        if refusal
-        else summary([one.metrics for one in results], wanted)
-    )
-    seconds = None if refusal else round(sum(one.seconds for one in results), 3)
-    chosen = [choice for _, choice in found if choice is not None]
-    return {
-        "algorithm": name,
-        **told,
-        "seconds": seconds,
-        "refusal": refusal,
-        **({"chosen": chosen} if chosen else {}),
-    }
+def _chosen(name: str, one: Selection) -> dict[str, Any]:
+    """The parameters that were chosen in a part; none without --tune."""
+    from nearlabel.experiments.selection import tried_parameters
+
+    return {} if one.model is None else tried_parameters(name, one.model)
 
 
-def _records(told: dict[str, Any], names: list[str], found: Any, wanted: list[str]) -> Any:
-    for name, of_model in zip(names, found, strict=True):
-        for place, (one, chosen) in enumerate(of_model, 1):
-            values = {metric: or_none(one.metrics.get(metric, float("nan"))) for metric in wanted}
-            more = {"seconds": one.seconds, "refusal": one.refusal}
-            if "tuned" in told:
-                more["chosen"] = "" if chosen is None else _shown(chosen)
-            yield {**told, "algorithm": name, "part": place, **values, **more}
+def _result(name: str, found: list[Selection], wanted: list[str]) -> dict[str, Any]:
+    refusal = next((one.result.refusal for one in found if one.result.refusal), None)
+    told: dict[str, Any] = {"metrics": {}, "std": None, "seconds": None}
+    if refusal is None:
+        told = summary([one.result.metrics for one in found], wanted)
+        told["seconds"] = round(sum(one.result.seconds for one in found), 3)
+    chosen = [choice for one in found if (choice := _chosen(name, one))]
+    more = {"chosen": chosen} if chosen else {}
+    return {"algorithm": name, **told, "refusal": refusal, **more}
+
+
+def _records(
+    found: dict[str, list[Selection]], wanted: list[str], *, tuned: bool
+) -> Iterator[dict[str, Any]]:
+    for name, of_model in found.items():
+        for place, one in enumerate(of_model, 1):
+            metrics = one.result.metrics
+            values = {metric: or_none(metrics.get(metric, math.nan)) for metric in wanted}
+            more = {"seconds": one.result.seconds, "refusal": one.result.refusal}
+            if tuned:
+                more["chosen"] = _shown(_chosen(name, one))
+            yield {"algorithm": name, "part": place, **values, **more}
+
+
+def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None:
+    from nearlabel.experiments.reporting.names import metric_head
+    from nearlabel.methods.registry import title
+    from nearlabel.metrics import METRICS
+
+    run = [one for one in results if not one["refusal"]]
+    for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
+        some = wanted[start : start + _COLUMNS_AT_ONCE]
+        columns = [_column(run, name, METRICS[name].loss) for name in some]
+        names = [title(one["algorithm"]) for one in run]
+        times = [f"{one['seconds']:.3g}" for one in run]
+        heads = [metric_head(name, short=True) for name in some]
+        say_table(("", *heads, "s"), zip(names, *columns, times, strict=True))
+    say(f"* the best; s: {seconds}")
+    for one in results:
+        if one["refusal"]:
+            say(f"{title(one['algorithm'])} was left out: {one['refusal']}")
+
+
+def _column(results: list[dict[str, Any]], metric: str, loss: bool) -> list[str]:
+    """A metric of all algorithms, the best of them marked as it is printed."""
+    values = [one["metrics"][metric] for one in results]
+    defined = [value for value in values if value is not None]
+    best = metric_cell((min if loss else max)(defined)) if defined else ""
+    return [f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)]
 
 
 def _say_choices(results: list[dict[str, Any]], parts: int) -> None:
     """What was chosen for each algorithm, most often first where there are several parts."""
+    from nearlabel.methods.registry import title
+
     say("chosen on the items to learn from" + (", in how many parts" if parts > 1 else "") + ":")
     for one in results:
-        counted = Counter(_shown(choice) for choice in one.get("chosen", ()))
+        counted = Counter(map(_shown, one.get("chosen", ())))
         shown = [
             f"{choice} ({times})" if parts > 1 else choice
             for choice, times in counted.most_common(3)
         ]
         if shown:
             more = ", …" if len(counted) > 3 else ""
-            say(f"  {TITLES[one['algorithm']]}: {'; '.join(shown)}{more}")
+            say(f"  {title(one['algorithm'])}: {'; '.join(shown)}{more}")
 
 
 def _shown(choice: dict[str, Any]) -> str:
@@ -223,40 +218,3 @@ def _shown(choice: dict[str, Any]) -> str:
         f"{'k' if name in ('n_neighbors', 'per_class') else name} {value}"
         for name, value in choice.items()
     )
-
-
-def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None:
-    from nearlabel.experiments.reporting.names import metric_head
-    from nearlabel.metrics import METRICS
-
-    run = [one for one in results if not one["refusal"]]
-    for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
-        some = wanted[start : start + _COLUMNS_AT_ONCE]
-        best = {name: _best(run, name, METRICS[name].loss) for name in some}
-        rows = [
-            (
-                TITLES[one["algorithm"]],
-                *(_cell(one["metrics"][name], best[name]) for name in some),
-                f"{one['seconds']:.3g}",
-            )
-            for one in run
-        ]
-        heads = [metric_head(name, short=True) for name in some]
-        say_table(("", *heads, "s"), rows)
-    say(f"* the best; s: {seconds}")
-    for one in results:
-        if one["refusal"]:
-            say(f"{TITLES[one['algorithm']]} was left out: {one['refusal']}")
-
-
-def _best(results: list[dict[str, Any]], name: str, loss: bool) -> str | None:
-    """The best value as it is printed."""
-    values = [one["metrics"][name] for one in results if one["metrics"][name] is not None]
-    return f"{(min if loss else max)(values):.4f}" if values else None
-
-
-def _cell(value: float | None, best: str | None) -> str:
-    if value is None:
-        return "not defined"
-    shown = f"{value:.4f}"
-    return f"*{shown}" if shown == best else shown

@@ -6,8 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nearlabel.cli.options import Data, Json, LabeledReading
-from nearlabel.cli.output import Steps, check_target, say, say_json, say_table
+from nearlabel.cli.options import Data, Json
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.reading import LabeledReading
+from nearlabel.cli.output import Steps, say, say_json, say_table
+from nearlabel.cli.result_files import check_target
 
 _READING = LabeledReading()
 _SETS_AT_ONCE = 3  # side by side in 80 columns
@@ -15,11 +18,6 @@ _SETS_AT_ONCE = 3  # side by side in 80 columns
 
 def datasets_list(*, json: Json = False) -> None:
     """List the data sets of the data folder.
-
-    Parameters
-    ----------
-    json
-        Print JSON.
 
     Examples
     --------
@@ -44,13 +42,6 @@ def datasets_list(*, json: Json = False) -> None:
 
 def describe(*data: Data, json: Json = False, reading: LabeledReading = _READING) -> None:
     """Tell the sizes of data sets.
-
-    Parameters
-    ----------
-    data
-        Names of data sets, or files.
-    json
-        Print JSON.
 
     Examples
     --------
@@ -95,8 +86,6 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
         Names of data sets.
     mirror
         Address of a server that has the same files.
-    json
-        Print JSON.
 
     Examples
     --------
@@ -123,13 +112,9 @@ def convert(
 
     Parameters
     ----------
-    data
-        Name of a data set, a file, or - for standard input.
     target
         The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, or .txt for
         the sparse text form.
-    json
-        Print JSON.
 
     Examples
     --------
@@ -140,7 +125,8 @@ def convert(
 
     check_target("TARGET", target, data)
     items = reading.load(data)
-    nl.datasets.save(items, target)
+    with naming(path="TARGET"):
+        nl.datasets.save(items, target)
     size = Path(target).stat().st_size
     if json:
         say_json({"file": target, "items": len(items), "bytes": size})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+import textwrap
 from contextlib import chdir
 from pathlib import Path
 
@@ -21,7 +22,7 @@ COMMANDS = (
     "compare songs.csv --scale standard",
     "fit songs.csv -o songs.model --scale standard",
     "rank songs.model new.csv --top 3",
-    "rank songs.model new.csv --top 2 --why",
+    "rank songs.model new.csv --top 1 --why",
 )
 
 
@@ -66,13 +67,8 @@ def _play(folder: Path) -> int:
 
 def wrapped(command: str) -> str:
     """A command on lines of at most 80 columns, as a shell takes them."""
-    lines, line = [], ""
-    for word in command.split():
-        if len(line) + len(word) > 66:
-            lines.append(line + "\\")
-            line = "    "
-        line += word + " "
-    return "\n".join([*lines, line.rstrip()])
+    lines = textwrap.wrap(command, 66, subsequent_indent="    ", break_on_hyphens=False)
+    return " \\\n".join(lines)
 
 
 def write_songs() -> None:

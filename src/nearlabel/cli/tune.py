@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from nearlabel.cli.measurement_options import Measuring, or_none, say_setting
-from nearlabel.cli.method_options import TITLES, Algorithm, estimator, grid_of
+from nearlabel.cli.measurements import metric_cell, metric_heads, or_none, say_setting
 from nearlabel.cli.options import (
+    Algorithm,
     Data,
     Distance,
-    Json,
-    LabeledReading,
     Neighbors,
-    Output,
     Part,
     Several,
-    part_of,
+    Texts,
 )
-from nearlabel.cli.output import (
-    Steps,
-    check_results,
-    check_target,
-    say,
-    say_json,
-    say_table,
-    write_results,
-)
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
-from nearlabel.cli.search_options import Searching
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.learning import estimator, grid_of
+from nearlabel.cli.options.measuring import Measuring
+from nearlabel.cli.options.reading import part_of
+from nearlabel.cli.output import Steps, say, say_table
+from nearlabel.cli.result_files import check_target
 from nearlabel.cli.terminal_curve import legend, text_plot
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
-_READING, _SEARCHING, _MEASURING = LabeledReading(), Searching(), Measuring()
+Curve = list[tuple[int, float]]  # k and the metric, by rising k
+_MEASURING = Measuring()
 
 
 def tune(
@@ -45,15 +36,11 @@ def tune(
     *,
     algorithm: Annotated[tuple[Algorithm, ...], Several] = ("MLkNN",),
     k: Neighbors = (),
-    grid: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    grid: Texts = (),
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
     part: Part | None = None,
     figure: str | None = None,
-    output: Output = None,
-    json: Json = False,
-    searching: Searching = _SEARCHING,
     measuring: Measuring = _MEASURING,
-    reading: LabeledReading = _READING,
 ) -> None:
     """Find the best k, and other parameters, on one neighbor graph.
 
@@ -62,8 +49,6 @@ def tune(
 
     Parameters
     ----------
-    data
-        Name of a data set, a file, or - for standard input.
     algorithm
         The methods to tune.
     k
@@ -77,59 +62,44 @@ def tune(
         one, so that the others stay unseen.
     figure
         Write the curve to a .png, .svg or .pdf file.
-    output
-        Write a .csv, .tsv or .jsonl file, a candidate a row.
-    json
-        Print JSON.
 
     Examples
     --------
     nearlabel tune emotions --scale minmax
-    nearlabel tune songs.csv --k 1-30 --metric average_precision --figure curve.png
-    nearlabel tune yeast --algorithm MLkNN BRkNN LAMLkNN --grid n_clusters=2,5 --scale minmax
+    nearlabel tune songs.csv --k 1-30 --metric one_error --figure curve.png
+    nearlabel tune yeast --algorithm MLkNN LAMLkNN --grid n_clusters=2,5
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
-    check_results(output, data)
-    searching.check()
-    measuring.check()
     if figure is not None:
         from nearlabel.experiments.reporting.figures import check_figure_path
 
         check_figure_path(figure)
         check_target("--figure", figure, data)
-    items = reading.load(data)
-    if not items.Y.shape[1]:
-        raise ValueError(f"{data} has no labels")
+    items = measuring.load(data)
     if part is None:
         own = items.train is not None and measuring.split != "official"
         part = "train" if own else "all"
     items = part_of(items, part)
-
-    import_scikit_learn(*SCALING if measuring.scale != "none" else ())
     from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
-    from nearlabel.metrics import METRICS
 
-    wanted = list(measuring.metric or ("ranking_loss",))
-    decisive, loss = wanted[0], METRICS[wanted[0]].loss
     names: list[str] = list(dict.fromkeys(algorithm))
     ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
-    shared = {"random_state": measuring.seed, **searching.shared()}
-    candidates = list(_candidates(names, ks, grid, distance, shared))
+    candidates = list(_candidates(names, ks, grid, distance, measuring.parameters()))
     kind, parts = measuring.parts(items, "loo", own=False)
-    found, chosen = _tried(items, parts, candidates, wanted, measuring)
-    told = measuring.told(data, items, kind, parts, {"part": part, **searching.told()})
-    curves = {TITLES[name]: _curve(found, name, decisive, loss) for name in names}
-    if output is not None:
-        write_results(output, ({**told, **one} for one in found))
+    found = _Tried(items, parts, candidates, measuring)
+    told = measuring.told(data, items, kind, parts, {"part": part})
     if figure is not None:
-        _draw(curves, decisive, f"{data}, {kind}", figure)
-    if json:
-        say_json({**told, "metric": decisive, "best": chosen(None), "results": found})
+        _draw(found.curves(), found.wanted[0], f"{data}, {kind}", figure)
+    results = {"metric": found.wanted[0], "best": found.best(names), "results": found.records}
+    if not measuring.deliver(told, found.records, results):
         return
-    best = {name: chosen(name) for name in names}
-    tried = f"{len(candidates)} candidates{searching.title()}"
-    _say(told, tried, len(set(distance)), curves, best, wanted)
-    for path in (output, figure):
+    graphs = len(set(distance))
+    one = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
+    rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
+    title = f"items: {rows[part]}; {len(candidates)} candidates{measuring.searching.title()}, {one}"
+    say_setting(told, title, "")
+    _say(found, names, official=kind == "official", distances=graphs > 1)
+    for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
 
@@ -142,111 +112,99 @@ def _candidates(
     shared: dict[str, Any],
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """What is told of each candidate, and its model."""
-    grids = grid_of(grid, names)
-    for name in names:
-        own = grids[name]
+    for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
             settings = dict(zip(own, values, strict=True))
+            options = {key: f"--grid {key}" for key in settings}
             for k in ks:
-                model = estimator(name, k, {**shared, "metric": distance}, settings)
-                model.check_parameters()
+                model = estimator(name, k, {**shared, "metric": distance}, settings, options)
                 told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
                 yield told, model
 
 
-def _tried(
-    items: Dataset,
-    parts: list[Any],
-    candidates: list[tuple[dict[str, Any], Any]],
-    wanted: list[str],
-    measuring: Measuring,
-) -> tuple[list[dict[str, Any]], Callable[[str | None], dict[str, Any]]]:
-    """What is told of each candidate, with its metrics, and the best of an algorithm or of all."""
-    from nearlabel.experiments.candidates import Candidate, best_place, try_candidates
-    from nearlabel.metrics import METRICS, scorer
+class _Tried:
+    """What is told of each candidate, with its metrics; the best of them, and curves over k."""
 
-    options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
-    scorers = {name: scorer(name, **options) for name in wanted}
-    points = [Candidate(place, *one) for place, one in enumerate(candidates)]
-    with Steps("tuning") as progress:
-        trial = try_candidates(
-            items.X, items.Y, parts, points, scorers, scale=measuring.scale, progress=progress
-        )
-    means = {name: trial.defined(name).mean(axis=1) for name in wanted}
-    found = [
-        {
-            **told,
-            **{
-                name: or_none(means[name][place] * (-1 if METRICS[name].loss else 1) + 0.0)
-                for name in wanted
-            },
+    def __init__(
+        self,
+        items: Dataset,
+        parts: list[Any],
+        candidates: list[tuple[dict[str, Any], Any]],
+        measuring: Measuring,
+    ) -> None:
+        from nearlabel.experiments.candidates import Candidate, try_candidates
+        from nearlabel.metrics import METRICS, scorer
+
+        self.wanted = list(measuring.metric or ("ranking_loss",))
+        self.loss = METRICS[self.wanted[0]].loss
+        options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
+        scorers = {name: scorer(name, **options) for name in self.wanted}
+        points = [Candidate(place, *one) for place, one in enumerate(candidates)]
+        how = {"scale": measuring.scale}
+        with Steps("tuning") as progress, naming(scale="--scale"):
+            trial = try_candidates(
+                items.X, items.Y, parts, points, scorers, progress=progress, **how
+            )
+        means = {name: trial.defined(name).mean(axis=1) for name in self.wanted}
+        signs = {name: -1 if METRICS[name].loss else 1 for name in self.wanted}
+        self._models, self._scores = [model for _, model in candidates], means[self.wanted[0]]
+        self.records = [
+            {**told, **{name: or_none(means[name][at] * signs[name] + 0.0) for name in self.wanted}}
+            for at, (told, _) in enumerate(candidates)
+        ]
+
+    def best(self, names: Sequence[str]) -> dict[str, Any]:
+        """The best candidate of some algorithms."""
+        from nearlabel.experiments.candidates import best_place
+
+        places = [at for at, one in enumerate(self.records) if one["algorithm"] in names]
+        models = [self._models[place] for place in places]
+        return self.records[places[best_place(self._scores[places], models)]]
+
+    def curves(self) -> dict[str, Curve]:
+        """For each algorithm and k the first metric, by the best of the other parameters."""
+        from nearlabel.methods.registry import title
+
+        values: dict[str, dict[int, list[float]]] = {}
+        for one in self.records:
+            if one[self.wanted[0]] is not None:
+                of_method = values.setdefault(title(one["algorithm"]), {})
+                of_method.setdefault(one["k"], []).append(one[self.wanted[0]])
+        best = min if self.loss else max
+        return {
+            name: sorted((k, best(of_k)) for k, of_k in by_k.items())
+            for name, by_k in values.items()
         }
-        for place, (told, _) in enumerate(candidates)
-    ]
-
-    def best(name: str | None) -> dict[str, Any]:
-        places = [i for i, one in enumerate(found) if name in (None, one["algorithm"])]
-        models = [candidates[place][1] for place in places]
-        return found[places[best_place(means[wanted[0]][places], models)]]
-
-    return found, best
 
 
-def _curve(
-    found: list[dict[str, Any]], algorithm: str, metric: str, loss: bool
-) -> list[tuple[int, float]]:
-    """For each k the metric of an algorithm, by the best of its other parameters."""
-    values: dict[int, list[float]] = {}
-    for one in found:
-        if one["algorithm"] == algorithm and one[metric] is not None:
-            values.setdefault(one["k"], []).append(one[metric])
-    return sorted((k, (min if loss else max)(of_k)) for k, of_k in values.items())
-
-
-def _draw(curves: dict[str, list[tuple[int, float]]], metric: str, title: str, path: str) -> None:
+def _draw(curves: dict[str, Curve], metric: str, title: str, path: str) -> None:
     from nearlabel.experiments.reporting import figures
 
     columns = {
         name: ([k for k, _ in points], [value for _, value in points])
         for name, points in curves.items()
-        if points
     }
     figures.save(figures.tuning_curve(columns, metric, title=title), path)
 
 
-def _say(
-    told: dict[str, Any],
-    tried: str,
-    graphs: int,
-    curves: dict[str, list[tuple[int, float]]],
-    best: dict[str, Any],
-    wanted: list[str],
-) -> None:
-    from nearlabel.metrics import METRICS
+def _say(found: _Tried, names: list[str], *, official: bool, distances: bool) -> None:
+    from nearlabel.methods.registry import title
 
-    rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
-    one = "one graph" if graphs == 1 else f"{graphs} graphs, one a distance"
-    say_setting(told, f"items: {rows[told['part']]}; {tried}, {one}", "")
-    if told["split"] == "official":
+    if official:
         say("the items to be tried on choose: do not report the best as a result\n")
-    curves = {name: points for name, points in curves.items() if points}
+    curves = found.curves()
     if curves:
-        say(f"{wanted[0]} against k, * the best")
-        for line in text_plot(curves, METRICS[wanted[0]].loss):
+        say(f"{found.wanted[0]} against k, * the best")
+        for line in text_plot(curves, found.loss):
             say(line)
         if len(curves) > 1:
             say(" " * 11 + "   ".join(legend(list(curves))))
         say()
-    heads = [f"{name} {'↓' if METRICS[name].loss else '↑'}" for name in wanted]
-    table = [
-        (
-            TITLES[name],
-            ", ".join(
-                [f"k {one['k']}", *(f"{key} {v}" for key, v in one["parameters"].items())]
-                + ([one["distance"]] if graphs > 1 else [])
-            ),
-            *("not defined" if one[metric] is None else f"{one[metric]:.4f}" for metric in wanted),
-        )
-        for name, one in best.items()
-    ]
-    say_table(("", "best", *heads), table)
+    rows = []
+    for name in names:
+        best = found.best([name])
+        settings = [f"k {best['k']}", *(f"{key} {v}" for key, v in best["parameters"].items())]
+        settings += [best["distance"]] if distances else []
+        cells = (metric_cell(best[metric]) for metric in found.wanted)
+        rows.append((title(name), ", ".join(settings), *cells))
+    say_table(("", "best", *metric_heads(found.wanted)), rows)

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.common.choices import SCALES
+from nearlabel.datasets.scaling import scaler
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.protocols import SPLITS, Part, splits
-from nearlabel.experiments.scaling import SCALES, scaler
 
 if TYPE_CHECKING:
     from nearlabel.experiments.tuning import GraphSearchCV

@@ -13,8 +13,8 @@ import numpy as np
 
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_dense_size, check_n_jobs
+from nearlabel.datasets.scaling import scaler
 from nearlabel.experiments.protocols import Part
-from nearlabel.experiments.scaling import scaler
 from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores

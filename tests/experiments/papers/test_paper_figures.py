@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.cli.method_options import TITLES as TITLES_OF_THE_COMMANDS
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers import paper_figures
-from nearlabel.experiments.papers.figure_points import PLOTS, TITLES, Panel, Plot
+from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.paper_figures import measured_figures
 from nearlabel.experiments.papers.prepared_data import prepared
 from nearlabel.experiments.papers.table_setups import setup_of
@@ -135,10 +134,6 @@ def test_a_data_set_without_a_split_of_its_own(made):
         bare, [model], splits(bare, "holdout"), scale="minmax", convention="mulan"
     )
     assert panel.lines == {"ML-kNN": found.metrics["average_precision"]}
-
-
-def test_methods_are_called_as_elsewhere():
-    assert TITLES.items() <= TITLES_OF_THE_COMMANDS.items()
 
 
 def test_figures_are_made_as_the_tables_on_the_same_data():

@@ -10,13 +10,13 @@ from typing import Any
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.progress import Stages
+from nearlabel.datasets.scaling import scaler
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.label_count_clusters import label_count_clusters
 from nearlabel.experiments.papers.planned_experiments import Experiment
 from nearlabel.experiments.papers.prepared_data import PreparedData
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS
-from nearlabel.experiments.scaling import scaler
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.methods.registry import method
 from nearlabel.metrics import scorer

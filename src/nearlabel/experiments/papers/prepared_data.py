@@ -11,8 +11,8 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import one_line
 from nearlabel.datasets import Dataset, load
+from nearlabel.datasets.scaling import scaler
 from nearlabel.experiments.protocols import Part, splits
-from nearlabel.experiments.scaling import scaler
 
 
 class UnusableDataError(Exception):

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.choices import SCALES
 from nearlabel.common.validation import check_choice
-
-SCALES = ("none", "minmax", "standard")
 
 
 def scaler(scale: str, X: Any) -> Any:

@@ -1,0 +1,122 @@
+"""fit."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from nearlabel.cli.options import Count, Data, Json, Part, Scale, Seed
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.learning import Learning
+from nearlabel.cli.options.reading import LabeledReading
+from nearlabel.cli.options.searching import Searching
+from nearlabel.cli.output import Steps, say, say_json
+from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.result_files import check_target
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+
+_READING, _LEARNING, _SEARCHING = LabeledReading(), Learning(), Searching()
+
+
+def fit(
+    data: Data,
+    *,
+    output: Annotated[str, Parameter(alias="-o")],
+    k: Count = 10,
+    scale: Scale = "none",
+    part: Part = "all",
+    seed: Seed = 0,
+    json: Json = False,
+    learning: Learning = _LEARNING,
+    searching: Searching = _SEARCHING,
+    reading: LabeledReading = _READING,
+) -> None:
+    """Learn from labelled items and write a model file.
+
+    Parameters
+    ----------
+    output
+        The model file; it is complete or not there.
+    k
+        Neighbors that vote.
+    scale
+        Scaling of the features, kept in the model.
+    part
+        Rows to learn from, where the data set has a split.
+    seed
+        Of algorithms that draw at random.
+
+    Examples
+    --------
+    nearlabel fit songs.csv -o songs.model
+    nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
+    nearlabel fit emotions.arff -o emotions.model --k 8
+    nearlabel fit songs.csv -o songs.model --algorithm LAMLkNN --set n_clusters=10
+    nearlabel fit yeast -o yeast.model --part train
+    nearlabel fit many.npz -o many.model --search approximate --jobs -1
+    """
+    check_target("--output", output, data)
+    items = reading.load_labeled(data, part)
+    import_scikit_learn(*SCALING if scale != "none" else ())
+    import nearlabel as nl
+
+    model = learning.model(k, {"random_state": seed, **searching.parameters()})
+    nl.save(_fitted(model, scale, items), output)
+    recall = model.search_recall_
+    told: dict[str, Any] = {
+        "model": output,
+        **learning.told(model),
+        "k": model.n_neighbors_,
+        "items": len(items),
+        "features": int(items.X.shape[1]),
+        "labels": int(items.Y.shape[1]),
+        "scale": scale,
+        **searching.told(),
+        "recall": None if recall is None else asdict(recall),
+        "bytes": Path(output).stat().st_size,
+    }
+    if json:
+        say_json(told)
+        return
+    say(f"{learning.title()}, {told['k']} neighbors, scale {scale}, learned from {data}:")
+    say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
+    if recall is not None:
+        say(f"approximate search, measured recall {recall}")
+    say(f"wrote {output} ({told['bytes'] / 1e6:.1f} MB)")
+
+
+def _fitted(model: Any, scale: str, items: Dataset) -> Any:
+    """A pipeline that scales, or the model alone, fitted to all items."""
+    from nearlabel.datasets.scaling import scaler
+
+    with naming(scale="--scale"):
+        scaling = scaler(scale, items.X)
+    fitted, first, step = model, model, ""
+    if scaling is not None:
+        from sklearn.pipeline import make_pipeline
+
+        fitted, first = make_pipeline(scaling, model), scaling
+        step = f"{fitted.steps[-1][0]}__"
+    with Steps("learning") as progress:
+        how = {"label_names": items.label_names, "ids": _ids(items), "progress": progress}
+        fitted.fit(items.X, items.Y, **{f"{step}{name}": value for name, value in how.items()})
+    if items.feature_names is not None:  # by these a later file's columns are found
+        first.feature_names_in_ = items.feature_names.astype(object)
+    return fitted
+
+
+def _ids(items: Dataset) -> Any:
+    """The names of the rows, or their numbers from 1 where they have none of their own."""
+    numbers = range(1, len(items) + 1)
+    if items.row_names is None:
+        return numbers
+    if len(set(items.row_names.tolist())) < len(items):
+        warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
+        return numbers
+    return items.row_names

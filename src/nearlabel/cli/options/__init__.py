@@ -1,0 +1,82 @@
+"""Kinds of options that several verbs share."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import CoercionError, Parameter
+
+from nearlabel.common import choices
+from nearlabel.methods.registry import METHODS
+
+if TYPE_CHECKING:  # type checkers do not follow literals that are computed
+    Algorithm = str
+    Convention = str
+    Distance = str
+    Format = str
+    Nominal = str
+    Scale = str
+    Search = str
+else:
+    Algorithm = Literal[METHODS]
+    Convention = Literal[choices.CONVENTIONS]
+    Distance = Literal[choices.DISTANCES]
+    Format = Literal[choices.FORMATS]
+    Nominal = Literal[choices.NOMINALS]
+    Scale = Literal[choices.SCALES]
+    Search = Literal[choices.SEARCHES]
+
+Part = Literal["all", "train", "test"]
+Several = Parameter(consume_multiple=True)
+
+
+def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float = math.inf) -> Any:
+    """Read whole numbers, and nothing that would have to be rounded."""
+    last = "up" if high == math.inf else f"to {high}"
+    span = "" if low == -math.inf else f" from {low} {last}"
+    for token in tokens:
+        if not re.fullmatch(r"[+-]?[0-9]+", token.value) or not low <= int(token.value) <= high:
+            raise _unexpected(token, f"a whole number{span}")
+    numbers = tuple(int(token.value) for token in tokens)
+    return numbers[0] if kind is int else numbers
+
+
+def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
+    """Read whole numbers and ranges of them, such as 5 10 or 1-50."""
+    found: list[int] = []
+    for token in tokens:
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", token.value)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not 1 <= first <= last < first + 10_000:
+            raise _unexpected(token, "whole numbers, or a range such as 1-50,")
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def _unexpected(token: Any, wanted: str) -> CoercionError:
+    return CoercionError(msg=f"{wanted} expected; got {token.value!r}.", token=token)
+
+
+Whole = Annotated[int, Parameter(converter=whole_numbers)]
+_positive = Parameter(converter=partial(whole_numbers, low=1))
+Count = Annotated[int, _positive]
+Counts = Annotated[tuple[int, ...], Several, _positive]
+Seed = Annotated[int, Parameter(converter=partial(whole_numbers, low=0, high=2**32 - 1))]
+Neighbors = Annotated[
+    tuple[int, ...], Several, Parameter(converter=neighbor_numbers, show_default=False)
+]
+Switch = Annotated[bool, Parameter(show_default=False)]
+Texts = Annotated[tuple[str, ...], Several, Parameter(show_default=False)]
+Data = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True, help="Name of a data set, a file, or - for standard input."
+    ),
+]
+Json = Annotated[
+    bool, Parameter(name="--json", group="Parameters", show_default=False, help="Print JSON.")
+]
+Output = Annotated[str | None, Parameter(alias="-o", group="Parameters")]

@@ -1,0 +1,95 @@
+"""How a file of items is read, and which of its rows are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from nearlabel.cli.options import Format, Nominal, Part, Several, Texts
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.output import Steps
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+
+_GROUP = Group("How DATA is read", sort_key=2)
+
+
+@Parameter(name="*", group=_GROUP)
+@dataclass(frozen=True)
+class Reading:
+    """How a file of items is read.
+
+    Parameters
+    ----------
+    format
+        Form of the file; by default as its suffix says.
+    id
+        Column with the names of the rows; by default id.
+    delimiter
+        Between two cells of a table; by default as its first line has it.
+    encoding
+        Of text files.
+    """
+
+    format: Format | None = None
+    id: str | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def load(self, source: str, part: Part = "all", **more: Any) -> Dataset:
+        """Read a data set with these options: all its rows, or one part of its own split."""
+        import nearlabel as nl
+
+        options = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        with Steps("reading") as progress, naming(**{key: f"--{key}" for key in options}):
+            items = nl.datasets.load(source, progress=progress, **options, **more)
+        return part_of(items, part)
+
+
+@Parameter(name="*", group=_GROUP)
+@dataclass(frozen=True)
+class LabeledReading(Reading):
+    """How a file of labelled items is read.
+
+    Parameters
+    ----------
+    tags
+        Column that has all labels of a row; by default tags or labels.
+    separator
+        Between two tags; by default the first of ; | , that occurs.
+    labels
+        Columns of 0 and 1 that are labels.
+    xml
+        Mulan's list of the labels of an ARFF file; by default the one beside it.
+    ignore
+        Columns to leave out.
+    nominal
+        Nominal attributes of ARFF as one column a value, or as one number.
+    """
+
+    tags: str | None = None
+    separator: str | None = None
+    labels: Annotated[tuple[str, ...] | None, Several] = None
+    xml: str | None = None
+    ignore: Texts = ()
+    nominal: Nominal = "onehot"
+
+    def load_labeled(self, source: str, part: Part = "all") -> Dataset:
+        """Read a data set that must have labels."""
+        items = self.load(source, part)
+        if not items.Y.shape[1]:
+            raise ValueError(f"{source} has no labels")
+        return items
+
+
+def part_of(items: Dataset, part: Part) -> Dataset:
+    """The rows of one part of a data set's own split, or all."""
+    if part == "all":
+        return items
+    rows = items.train if part == "train" else items.test
+    if rows is None:
+        raise ValueError(f"--part {part}: this data set has no split of its own")
+    return items.rows(rows)

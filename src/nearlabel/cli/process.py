@@ -1,0 +1,150 @@
+"""A command as a process: its streams, interrupts, errors and exit code."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, cast
+
+from nearlabel.cli.output import printable, write
+
+_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is told again
+OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
+    # Imports make objects that stay: to look for garbage among them only takes time.
+    gc.set_threshold(100_000)
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    sys.stdout, sys.stderr = _reliable(sys.stdout), _reliable(sys.stderr)
+    with _insistent_interrupts():
+        try:
+            code = run(sys.argv[1:] if arguments is None else arguments)
+        except KeyboardInterrupt:  # while Python was still importing
+            code = _fail("interrupted", INTERRUPTED)
+    sys.exit(code)
+
+
+def _reliable(stream: Any) -> Any:
+    """A stream that writes all or fails, and a ? for ± on a terminal that has none."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    if isinstance(stream.buffer, io.RawIOBase):
+        # By PYTHONUNBUFFERED. A raw file may write a part of what it gets, which its text layer
+        # does not notice: the rest would be lost where a disk is full or a pipe has closed.
+        encoding = stream.encoding
+        raw = cast("io.RawIOBase", stream.detach())
+        stream = io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=True)
+    stream.reconfigure(errors="replace")
+    return stream
+
+
+@contextmanager
+def _insistent_interrupts() -> Iterator[None]:
+    """Let Ctrl-C be heard even where a library that is being imported swallows it.
+
+    Some modules catch everything that happens while they load, an interrupt too. So it is raised
+    again after a second, until the command ends.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not hasattr(signal, "setitimer") or not in_main_thread:  # Windows, other threads
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER)
+        raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, interrupt) for one in (signal.SIGINT, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; its exit code."""
+    try:
+        from cyclopts import CycloptsError
+
+        from nearlabel.cli.app import app
+    except ImportError as error:
+        if error.name not in ("cyclopts", "rich"):
+            raise
+        return _fail("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        # Features were brought into the model's order by name when the file was read.
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        warnings.showwarning = _Notes()
+        try:
+            code = app(
+                list(arguments),
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
+            write(flush=True)
+        except CycloptsError as error:
+            return _fail(str(error))
+        except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+            _drop_output()
+            return BROKEN_PIPE
+        except KeyboardInterrupt:
+            return _fail("interrupted", INTERRUPTED)
+        except Exception as error:
+            if os.environ.get("NEARLABEL_TRACEBACK"):
+                raise
+            # A TypeError about an option is an OptionError here; any other is a fault of ours.
+            if not isinstance(error, ValueError | OSError | MemoryError | ModuleNotFoundError):
+                return _fail(
+                    f"an error of nearlabel itself, {type(error).__name__}: {error}; please "
+                    "report it with what NEARLABEL_TRACEBACK=1 shows",
+                    OUR_ERROR,
+                )
+            _drop_output()
+            return _fail(_reason(error))
+    return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """Drop what could not be written: Python would try again at its end, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error).strip() or type(error).__name__
+
+
+def _fail(message: str, code: int = USER_ERROR) -> int:
+    sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")
+    return code
+
+
+class _Notes:
+    """Warnings as notes of one line, each of them once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        line = f"nearlabel: note: {printable(' '.join(str(message).split()))}\n"
+        if line not in self._told:
+            self._told.add(line)
+            sys.stderr.write(line)

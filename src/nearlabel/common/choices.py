@@ -1,0 +1,13 @@
+"""The words that parameters accept, known without loading what they choose between.
+
+The command line shows them in its help, which imports neither NumPy nor SciPy.
+"""
+
+from __future__ import annotations
+
+CONVENTIONS = ("paper", "lamda", "mulan", "sklearn")
+DISTANCES = ("euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard")
+FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "sparse")
+NOMINALS = ("onehot", "code")
+SCALES = ("none", "minmax", "standard")
+SEARCHES = ("auto", "exact", "approximate")

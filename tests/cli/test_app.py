@@ -1,0 +1,91 @@
+"""The verbs, their help and their completion."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import get_args
+
+import pytest
+
+import nearlabel as nl
+from nearlabel.cli import options
+from nearlabel.cli.app import app
+from nearlabel.common import choices
+from nearlabel.datasets.loading import FORMATS
+from nearlabel.experiments import SCALES
+from nearlabel.methods.registry import METHODS
+from nearlabel.metrics import CONVENTIONS
+from nearlabel.search.exact.distances import SPACES
+
+
+def verbs(group, before=""):
+    """All verbs of the app, those of a group with its name before them."""
+    found = []
+    for name in group:
+        if not name.startswith("-"):
+            found += verbs(group[name], f"{before}{name} ") or [f"{before}{name}"]
+    return found
+
+
+VERBS = verbs(app)
+
+
+def test_the_verbs():
+    assert {"fit", "tune", "reproduce", "datasets list"} <= set(VERBS)
+    assert "datasets" not in VERBS
+
+
+def test_the_choices_of_options_are_those_of_the_library():
+    assert get_args(options.Algorithm) == METHODS
+    assert tuple(CONVENTIONS) == choices.CONVENTIONS
+    assert tuple(SPACES) == choices.DISTANCES
+    assert tuple(FORMATS) == choices.FORMATS
+    assert choices.SCALES == SCALES
+    for name in choices.NOMINALS:
+        with pytest.raises(FileNotFoundError):  # its name is looked at after this choice
+            nl.datasets.load("no such file", nominal=name)
+    for name in choices.SEARCHES:
+        nl.neighbor_graph([[0.0], [1.0]], 1, search=name)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples_in_80_columns(ask, verb):
+    printed = ask(*verb.split(), "--help")
+    assert printed.startswith(f"Usage: nearlabel {verb}")
+    assert max(map(len, printed.splitlines())) <= 80
+    examples = printed.partition("Examples:\n")[2].strip().splitlines()
+    assert examples
+    assert all(f"nearlabel {verb}" in line for line in examples)
+
+
+def test_help_and_version(ask):
+    printed = ask("--help")
+    assert all(verb.split()[0] in printed for verb in VERBS)
+    assert ask("--version") == f"{nl.__version__}\n"
+    assert ask() == printed
+
+
+def test_the_examples_of_the_help_are_accepted(ask, songs, monkeypatch, tmp_path):
+    """Each example on the songs parses and runs; those on public sets need the data folder."""
+    shutil.copytree(songs, tmp_path / "songs")
+    monkeypatch.chdir(tmp_path / "songs")
+    for verb in VERBS:
+        examples = ask(*verb.split(), "--help").partition("Examples:\n")[2].strip().splitlines()
+        for line in examples:
+            words = line.split("nearlabel ")[-1].split()
+            if "songs.csv" not in words and "new.csv" not in words:
+                continue
+            known = [word for word in words if word not in ("--tags", "moods", "--id", "title")]
+            assert ask(*known) != "", line
+
+
+def test_completion_in_a_shell(tmp_path):
+    script = tmp_path / "complete.bash"
+    script.write_text(app.generate_completion(shell="bash"))
+    code = (
+        f"source {script}; COMP_WORDS=(nearlabel ev); COMP_CWORD=1; "
+        "$(complete -p nearlabel | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["evaluate"]
