@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nearlabel.cli.answers import Answering, Answers
+from nearlabel.cli.file_answers import Answering, Answers
 from nearlabel.cli.options import Data
 
 _ANSWERING = Answering()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nearlabel.cli.answers import Answering, Answers, Record
+from nearlabel.cli.file_answers import Answering, Answers, Record
 from nearlabel.cli.options import Count, Data, Switch
 from nearlabel.cli.output import WIDTH, printable, say
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.cli import answers, run
+from nearlabel.cli import file_answers as answers
+from nearlabel.cli import run
 from nearlabel.cli.process import INTERRUPTED
 from nearlabel.search import ExactIndex
 

@@ -1,0 +1,44 @@
+"""docs/architecture.md names what is there, and stays short enough to be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nearlabel.methods.base import HOOKS, NeighborClassifier
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "docs" / name for name in ("architecture.md", "contracts.md", "choices.md")]
+PATHS = r"`((?:src|core|tests|docs|benchmarks|examples)/[\w./-]+)`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_exists(page):
+    text = page.read_text(encoding="utf-8")
+    missing = [path for path in re.findall(PATHS, text) if not (ROOT / path).exists()]
+    assert missing == []
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_page_is_read_in_ten_minutes():
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_every_layer_hook_and_declaration_is_named():
+    text = PAGES[0].read_text(encoding="utf-8")
+    source = ROOT / "src/nearlabel"
+    layers = {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
+    modules = {path.name for path in source.glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert modules == {"graph.py"}
+    for name in (*layers, *modules, *HOOKS, "title", "needs", "settings", "stored"):
+        assert f"`{name}" in text, name
+    assert all(hasattr(NeighborClassifier, name) for name in HOOKS)
+
+
+def test_names_of_files_say_one_thing():
+    """No two modules of the package have one name, but for packages and what holds a package."""
+    names = [path.stem for path in (ROOT / "src/nearlabel").rglob("*.py")]
+    assert {name for name in names if names.count(name) > 1 and name != "__init__"} <= {"answers"}
