@@ -1,4 +1,7 @@
-"""How do the methods do on real data, all on one graph? Needs the sets in the data folder."""
+"""How do the methods do on real data, all on one graph? Needs the sets in the data folder.
+
+Usage: python methods.py [METHOD …]
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     data = nl.datasets.load(name)
     scale = "none" if sparse.issparse(data.X) else "minmax"
     kind = "holdout" if data.train is None else "official"
-    models = [estimator(name, k, random_state=0) for k in NEIGHBORS for name in METHODS]
+    methods = sys.argv[1:] or METHODS
+    models = [estimator(method, k, random_state=0) for k in NEIGHBORS for method in methods]
     found = evaluate_splits(data, models, splits(data, kind), scale=scale, refusals=True)
     rows = []
     for model, (result,) in zip(models, found, strict=True):

@@ -14,11 +14,12 @@ import collection_tables
 import scale_tables
 
 from nearlabel.experiments.papers.printed_tables import papers
+from nearlabel.methods.registry import METHODS
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-METHODS = HERE.parent / "docs" / "methods"
+PAGES = HERE.parent / "docs" / "methods"
 EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
 COLLECTION = HERE.parent / "docs" / "collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
@@ -31,12 +32,15 @@ WITHOUT = (
 )
 
 
-def measure(name: str, python: str) -> None:
-    """Run one script, with one BLAS thread, and keep what it prints."""
+def measure(name: str, python: str, method: str | None = None) -> None:
+    """Run one script, with one BLAS thread, and keep what it prints.
+
+    Where it measures a single method, the results of the others stay.
+    """
     print(f"{name} …", flush=True)
     single = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
     done = subprocess.run(
-        [python, f"{name}.py"],
+        [python, f"{name}.py", *([] if method is None else [method])],
         cwd=HERE,
         env={**os.environ, **single},
         stdout=subprocess.PIPE,
@@ -47,6 +51,9 @@ def measure(name: str, python: str) -> None:
         print(f"{name} has no new result", flush=True)
         return
     result = json.loads(done.stdout)
+    if method is not None:
+        others = [row for row in result_of(name)["rows"] if row["method"] != method]
+        result["rows"] = others + result["rows"]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
 
@@ -91,7 +98,7 @@ def documents() -> dict[Path, str]:
     scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))
     rows = result_of("recall_effect")["rows"]
     made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
-    for path in METHODS.glob("*.md"):
+    for path in PAGES.glob("*.md"):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)
     return made
@@ -126,7 +133,10 @@ def about_family() -> str:
 def about(page: str) -> str:
     """How a method did on real data, beside ML-kNN; ML-kNN beside BRkNN."""
     rows = result_of("methods")["rows"]
-    method = next(row["method"] for row in rows if row["method"].lower() == page)
+    method = next(name for name in METHODS if name.lower() == page)
+    if method not in {row["method"] for row in rows}:
+        command = f"python benchmarks/run.py --only methods --method {method}"
+        return f"Not measured on real data yet: `{command}` does it."
     other = "BRkNN" if method == "MLkNN" else "MLkNN"
     found = {(row["data"], row["method"], row["k"]): row for row in rows}
     counts = sorted({row["k"] for row in rows})
@@ -324,11 +334,17 @@ def shown(value: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", help="the Python of the environment with the peers")
+    parser.add_argument("--only", choices=(*WITHOUT, *WITH_PEERS), help="one benchmark")
+    parser.add_argument("--method", choices=METHODS, help="one method, with --only methods")
     arguments = parser.parse_args()
+    if arguments.method and arguments.only != "methods":
+        parser.error("--method goes with --only methods")
     for name in WITHOUT:
-        measure(name, sys.executable)
+        if arguments.only in (None, name):
+            measure(name, sys.executable, arguments.method)
     for name in WITH_PEERS if arguments.peers else ():
-        measure(name, arguments.peers)
+        if arguments.only in (None, name):
+            measure(name, arguments.peers)
     for path, text in documents().items():
         path.write_text(text)
     print("wrote docs/benchmarks.md, the numbers of README.md and of docs/methods")
