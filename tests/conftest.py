@@ -18,19 +18,20 @@ if not os.environ.get("NEARLABEL_ENGINE"):
     except ImportError:
         os.environ["NEARLABEL_ENGINE"] = "numpy"
 
+# How many examples of a property are tried: a few for the runs of `make test` that repeat one with
+# another engine, more for its first run, always the same; many new ones in `make test-all`.
 settings.register_profile(
-    "repeatable",
+    "usual",
     deadline=None,
     derandomize=True,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("few", parent=settings.get_profile("usual"), max_examples=12)
 settings.register_profile(
-    "thorough",
-    parent=settings.get_profile("repeatable"),
-    derandomize=False,
-    max_examples=500,
+    "thorough", parent=settings.get_profile("usual"), derandomize=False, max_examples=500
 )
-settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "repeatable"))
+settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "usual"))
 
 
 def pytest_report_header() -> str:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
+
+
+def examples(usual: int):
+    """Settings of a property that needs more or fewer examples than others, of 100 each.
+
+    The profile scales them, but for the thorough one, which never tries fewer.
+    """
+    profile = settings().max_examples
+    return settings(max_examples=max(profile, usual) if profile > 100 else usual * profile // 100)
+
 
 SCORES = st.sampled_from([-1.0, -0.0, 0.0, 0.25, 0.5, 1.0])
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import label_matrices
+from strategies import examples, label_matrices
 
 from nearlabel.common.arrays import row_numbers
 from nearlabel.common.validation import label_matrix
@@ -79,7 +79,7 @@ def graphs(draw, distances):
     return NeighborGraph(indices, far, n_base), Y
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     problem=graphs(st.sampled_from([0.0, 1e-9, 0.3, 0.7, 1.0, 1 / 3, 5.0, 1e8, 1e-300])),
     rate=st.sampled_from(RATES),
@@ -93,7 +93,7 @@ def test_sums_equal_those_of_sixty_digits(problem, rate):
     assert (expected < 0).sum() + got.nnz == expected.size  # all others have no positive neighbor
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     problem=graphs(st.integers(1, 6).map(lambda step: step / 4)),
     rate=st.sampled_from([4000.0, 1e5, 1e6, 1e20]),

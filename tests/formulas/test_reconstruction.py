@@ -5,11 +5,11 @@ from unittest import mock
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
-from strategies import problems
+from strategies import examples, problems
 
 from nearlabel.formulas import reconstruction
 from nearlabel.formulas.reconstruction import reconstruct
@@ -19,7 +19,7 @@ def brute_neighbors(X, queries, k):
     return oracles.neighbors(X, k, queries)[0]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=problems(), is_sparse=st.booleans(), elements=st.sampled_from([1, 300, 2**18]))
 def test_equals_the_literal_weights(problem, is_sparse, elements):
     X, Y, queries, k = problem
@@ -66,7 +66,7 @@ def test_wide_sparse_rows_are_not_made_dense():
     assert residuals[1] == 0 < residuals[0]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     rows=hnp.arrays(
         np.float64,

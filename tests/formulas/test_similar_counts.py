@@ -6,10 +6,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from strategies import label_matrices
+from strategies import examples, label_matrices
 
 import nearlabel as nl
 from nearlabel.common.validation import label_matrix
@@ -50,7 +50,7 @@ def tally_of(rows, counts):
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(problem=counted_rows(), at_once=st.sampled_from([1, 7, 2**19]))
 def test_every_row_and_label_was_looked_at(problem, at_once):
     C, Y, k, tolerance, queries = problem

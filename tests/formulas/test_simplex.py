@@ -7,9 +7,9 @@ from unittest import mock
 import numpy as np
 import oracles
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import vectors
+from strategies import examples, vectors
 
 from nearlabel.common import engine
 from nearlabel.formulas.simplex import RIDGE, simplex_weights
@@ -45,7 +45,7 @@ def test_the_ridge_does_not_reach_the_printed_digits():
     assert abs(w[0] - exact) < 1e-8
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(gram_matrices())
 def test_equals_exact_fractions(gram):
     (w,) = simplex_weights(gram[None])
@@ -53,7 +53,7 @@ def test_equals_exact_fractions(gram):
     np.testing.assert_allclose(w, np.array(expected, float), rtol=0, atol=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(gram_matrices(most=6))
 def test_no_support_is_better(gram):
     """Of all supports, each solved in exact fractions, the best one whose weights are no debts."""

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import problems
+from strategies import examples, problems
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -47,7 +47,7 @@ class TestWorkedExample:
         assert model.predict(t)[0, 2] == 0
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), bandwidth=BANDWIDTHS, is_sparse=st.booleans())
 def test_equals_the_literal_method(problem, bandwidth, is_sparse):
     X, Y, queries, per_class = problem

@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import problems
+from strategies import examples, problems
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -71,7 +71,7 @@ def settings_of_the_method(draw, k):
     )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(problem=problems(), data=st.data(), is_sparse=st.booleans())
 def test_equals_the_literal_method(problem, data, is_sparse):
     X, Y, queries, k = problem

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit
-from strategies import problems
+from strategies import examples, problems
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -22,7 +22,7 @@ def data():
     return nl.datasets.make_local_labels(150, 4, 6)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     problem=problems(),
     ridge=st.sampled_from([0.01, 1.0, 30.0]),

@@ -6,10 +6,10 @@ from unittest import mock
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import problems
+from strategies import examples, problems
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -58,7 +58,7 @@ class TestWorkedExample:
         np.testing.assert_allclose([a.terms["residual"] for a in labels], 0.555088, atol=5e-7)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     problem=problems(),
     is_sparse=st.booleans(),
@@ -84,7 +84,7 @@ def test_equals_the_literal_method(problem, is_sparse, metric):
     np.testing.assert_allclose(probabilities, (scores + 1 / n) / (1 + 2 / n), rtol=1e-15)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(problem=problems())
 def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem):
     X, Y, queries, k = problem

@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import problems
+from strategies import examples, problems
 
 import nearlabel as nl
 from nearlabel.common.validation import label_matrix
@@ -88,7 +88,7 @@ class TestWorkedExample:
         assert model.rank(t).labels.tolist() == [[3, 0, 1, 2]]
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(
     problem=problems(),
     s=st.sampled_from([Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 10), Fraction(0)]),

@@ -5,10 +5,10 @@ import tracemalloc
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import problems
+from strategies import examples, problems
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -70,7 +70,7 @@ def left_out(X, Y, k, z):
     return scores
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), rate=RATES, is_sparse=st.booleans())
 def test_equals_the_literal_method(problem, rate, is_sparse):
     X, Y, queries, k = problem
@@ -110,7 +110,7 @@ def test_a_single_label_has_its_absence_to_compare_with():
     np.testing.assert_array_equal(column.predict(X[200:]).ravel(), one.predict(X[200:]))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=problems(), rate=RATES)
 def test_loss_and_cut_are_those_of_the_rows_left_out(problem, rate):
     X, Y, _, k = problem
@@ -276,7 +276,7 @@ class TestFitting:
 class TestAllRows:
     """n_neighbors=None: Eq. 4 of the paper."""
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(problem=problems(), rate=RATES)
     def test_equals_the_literal_method(self, problem, rate):
         X, Y, queries, _ = problem

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+from strategies import examples
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -263,7 +264,7 @@ WRONG = (
 )
 
 
-@settings(max_examples=200)  # of each estimator
+@examples(200)  # of each estimator
 @given(data=st.data())
 def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory, tree, data):
     """Checksums stop accidents, not strangers: behind them everything is checked once more."""
