@@ -27,9 +27,9 @@ struct PlainFilter {
                              std::int64_t end, float limit) {
         for (; from < end; from += GROUP) {
             int any = 0;
-            for (std::int64_t j = from; j < from + GROUP; ++j) {
-                any |= bounds[j] <= limit;
-                if constexpr (both) any |= bounds[j] <= column_limits[j];
+            for (std::int64_t j = 0; j < GROUP; ++j) {
+                any |= bounds[from + j] <= limit;
+                if constexpr (both) any |= bounds[from + j] <= column_limits[from + j];
             }
             if (any) break;
         }
@@ -59,11 +59,11 @@ struct Avx2Filter {
         const __m256 limits = _mm256_set1_ps(limit);
         for (; from < end; from += GROUP) {
             __m256 any = _mm256_setzero_ps();
-            for (std::int64_t j = from; j < from + GROUP; j += 8) {
+            for (std::int64_t j = 0; j < GROUP; j += 8) {
                 __m256 reach = limits;
                 if constexpr (both)
-                    reach = _mm256_max_ps(limits, _mm256_loadu_ps(column_limits + j));
-                const __m256 values = _mm256_loadu_ps(bounds + j);
+                    reach = _mm256_max_ps(limits, _mm256_loadu_ps(column_limits + from + j));
+                const __m256 values = _mm256_loadu_ps(bounds + from + j);
                 any = _mm256_or_ps(any, _mm256_cmp_ps(values, reach, _CMP_LE_OQ));
             }
             if (!_mm256_testz_ps(any, any)) break;
@@ -102,10 +102,10 @@ struct NeonFilter {
         const float32x4_t limits = vdupq_n_f32(limit);
         for (; from < end; from += GROUP) {
             uint32x4_t any = vdupq_n_u32(0);
-            for (std::int64_t j = from; j < from + GROUP; j += 4) {
+            for (std::int64_t j = 0; j < GROUP; j += 4) {
                 float32x4_t reach = limits;
-                if constexpr (both) reach = vmaxq_f32(limits, vld1q_f32(column_limits + j));
-                any = vorrq_u32(any, vcleq_f32(vld1q_f32(bounds + j), reach));
+                if constexpr (both) reach = vmaxq_f32(limits, vld1q_f32(column_limits + from + j));
+                any = vorrq_u32(any, vcleq_f32(vld1q_f32(bounds + from + j), reach));
             }
             if (vmaxvq_u32(any) != 0) break;
         }
@@ -135,38 +135,50 @@ private:
 #endif
 
 // See `filter`, which chooses the form.
-template <class Form, bool both, class NearQuery, class NearRow>
-void filter_with(const float* bounds, const float* column_limits, std::int64_t width,
-                 const float& limit, NearQuery near_query, NearRow near_row) {
-    const auto call = [&](Within found, std::int64_t first) {
-        for (; found.row; found.row &= found.row - 1) near_query(first + lowest_bit(found.row));
-        for (; found.columns; found.columns &= found.columns - 1)
-            near_row(first + lowest_bit(found.columns));
-    };
+template <class Form, bool both, class Limit, class NearQuery, class NearRow>
+NL_INLINE void filter_with(const float* block, std::int64_t height, std::int64_t width,
+                           const float* column_limits, Limit limit, NearQuery near_query,
+                           NearRow near_row) {
     const std::int64_t whole = width - width % GROUP;
-    for (std::int64_t first = 0;; first += GROUP) {
-        first = Form::template next<both>(bounds, column_limits, first, whole, limit);
-        if (first == whole) break;
-        call(Form::template group<both>(bounds, column_limits, first, limit), first);
+    for (std::int64_t i = 0; i < height; ++i) {
+        const float* const bounds = block + i * width;
+        const float& mine = limit(i);
+        for (std::int64_t j = 0; j < width; j += GROUP) {
+            j = Form::template next<both>(bounds, column_limits, j, whole, mine);
+            Within found =
+                j < whole ? Form::template group<both>(bounds, column_limits, j, mine)
+                          : PlainFilter::group<both>(bounds, column_limits, j, mine, width - j);
+            for (; found.row; found.row &= found.row - 1) near_query(i, j + lowest_bit(found.row));
+            for (; found.columns; found.columns &= found.columns - 1)
+                near_row(i, j + lowest_bit(found.columns));
+        }
     }
-    call(PlainFilter::group<both>(bounds, column_limits, whole, limit, width - whole), whole);
 }
 
-// Calls `near_query(j)` for each bounds[j] within the limit and, with `both`, `near_row(j)` for
-// each within column_limits[j]. The calls may lower the limits, which are read anew for each group.
-template <bool both, class NearQuery, class NearRow>
-void filter(const float* bounds, const float* column_limits, std::int64_t width, const float& limit,
-            NearQuery near_query, NearRow near_row) {
+#ifdef NL_X86
+template <bool both, class Limit, class NearQuery, class NearRow>
+NL_TARGET_AVX2 void filter_avx2(const float* block, std::int64_t height, std::int64_t width,
+                                const float* column_limits, Limit limit, NearQuery near_query,
+                                NearRow near_row) {
+    filter_with<Avx2Filter, both>(block, height, width, column_limits, limit, near_query, near_row);
+}
+#endif
+
+// Calls near_query(i, j) for each block[i, j] within limit(i) and, with `both`, near_row(i, j) for
+// each within column_limits[j]. The calls may lower the limits: they are read anew for each group.
+template <bool both, class Limit, class NearQuery, class NearRow>
+void filter(const float* block, std::int64_t height, std::int64_t width, const float* column_limits,
+            Limit limit, NearQuery near_query, NearRow near_row) {
 #if defined(NL_X86)
     if (has_avx2())
-        return filter_with<Avx2Filter, both>(bounds, column_limits, width, limit, near_query,
-                                             near_row);
+        return filter_avx2<both>(block, height, width, column_limits, limit, near_query, near_row);
 #elif defined(NL_NEON)
     if (has_neon())
-        return filter_with<NeonFilter, both>(bounds, column_limits, width, limit, near_query,
+        return filter_with<NeonFilter, both>(block, height, width, column_limits, limit, near_query,
                                              near_row);
 #endif
-    filter_with<PlainFilter, both>(bounds, column_limits, width, limit, near_query, near_row);
+    filter_with<PlainFilter, both>(block, height, width, column_limits, limit, near_query,
+                                   near_row);
 }
 
 }  // namespace nearlabel

@@ -253,15 +253,15 @@ private:
     template <bool both>
     void take_near(const float* block, std::int64_t height, std::int64_t width, Queries queries,
                    std::int64_t row, Work& work) {
-        const float* column_limits = both ? limits_.data() + row : nullptr;
-        for (std::int64_t i = 0; i < height; ++i) {
-            const float* bounds = block + i * width;
-            const std::int64_t query = queries[i];
-            filter<both>(
-                bounds, column_limits, width, limits_[query],
-                [&](std::int64_t j) { push(query, row + j, bounds[j], work); },
-                [&](std::int64_t j) { push(row + j, query, bounds[j], work); });
-        }
+        filter<both>(
+            block, height, width, both ? limits_.data() + row : nullptr,
+            [&](std::int64_t i) -> const float& { return limits_[queries[i]]; },
+            [&](std::int64_t i, std::int64_t j) {
+                push(queries[i], row + j, block[i * width + j], work);
+            },
+            [&](std::int64_t i, std::int64_t j) {
+                push(row + j, queries[i], block[i * width + j], work);
+            });
     }
 
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {

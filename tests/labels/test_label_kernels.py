@@ -175,7 +175,8 @@ COUNTING = [
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"), [*COUNTING, ({"labels": -1}, "Y.*labels"), ({"labels": 2**31}, "Y.*labels")]
+    ("changed", "message"),
+    [*COUNTING, ({"labels": -1}, "Y.*labels"), ({"labels": 2**31}, "Y.*labels")],
 )
 def test_counts_of_what_cannot_be_are_refused(changed, message):
     given = arrays(**changed)

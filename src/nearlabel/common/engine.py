@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-# Version of the compiled core's interface: raise it when a kernel that exists is called differently.
+# Version of the compiled core's interface: raise it when an existing kernel is called differently.
 # setup.py runs this file and compiles the number into the core, so that one from an older build is
 # not used. Hence this file imports nothing but the standard library.
 CORE_VERSION = 6
