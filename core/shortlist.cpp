@@ -141,7 +141,7 @@ public:
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
-        locks_ = std::vector<std::mutex>(static_cast<std::size_t>((n_ - 1) / stripe + 1));
+        locks_ = std::vector<std::mutex>(static_cast<std::size_t>(stripe_of(n_ - 1) + 1));
     }
 
     // Take what is near from a block of bounds, of queries from `query` on and base rows from
@@ -154,9 +154,9 @@ public:
                     (!both || (itself_ == 0 && n_ == base_.size())),
                 "block must be within the queries and the base rows");
         if (height == 0 || width == 0) return;
-        const std::int64_t a = query / stripe_, b = row / stripe_;
-        require(a == (query + height - 1) / stripe_, "block must be within a stripe of queries");
-        require(!both || (a != b && b == (row + width - 1) / stripe_),
+        const std::int64_t a = stripe_of(query), b = stripe_of(row);
+        require(a == stripe_of(query + height - 1), "block must be within a stripe of queries");
+        require(!both || (a != b && b == stripe_of(row + width - 1)),
                 "block must be within two stripes to speak for both");
         Work work;
         if (both) {
@@ -196,7 +196,7 @@ public:
                 "rows and distances must have one row a query");
         Work work;
         for (std::int64_t i = 0; i < count; ++i) {
-            const std::scoped_lock guard(locks_[(query + i) / stripe_]);
+            const std::scoped_lock guard(locks_[stripe_of(query + i)]);
             if (limits_[query + i] == -infinite) continue;
             require(sizes_[query + i] >= k_, "a query has been offered too few rows");
             shrink(query + i, work);
@@ -220,7 +220,7 @@ public:
         require(result.shape(0) == static_cast<std::size_t>(n_),
                 "result must have one entry a query");
         for (std::int64_t query = 0; query < n_; ++query) {
-            const std::scoped_lock guard(locks_[query / stripe_]);
+            const std::scoped_lock guard(locks_[stripe_of(query)]);
             result.data()[query] = limits_[query] == -infinite;
         }
     }
@@ -233,6 +233,8 @@ private:
         std::vector<Measured> found;
         Query query;
     };
+
+    std::int64_t stripe_of(std::int64_t query) const { return query / stripe_; }
 
     // Queries that have seen nothing yet take their first limit from the whole block: most of what
     // would be listed on the way there never is.
