@@ -4,6 +4,7 @@ Where it cannot be built the installation still succeeds, and NumPy does its wor
 """
 
 import os
+import runpy
 import sys
 import sysconfig
 from pathlib import Path
@@ -18,11 +19,12 @@ STABLE = (
     and sys.version_info >= (3, 12)
     and not sysconfig.get_config_var("Py_GIL_DISABLED")
 )
+ENGINE = "src/nearlabel/common/engine.py"  # which says what version of the core it needs
 SANITIZE = bool(os.environ.get("NEARLABEL_SANITIZE"))  # see tests/sanitize.py
 
 
 def compiler_options() -> list[str]:
-    """No fused multiply-add unless written out: canonical distances must round after each step."""
+    """No fused multiply-add: every operation must round on its own (core/arithmetic.h)."""
     if sys.platform == "win32":
         return ["/std:c++17", "/O2", "/EHsc", "/fp:precise", "/bigobj"]
     options = ["-std=c++17", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
@@ -34,16 +36,21 @@ def compiler_options() -> list[str]:
     return options
 
 
+def core_version() -> str:
+    """The version of the interface that the Python sources need, which the core is stamped with."""
+    return str(runpy.run_path(ENGINE)["CORE_VERSION"])
+
+
 setup(
     ext_modules=[
         Extension(
             "nearlabel._core",
             sources=sorted(str(path) for path in Path("core").glob("*.cpp")),
-            depends=["setup.py", *sorted(str(path) for path in Path("core").glob("*.h"))],
+            depends=["setup.py", ENGINE, *sorted(str(path) for path in Path("core").glob("*.h"))],
             include_dirs=[
                 str(BINDING / folder) for folder in ("include", "src", "ext/robin_map/include")
             ],
-            define_macros=[("NDEBUG", None)]
+            define_macros=[("NDEBUG", None), ("NEARLABEL_CORE_VERSION", core_version())]
             + ([("Py_LIMITED_API", "0x030C0000")] if STABLE else []),
             extra_compile_args=compiler_options(),
             extra_link_args=["-fsanitize=address,undefined"] if SANITIZE else [],

@@ -1,13 +1,20 @@
-// Array types of the interface to Python, and what each file adds to the module.
+// Array types of the interface to Python, checks of its arguments, and what each file adds to the
+// module.
 //
-// nanobind checks the type, the dimensions and the order of every array; the sizes that belong
-// together and the values that are used as places are checked by the functions themselves.
+// nanobind checks the type, the dimensions and the memory order of every array. Sizes that belong
+// together, and values that are used as indices, are checked by the kernels themselves.
 #pragma once
+
+#include "arithmetic.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
+
+namespace nearlabel {
 
 namespace nb = nanobind;
 using namespace nb::literals;  // "name"_a.noconvert(): no silent copy of an array
@@ -24,23 +31,26 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+// An index from outside, such as a label or a row, as an index from 0 to size - 1.
+inline std::size_t checked_index(std::int64_t index, std::size_t size, const char* message) {
+    require(static_cast<std::uint64_t>(index) < size, message);  // a negative one becomes large
+    return static_cast<std::size_t>(index);
+}
+
 // Lets other Python threads run while a kernel does.
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
-// Raised with every change of what Python calls, here and in src/nearlabel/common/engine.py, so
-// that a module of an older build is not used.
-constexpr int CORE_VERSION = 5;
-
-void bind_admissible(nb::module_& module);
-void bind_cpu(nb::module_& module);
-void bind_gram(nb::module_& module);
-void bind_labels(nb::module_& module);
-void bind_neighbors(nb::module_& module);
-void bind_places(nb::module_& module);
-void bind_products(nb::module_& module);
-void bind_ranking(nb::module_& module);
+void bind_counts(nb::module_& module);
+void bind_distances(nb::module_& module);
+void bind_neighbors_of_neighbors(nb::module_& module);
+void bind_packed_bounds(nb::module_& module);
+void bind_ranks(nb::module_& module);
+void bind_reconstruction(nb::module_& module);
 void bind_regressions(nb::module_& module);
-void bind_rows(nb::module_& module);
+void bind_scores(nb::module_& module);
 void bind_shortlist(nb::module_& module);
+void bind_similar_counts(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_sweep(nb::module_& module);
+
+}  // namespace nearlabel

@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <new>
 
+namespace nearlabel {
+
 namespace {
 
-// Calls `work` with a zero of the smallest type that counts to k: the smaller, the more of the
-// counters are in the cache.
+// Calls `work` with a zero of the smallest type that counts to k: the smaller, the more counters
+// stay in the cache.
 template <class Work>
 void with_counter(std::size_t k, Work work) {
     if (k <= UINT8_MAX) {
@@ -15,25 +17,27 @@ void with_counter(std::size_t k, Work work) {
     } else if (k <= UINT16_MAX) {
         work(std::uint16_t{0});
     } else {
-        require(k <= INT32_MAX, "graph holds more than 2^31 - 1 neighbors a row");
+        require(k <= INT32_MAX, "graph must have at most 2^31 - 1 neighbors per row");
         work(std::uint32_t{0});
     }
 }
 
-// Adds graph rows, each of which is the row of Y that `rows` says, to the tables of
-// `LabelHistograms`.
-// What stands in the cells of count 0 of `without_label` afterwards means nothing.
+constexpr const char* TOO_FEW_CELLS =
+    "graph holds a neighbor twice, or start has too few cells for the counts of a label";
+
+// Adds graph rows to the tables of `LabelHistograms`; `rows` has the row of Y that each of them is.
+// Afterwards the cells of `without_label` for count 0 are meaningless.
 template <class G, class I>
 void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
                        Vector<const I> indptr, Vector<const I> indices,
                        Vector<const std::int64_t> start, Vector<std::int64_t> with_label,
                        Vector<std::int64_t> without_label) {
     require(with_label.size() == without_label.size(),
-            "with_label and without_label must be of one size");
+            "with_label and without_label must be of the same size");
     const Cells cells(start, with_label.size());
     const std::size_t q = cells.labels();
     NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
-    require(rows.size() == neighbors.rows(), "rows must name a row of Y for each of the graph");
+    require(rows.size() == neighbors.rows(), "rows must have one entry per row of graph");
     const std::int64_t* const own_row = rows.data();
     std::int64_t* const with = with_label.data();
     std::int64_t* const without = without_label.data();
@@ -42,18 +46,16 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
         for (std::size_t row = 0; row < neighbors.rows(); ++row) {
             for (const Span<I>& span : neighbors.row(row)) tally.add(span);
             auto* const count = tally.count.data();
-            const auto at = static_cast<std::uint64_t>(own_row[row]);
-            require(at < neighbors.base_rows(), "rows must be within those of Y");
-            const Span<I> own = neighbors.labels(at);
+            const Span<I> own = neighbors.labels(checked_index(own_row[row], neighbors.base_rows(),
+                                                               "rows must be within those of Y"));
             for (const I* label = own.begin; label != own.end; ++label) {
-                const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
-                require(l < q, "Y holds an index that is no label");
-                ++with[cells.of(l, count[l])];
-                count[l] = 0;  // so that the next loop puts it where it means nothing
+                const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
+                ++with[cells.of(l, count[l], TOO_FEW_CELLS)];
+                count[l] = 0;  // so that the next loop adds it to a meaningless cell
             }
             for (std::size_t i = 0; i < tally.size; ++i) {
                 const auto l = static_cast<std::size_t>(tally.touched[i]);
-                ++without[cells.of(l, count[l])];
+                ++without[cells.of(l, count[l], TOO_FEW_CELLS)];
                 count[l] = 0;
             }
             tally.size = 0;
@@ -152,7 +154,7 @@ nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
         nb::gil_scoped_release released;
         const std::size_t q = label_size(labels), k = graph.shape(1);
         require(weights.shape(0) == graph.shape(0) && weights.shape(1) == k,
-                "weights must be of the shape of the graph");
+                "weights must have the shape of graph");
         NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
         ends.reserve(neighbors.rows() + 1);
         ends.data()[0] = 0;
@@ -163,8 +165,7 @@ nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
             std::size_t votes = 0;
             for (const Span<I>& span : neighbors.row(row)) {
                 for (const I* label = span.begin; label != span.end; ++label) {
-                    const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
-                    require(l < q, "Y holds an index that is no label");
+                    const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
                     found.insert(l);
                     sums[l] += *weight;
                 }
@@ -186,22 +187,24 @@ nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
                           ends.to_numpy(graph.shape(0) + 1));
 }
 
+constexpr const char* NO_CELL = "count must be within the cells of its label";
+
 // Values of a ragged table at pairs of a label and a count.
 template <class I>
 void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vector<const I> label,
              Vector<const std::int32_t> count, Vector<double> out) {
     require(label.size() == count.size() && label.size() == out.size(),
-            "label, count and out must be of one size");
+            "label, count and out must be of the same size");
     const Cells cells(start, table.size());
-    const std::uint64_t q = cells.labels();
+    const std::size_t q = cells.labels();
     const double* const values = table.data();
     const I* const labels = label.data();
     const std::int32_t* const counts = count.data();
     double* const result = out.data();
     for (std::size_t i = 0, size = out.size(); i < size; ++i) {
-        const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(labels[i]));
-        require(l < q && counts[i] >= 0, "label and count must be within the table");
-        result[i] = values[cells.of(l, counts[i])];
+        const std::size_t l = checked_index(labels[i], q, "label must be within the table");
+        require(counts[i] >= 0, NO_CELL);
+        result[i] = values[cells.of(l, counts[i], NO_CELL)];
     }
 }
 
@@ -226,7 +229,7 @@ void bind_look_up(nb::module_& module) {
 
 }  // namespace
 
-void bind_labels(nb::module_& module) {
+void bind_counts(nb::module_& module) {
     bind_counting<std::int32_t, std::int32_t>(module);
     bind_counting<std::int32_t, std::int64_t>(module);
     bind_counting<std::int64_t, std::int32_t>(module);
@@ -234,3 +237,5 @@ void bind_labels(nb::module_& module) {
     bind_look_up<std::int32_t>(module);
     bind_look_up<std::int64_t>(module);
 }
+
+}  // namespace nearlabel

@@ -1,26 +1,59 @@
 // What this build is and what the machine can do.
 #include "cpu.h"
 
-#include "bindings.h"
-
-#include <cfloat>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
-// Distances are sums that round to float64 after each step. A build that cannot promise this must
-// fail: the installation goes on without it, and NumPy computes.
-static_assert(FLT_EVAL_METHOD == 0, "the canonical distances need plain float64 arithmetic");
-#ifdef __FAST_MATH__
-#error "-ffast-math changes results"
-#endif
+namespace nearlabel {
 
 namespace {
 
-// For the tests, which run the kernels in both forms on one machine.
+// For the tests, which run every form of the kernels on one machine.
 bool baseline_is_forced() {
     const char* setting = std::getenv("NEARLABEL_BASELINE");
     return setting && *setting && std::strcmp(setting, "0") != 0;
+}
+
+}  // namespace
+
+bool detect_avx2() {
+    if (baseline_is_forced()) return false;
+#if !defined(NL_X86)
+    return false;
+#elif defined(__GNUC__) || defined(__clang__)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    int found[4];
+    __cpuid(found, 0);
+    if (found[0] < 7) return false;
+    __cpuidex(found, 1, 0);
+    const int fma = 1 << 12, saves_registers = 1 << 27, avx = 1 << 28;
+    const int needed = fma | saves_registers | avx;
+    if ((found[2] & needed) != needed) return false;
+    if ((_xgetbv(0) & 6) != 6) return false;  // the system keeps the wide registers of a thread
+    __cpuidex(found, 7, 0);
+    const int avx2 = 1 << 5;
+    return (found[1] & avx2) != 0;
+#endif
+}
+
+bool detect_neon() {
+#ifdef NL_NEON
+    return !baseline_is_forced();
+#else
+    return false;
+#endif
+}
+
+const char* instruction_set() {
+    if (has_neon()) return "neon";
+    if (!has_avx2()) return "baseline";
+#if defined(__GNUC__) || defined(__clang__) || defined(__AVX2__)
+    return "avx2";
+#else
+    return "avx2 intrinsics";  // MSVC compiles loops for the baseline: see NL_TARGET_AVX2
+#endif
 }
 
 std::string compiler() {
@@ -35,32 +68,4 @@ std::string compiler() {
 #endif
 }
 
-}  // namespace
-
-bool detect_avx2() {
-    if (baseline_is_forced()) return false;
-#if !defined(NL_X86)
-    return false;
-#elif defined(_MSC_VER)
-    int found[4];
-    __cpuid(found, 0);
-    if (found[0] < 7) return false;
-    __cpuidex(found, 1, 0);
-    const int fma = 1 << 12, saves_registers = 1 << 27, avx = 1 << 28;
-    const int needed = fma | saves_registers | avx;
-    if ((found[2] & needed) != needed) return false;
-    if ((_xgetbv(0) & 6) != 6) return false;  // the system keeps the wide registers of a thread
-    __cpuidex(found, 7, 0);
-    const int avx2 = 1 << 5;
-    return (found[1] & avx2) != 0;
-#else
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-}
-
-void bind_cpu(nb::module_& module) {
-    module.attr("VERSION") = CORE_VERSION;
-    module.attr("COMPILER") = compiler().c_str();
-    module.def("instruction_set", [] { return has_avx2() ? "avx2" : "baseline"; });
-}
+}  // namespace nearlabel

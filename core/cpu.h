@@ -1,23 +1,29 @@
 // Which instructions the kernels may use here, asked of the machine at run time.
 //
-// A kernel with a faster form writes it under `#ifdef NL_X86` as a function marked NL_TARGET_AVX2,
-// and calls it where has_avx2() says so. The rest of the program stays at the baseline of the
-// architecture, so that one build runs everywhere.
+// A kernel with a faster form for AVX2 marks that function NL_TARGET_AVX2 and calls it where
+// has_avx2() says so; intrinsics stand under `#ifdef NL_X86`. The rest of the program stays at the
+// baseline of the architecture, so that one build runs everywhere. NEON is part of that baseline:
+// compilers use it for plain loops, and `#ifdef NL_NEON` is for intrinsics alone.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #ifdef _MSC_VER
 #include <intrin.h>
 #endif
 
-// ARM64EC says that it is x64, too, but has no AVX2.
+// ARM64EC claims to be x64, but has no AVX2.
 #if defined(__x86_64__) || defined(__i386__) || \
     ((defined(_M_X64) || defined(_M_IX86)) && !defined(_M_ARM64EC))
 #define NL_X86 1
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#define NL_NEON 1
+#include <arm_neon.h>
 #endif
 
-// MSVC takes intrinsics everywhere; the others only where a function asks for the instructions.
+// A function compiled for AVX2. MSVC has nothing like it: there intrinsics are AVX2 wherever they
+// stand, and a plain loop in such a function stays at the baseline.
 #if defined(NL_X86) && (defined(__GNUC__) || defined(__clang__))
 #define NL_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #else
@@ -31,7 +37,10 @@
 #define NL_INLINE __forceinline
 #endif
 
-// Asks for memory that is read soon; a hint, so a compiler that has no word for it may ignore it.
+namespace nearlabel {
+
+// Asks for memory that is read soon; a hint, which is left out where the compiler has no form of
+// it.
 inline void prefetch(const void* place) {
 #if defined(__GNUC__) || defined(__clang__)
     __builtin_prefetch(place);
@@ -44,25 +53,37 @@ inline void prefetch(const void* place) {
 #endif
 }
 
-// The place of the lowest bit of a word that is not zero.
+// The position of the lowest bit of a word that is not zero.
 inline int lowest_bit(std::uint64_t word) {
 #if defined(__GNUC__) || defined(__clang__)
     return __builtin_ctzll(word);
 #elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
-    unsigned long place;
-    _BitScanForward64(&place, word);
-    return static_cast<int>(place);
+    unsigned long position;
+    _BitScanForward64(&position, word);
+    return static_cast<int>(position);
 #else
-    int place = 0;
-    for (; (word & 1) == 0; word >>= 1) ++place;
-    return place;
+    int position = 0;
+    for (; (word & 1) == 0; word >>= 1) ++position;
+    return position;
 #endif
 }
 
-// AVX2 with FMA, on the processor and in the system; false if NEARLABEL_BASELINE is set. Uncached.
-bool detect_avx2();
+// What the processor and the system offer; nothing if NEARLABEL_BASELINE is set. Uncached.
+bool detect_avx2();  // with FMA
+bool detect_neon();
 
 inline bool has_avx2() {
     static const bool found = detect_avx2();
     return found;
 }
+
+inline bool has_neon() {
+    static const bool found = detect_neon();
+    return found;
+}
+
+// For reports: the instructions that the kernels use on this machine, and what compiled them.
+const char* instruction_set();
+std::string compiler();
+
+}  // namespace nearlabel

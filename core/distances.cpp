@@ -10,9 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#ifdef _MSC_VER
-#pragma fp_contract(off)  // older ones fuse under /fp:precise where the processor can
-#endif
+namespace nearlabel {
 
 namespace {
 
@@ -338,7 +336,7 @@ Rows* sparse_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> 
 
 }  // namespace
 
-void bind_rows(nb::module_& module) {
+void bind_distances(nb::module_& module) {
     nb::class_<Rows>(module, "Rows", "Vectors whose canonical distances are asked for.")
         .def("__len__", &Rows::size);
     const auto dense = [&module](auto function) {
@@ -347,7 +345,9 @@ void bind_rows(nb::module_& module) {
     };
     dense(&dense_rows<float>);
     dense(&dense_rows<double>);
-    module.def("sparse_rows", &sparse_rows, "starts"_a.noconvert(), "columns"_a.noconvert(),
-               "values"_a.noconvert(), "width"_a, "metric"_a, "exponents"_a.noconvert(),
-               "lengths"_a.noconvert());
+    module.def("sparse_rows", &sparse_rows, Released(), "starts"_a.noconvert(),
+               "columns"_a.noconvert(), "values"_a.noconvert(), "width"_a, "metric"_a,
+               "exponents"_a.noconvert(), "lengths"_a.noconvert());
 }
+
+}  // namespace nearlabel

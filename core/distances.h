@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace nearlabel {
+
 enum class Metric { euclidean, sqeuclidean, cosine, manhattan };
 
 // One row as the distances of other rows to it need it.
@@ -66,3 +68,5 @@ private:
     Vector<const std::int32_t> exponents_;
     Vector<const double> lengths_;
 };
+
+}  // namespace nearlabel

@@ -1,8 +1,7 @@
-// What the label kernels share: rows of a graph and of a label matrix, and a set in order.
+// What the label kernels share: rows of a graph and of a label matrix, and an ordered set.
 //
-// The arrays come from outside. Every place is checked before it is used, so that no input makes a
-// kernel read or write beyond an array; what is wrong is told by std::invalid_argument, which
-// Python sees as a ValueError.
+// The arrays come from outside: every index is checked before it is used, so that no input makes a
+// kernel read or write beyond an array.
 #pragma once
 
 #include "bindings.h"
@@ -13,17 +12,21 @@
 #include <memory>
 #include <vector>
 
+namespace nearlabel {
+
+constexpr const char* NOT_A_LABEL = "Y holds an index that is not a label";
+
 // A matrix whose rows or columns may be a slice of a wider one.
 template <class T>
 using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
-// The number of labels as a size that columns of 32 bits can name.
+// The number of labels as a size; labels fit into 32 bits.
 inline std::size_t label_size(std::int64_t q) {
     require(q >= 0 && q <= INT32_MAX, "Y must have from 0 to 2^31 - 1 labels");
     return static_cast<std::size_t>(q);
 }
 
-// The entries of some rows of a CSR matrix; a row is looked at when it is asked for.
+// The rows of a CSR matrix; each is checked when it is asked for.
 template <class I>
 class CsrRows {
 public:
@@ -55,27 +58,25 @@ private:
 class Cells {
 public:
     Cells(const Vector<const std::int64_t>& start, std::size_t size) : start_(start.data()) {
-        require(start.size() > 0, "start must have one place more than there are labels");
+        require(start.size() > 0, "start must have one entry more than there are labels");
         q_ = label_size(static_cast<std::int64_t>(start.size() - 1));
         require(start_[0] >= 0 && static_cast<std::uint64_t>(start_[q_]) <= size,
                 "start must stay within the table");
         for (std::size_t label = 0; label < q_; ++label) {
-            require(start_[label] <= start_[label + 1], "start must not go back");
+            require(start_[label] <= start_[label + 1], "start must not decrease");
         }
     }
 
     std::size_t labels() const { return q_; }
 
-    std::size_t of(std::size_t label, std::int64_t count) const {
+    // The cell of a count from 0 up. The caller knows why a label has none: `message`.
+    std::size_t of(std::size_t label, std::int64_t count, const char* message) const {
         const std::int64_t cell = start_[label] + count;
-        if (cell >= start_[label + 1]) {
-            throw std::invalid_argument(
-                "graph holds a neighbor twice: a label is counted more often than it occurs");
-        }
+        require(cell < start_[label + 1], message);
         return static_cast<std::size_t>(cell);
     }
 
-    // The cell of a count, or the end of the label's cells where it has none so great.
+    // The cell of a count, or the end of the label's cells if the count has none.
     std::size_t at_most(std::size_t label, std::int64_t count) const {
         const std::int64_t end = start_[label + 1], cell = start_[label] + count;
         return static_cast<std::size_t>(cell < end ? cell : end);
@@ -93,8 +94,8 @@ struct Span {
     const I* end;
 };
 
-// The labels of the neighbors of graph rows. Both lie all over the memory, so they are asked for
-// one and two rows ahead of their use.
+// The labels of the neighbors of graph rows. They are scattered over the memory, so they are
+// prefetched: where they begin two rows ahead, and the labels themselves one row ahead.
 template <class G, class I>
 class NeighborLabels {
 public:
@@ -105,7 +106,7 @@ public:
           k_(graph.shape(1)),
           row_stride_(graph.stride(0)),
           column_stride_(graph.stride(1)),
-          labels_(indptr, indices.size(), "Y has an indptr that does not fit its indices"),
+          labels_(indptr, indices.size(), "Y must have an indptr that fits its indices"),
           indices_(indices.data()),
           q_(q),
           now_(k_),
@@ -136,17 +137,17 @@ public:
     }
 
 private:
-    // The base row of a neighbor, which may be anything.
-    std::uint64_t neighbor(std::size_t row, std::size_t column) const {
+    // The base row of a neighbor, not yet checked.
+    std::int64_t neighbor(std::size_t row, std::size_t column) const {
         const auto at = static_cast<std::int64_t>(row) * row_stride_ +
                         static_cast<std::int64_t>(column) * column_stride_;
-        return static_cast<std::uint64_t>(static_cast<std::int64_t>(graph_[at]));
+        return graph_[at];
     }
 
     void ask_for_places(std::size_t row) const {
         if (row >= n_) return;
         for (std::size_t column = 0; column < k_; ++column) {
-            const std::uint64_t base_row = neighbor(row, column);
+            const auto base_row = static_cast<std::uint64_t>(neighbor(row, column));
             if (base_row < labels_.rows()) prefetch(labels_.place(base_row));
         }
     }
@@ -154,9 +155,9 @@ private:
     void look_up(std::size_t row, std::vector<Span<I>>& spans) const {
         if (row >= n_) return;
         for (std::size_t column = 0; column < k_; ++column) {
-            const std::uint64_t base_row = neighbor(row, column);
-            require(base_row < labels_.rows(), "graph holds an index that is no row of Y");
-            const Span<I> span = labels(base_row);
+            const Span<I> span =
+                labels(checked_index(neighbor(row, column), labels_.rows(),
+                                     "graph holds an index that is not a row of Y"));
             if (span.begin != span.end) {
                 prefetch(span.begin);
                 prefetch(span.end - 1);
@@ -187,13 +188,12 @@ public:
         // Only a count that ran over, of a matrix that names a label many times in one row, can
         // list a label twice. A list of at most q, and a span of at most q, fit into `touched`.
         require(size <= count.size(), "Y holds a label twice in one row");
-        const std::uint64_t q = count.size();
+        const std::size_t q = count.size();
         C* const counts = count.data();
         std::int32_t* const list = touched.get();
         std::size_t end = size;
         for (const I* label = span.begin; label != span.end; ++label) {
-            const auto l = static_cast<std::uint64_t>(static_cast<std::int64_t>(*label));
-            if (l >= q) throw std::invalid_argument("Y holds an index that is no label");
+            const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
             // No branch: the label is always written, and kept where it is new.
             list[end] = static_cast<std::int32_t>(l);
             end += counts[l] == 0;
@@ -241,3 +241,5 @@ public:
 private:
     std::vector<std::uint64_t> words_, summary_;
 };
+
+}  // namespace nearlabel

@@ -1,20 +1,24 @@
 // What Python sees of the compiled core. See src/nearlabel/common/engine.py.
 #include "bindings.h"
+#include "cpu.h"
 
 NB_MODULE(_core, module) {
+    using namespace nearlabel;
     nb::set_leak_warnings(false);  // a model that lives until the interpreter ends is no leak
-    module.doc() = "Compiled kernels; each has a twin in NumPy.";
-    bind_admissible(module);
-    bind_cpu(module);
-    bind_gram(module);
-    bind_labels(module);
-    bind_neighbors(module);
-    bind_places(module);
-    bind_ranking(module);
+    module.doc() = "Compiled kernels, each with a twin in NumPy.";
+    module.attr("VERSION") = NEARLABEL_CORE_VERSION;  // setup.py takes it from engine.py
+    module.attr("COMPILER") = compiler().c_str();
+    module.def("instruction_set", &instruction_set);
+    bind_counts(module);
+    bind_distances(module);
+    bind_neighbors_of_neighbors(module);
+    bind_packed_bounds(module);
+    bind_ranks(module);
+    bind_reconstruction(module);
     bind_regressions(module);
-    bind_rows(module);
-    bind_products(module);
+    bind_scores(module);
     bind_shortlist(module);
+    bind_similar_counts(module);
     bind_simplex(module);
     bind_sweep(module);
 }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace nearlabel {
+
 namespace {
 
 // By distance, ties by name.
@@ -38,10 +40,10 @@ public:
           names_(std::move(names)),
           n_(static_cast<std::int64_t>(rows_.shape(0))),
           k_(static_cast<std::int64_t>(rows_.shape(1))) {
-        require(k_ > 0, "rows must have a neighbor each");
+        require(k_ > 0, "rows must have at least one neighbor each");
         require(base.size() == n_ && distances_.shape(0) == rows_.shape(0) &&
                     distances_.shape(1) == rows_.shape(1) && names_.shape(0) == rows_.shape(0),
-                "rows, distances and names must have one entry a base row");
+                "rows, distances and names must have one entry per base row");
         seen_.assign(static_cast<std::size_t>(n_), -1);
     }
 
@@ -114,7 +116,7 @@ void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
                        std::int64_t first, std::int64_t last, std::int64_t through,
                        Matrix<std::int32_t> new_rows, Matrix<float> new_distances) {
     require(rows.shape(0) <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
-            "rows must be less than 2^31");
+            "rows must be fewer than 2^31");
     Pass pass(base, rows, distances, std::move(names));
     require(
         0 <= first && first <= last && last <= pass.size() && 0 <= through && through <= pass.k(),
@@ -134,8 +136,10 @@ void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
 
 }  // namespace
 
-void bind_neighbors(nb::module_& module) {
+void bind_neighbors_of_neighbors(nb::module_& module) {
     module.def("look_at_neighbors", &look_at_neighbors, Released(), "base"_a, "rows"_a.noconvert(),
                "distances"_a.noconvert(), "names"_a.noconvert(), "first"_a, "last"_a, "through"_a,
                "new_rows"_a.noconvert(), "new_distances"_a.noconvert());
 }
+
+}  // namespace nearlabel

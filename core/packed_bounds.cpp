@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
+
+namespace nearlabel {
 
 namespace {
 
@@ -44,7 +47,7 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base,
     require(base.shape(1) == queries.shape(1) && block.shape(0) == queries.shape(0) &&
                 block.shape(1) == base.shape(0) && query_offsets.shape(0) == queries.shape(0) &&
                 base_offsets.shape(0) == base.shape(0),
-            "block must have a row a query and a column a base row");
+            "block must have one row per query and one column per base row");
     const auto compute = has_avx2() ? tile_sums_avx2 : tile_sums_baseline;
     std::vector<float> panel(static_cast<std::size_t>(width * PANEL));
     for (std::int64_t first = 0; first < columns; first += PANEL) {
@@ -69,22 +72,28 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base,
     }
 }
 
-// CSR rows turned round: for each feature the rows that store it, with their values.
+// CSR rows by feature: for each the rows that store it, with their values.
 class Postings {
 public:
     Postings(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
              Vector<const float> values, std::int64_t width)
         : rows_(static_cast<std::int64_t>(starts.shape(0)) - 1), width_(width) {
         check_csr(starts, columns, values.shape(0), width);
+        require(rows_ <= std::numeric_limits<std::int32_t>::max(),
+                "starts must be of fewer than 2^31 rows");
         // One place further than they belong, until all entries are in.
         begin_.assign(static_cast<std::size_t>(width) + 2, 0);
         entries_.resize(columns.shape(0));
-        for (std::size_t i = 0; i < columns.shape(0); ++i) ++begin_[columns.data()[i] + 2];
+        const auto column = [&columns](std::int64_t i) -> std::int64_t {
+            return columns.data()[i];
+        };
+        const std::int64_t stored = starts.data()[rows_];
+        for (std::int64_t i = 0; i < stored; ++i) ++begin_[column(i) + 2];
         for (std::int64_t f = 0; f < width; ++f) begin_[f + 2] += begin_[f + 1];
         for (std::int64_t row = 0; row < rows_; ++row)
             for (std::int64_t i = starts.data()[row]; i < starts.data()[row + 1]; ++i)
-                entries_[begin_[columns.data()[i] + 1]++] = {static_cast<std::int32_t>(row),
-                                                             values.data()[i]};
+                entries_[begin_[column(i) + 1]++] = {static_cast<std::int32_t>(row),
+                                                     values.data()[i]};
     }
 
     // block[i, j] = factor * queries[i] . rows[j] + query_offsets[i] + offsets[j]
@@ -96,14 +105,15 @@ public:
         require(block.shape(0) == static_cast<std::size_t>(height) &&
                     block.shape(1) == static_cast<std::size_t>(rows_) &&
                     query_offsets.shape(0) == block.shape(0) && offsets.shape(0) == block.shape(1),
-                "block must have a row a query and a column a base row");
+                "block must have one row per query and one column per base row");
         for (std::int64_t i = 0; i < height; ++i) {
             float* result = block.data() + i * rows_;
             std::fill(result, result + rows_, 0.0f);
             for (std::int64_t at = starts.data()[i]; at < starts.data()[i + 1]; ++at) {
                 const float value = values.data()[at];
-                const Entry* end = entries_.data() + begin_[columns.data()[at] + 1];
-                for (const Entry* e = entries_.data() + begin_[columns.data()[at]]; e < end; ++e)
+                const std::int64_t feature = columns.data()[at];
+                const Entry* const end = entries_.data() + begin_[feature + 1];
+                for (const Entry* e = entries_.data() + begin_[feature]; e < end; ++e)
                     result[e->row] += value * e->value;
             }
             const float offset = query_offsets.data()[i];
@@ -125,15 +135,18 @@ private:
 
 }  // namespace
 
-void bind_products(nb::module_& module) {
+void bind_packed_bounds(nb::module_& module) {
     module.def("manhattan_block", &manhattan_block, Released(), "queries"_a.noconvert(),
                "base"_a.noconvert(), "query_offsets"_a.noconvert(), "base_offsets"_a.noconvert(),
                "block"_a.noconvert());
     nb::class_<Postings>(module, "Postings", "CSR rows by feature.")
         .def(nb::init<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>,
                       std::int64_t>(),
-             "starts"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(), "width"_a)
+             Released(), "starts"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
+             "width"_a)
         .def("block", &Postings::block, Released(), "starts"_a.noconvert(), "columns"_a.noconvert(),
              "values"_a.noconvert(), "factor"_a, "query_offsets"_a.noconvert(),
              "offsets"_a.noconvert(), "block"_a.noconvert());
 }
+
+}  // namespace nearlabel

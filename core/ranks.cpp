@@ -4,17 +4,14 @@
 
 #include <algorithm>
 
+namespace nearlabel {
+
 namespace {
 
-constexpr const char* WRONG_TRUTH = "Y has an indptr that does not fit its indices";
-constexpr const char* WRONG_LABEL = "Y holds an index that is no label";
-constexpr const char* WRONG_TOUCHED = "touched has entries that do not fit its rows and labels";
+constexpr const char* WRONG_TRUTH = "Y must have an indptr that fits its indices";
+constexpr const char* WRONG_TOUCHED = "touched must have entries that fit its rows and labels";
 constexpr const char* WRONG_ORDER = "order must hold labels";
-
-std::size_t checked(std::int64_t label, std::size_t q, const char* message) {
-    require(static_cast<std::uint64_t>(label) < q, message);
-    return static_cast<std::size_t>(label);
-}
+constexpr const char* NOT_A_GROUP = "group holds an index that is not a row of the defaults";
 
 // Labels ahead of one label: with a greater score, and with the same one in a lower and in a
 // higher column.
@@ -42,7 +39,7 @@ public:
           higher_(higher.data()) {
         require(above.size() == indices.size() && lower.size() == indices.size() &&
                     higher.size() == indices.size(),
-                "above, lower and higher must have a place for each label of Y");
+                "above, lower and higher must have one entry per label of Y");
     }
 
     std::size_t rows() const { return rows_.rows(); }
@@ -53,7 +50,7 @@ public:
         std::size_t begin, end;
         rows_.row(row, begin, end);
         for (std::size_t at = begin; at < end; ++at) {
-            const Standing found = standing(checked(labels_[at], q, WRONG_LABEL));
+            const Standing found = standing(checked_index(labels_[at], q, NOT_A_LABEL));
             above_[at] = found.above;
             lower_[at] = found.lower;
             higher_[at] = found.higher;
@@ -121,7 +118,8 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
     const Asked asked(indptr, indices, above, lower, higher);
     const CsrRows<I> touched(touched_indptr, touched_scores.size(), WRONG_TOUCHED);
     const std::size_t n = asked.rows(), q = values.shape(1);
-    require(touched.rows() == n && group.size() == n, "Y, touched and group must have one length");
+    require(touched.rows() == n && group.size() == n,
+            "Y, touched and group must have the same rows");
     require(touched_indices.size() == touched_scores.size(), WRONG_TOUCHED);
     require(order.shape(0) == values.shape(0) && order.shape(1) == q,
             "order must have the shape of the defaults");
@@ -131,9 +129,9 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
         const I* const first = touched_indices.data() + begin;
         const I* const last = touched_indices.data() + end;
         const double* const score = touched_scores.data() + begin;
-        for (const I* column = first; column != last; ++column) checked(*column, q, WRONG_TOUCHED);
-        const auto g = static_cast<std::uint64_t>(group.data()[row]);
-        require(g < values.shape(0), "group holds an index that is no row of the defaults");
+        for (const I* column = first; column != last; ++column)
+            checked_index(*column, q, WRONG_TOUCHED);
+        const std::size_t g = checked_index(group.data()[row], values.shape(0), NOT_A_GROUP);
         const double* const value = values.data() + g * q;
         const std::int64_t* const best = order.data() + g * q;
         asked.of(row, q, [=](std::size_t label) {
@@ -145,7 +143,7 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
             // By defaults: those before `tied` are greater, those from `tied` to `rest` the same,
             // in the order of their columns.
             const auto value_of = [=](std::int64_t one) {
-                return value[checked(one, q, WRONG_ORDER)];
+                return value[checked_index(one, q, WRONG_ORDER)];
             };
             const std::int64_t* const tied = std::partition_point(
                 best, best + q, [=](std::int64_t one) { return value_of(one) > mine; });
@@ -170,7 +168,7 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
 void at_or_above(Vector<const std::int64_t> indptr, Vector<const std::int64_t> ranks,
                  Vector<std::int64_t> out) {
     const CsrRows<std::int64_t> rows(indptr, ranks.size(), WRONG_TRUTH);
-    require(ranks.size() == out.size(), "ranks and out must be of one size");
+    require(ranks.size() == out.size(), "ranks and out must be of the same size");
     constexpr std::size_t FEW = 32;  // so many are compared faster than sorted
     std::vector<std::int64_t> sorted;
     for (std::size_t row = 0; row < rows.rows(); ++row) {
@@ -202,7 +200,7 @@ void bind_places_in_touched(nb::module_& module) {
 
 }  // namespace
 
-void bind_places(nb::module_& module) {
+void bind_ranks(nb::module_& module) {
     bind_places_in_touched<std::int32_t>(module);
     bind_places_in_touched<std::int64_t>(module);
     module.def("places_in_dense", &places_in_dense, "scores"_a.noconvert(), "indptr"_a.noconvert(),
@@ -211,3 +209,5 @@ void bind_places(nb::module_& module) {
     module.def("at_or_above", &at_or_above, "indptr"_a.noconvert(), "ranks"_a.noconvert(),
                "out"_a.noconvert(), Released());
 }
+
+}  // namespace nearlabel

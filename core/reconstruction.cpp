@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace nearlabel {
+
 namespace {
 
 constexpr std::size_t PANEL = 8;  // rows that stand side by side: two registers of AVX2
@@ -38,7 +40,7 @@ NL_TARGET_AVX2 void tile_products_avx2(const double* left, const double* right, 
 void gram_matrices(Cube<const double> rows, Cube<double> gram) {
     const std::size_t m = rows.shape(0), k = rows.shape(1), width = rows.shape(2);
     require(gram.shape(0) == m && gram.shape(1) == k && gram.shape(2) == k,
-            "gram must have a matrix a set, with a row and a column a row of the set");
+            "gram must have a matrix a set: one k x k matrix for each set of k rows");
     const auto multiply = has_avx2() ? tile_products_avx2 : tile_products_baseline;
     const std::size_t panels = (k + PANEL - 1) / PANEL;
     std::vector<double> packed(panels * width * PANEL);  // panels are filled up with zeros
@@ -63,7 +65,9 @@ void gram_matrices(Cube<const double> rows, Cube<double> gram) {
 
 }  // namespace
 
-void bind_gram(nb::module_& module) {
+void bind_reconstruction(nb::module_& module) {
     module.def("gram_matrices", &gram_matrices, Released(), "rows"_a.noconvert(),
                "gram"_a.noconvert());
 }
+
+}  // namespace nearlabel

@@ -1,6 +1,8 @@
 // The kernel of the regressions. Its twin is in src/nearlabel/formulas/regressions.py.
 #include "label_rows.h"
 
+namespace nearlabel {
+
 namespace {
 
 // Adds h_i x_i x_i' for the rows x_i of a CSR matrix, one row after the other: the upper triangle
@@ -10,17 +12,16 @@ void add_weighted_products(Vector<const I> indptr, Vector<const I> indices,
                            Vector<const double> data, Vector<const double> h, Matrix<double> sums) {
     const std::size_t m = sums.shape(0);
     require(sums.shape(1) == m, "sums must be square");
-    require(data.size() == indices.size(), "data and indices must have one size");
-    const CsrRows<I> rows(indptr, indices.size(), "indptr does not fit indices");
-    require(h.size() == rows.rows(), "h must have a number for each row");
+    require(data.size() == indices.size(), "data and indices must be of the same size");
+    const CsrRows<I> rows(indptr, indices.size(), "indptr must fit indices");
+    require(h.size() == rows.rows(), "h must have one number per row");
     const I* const columns = indices.data();
     const double* const values = data.data();
     for (std::size_t row = 0; row < rows.rows(); ++row) {
         std::size_t begin, end;
         rows.row(row, begin, end);
         for (std::size_t at = begin; at < end; ++at) {
-            const auto column = static_cast<std::uint64_t>(static_cast<std::int64_t>(columns[at]));
-            require(column < m, "indices hold a number that is no column");
+            checked_index(columns[at], m, "indices hold a number that is not a column");
         }
         const double weight = h.data()[row];
         for (std::size_t first = begin; first < end; ++first) {
@@ -43,3 +44,5 @@ void bind_regressions(nb::module_& module) {
     bind(&add_weighted_products<std::int32_t>);
     bind(&add_weighted_products<std::int64_t>);
 }
+
+}  // namespace nearlabel

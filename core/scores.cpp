@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+namespace nearlabel {
+
 namespace {
 
 // The bits of a score as an integer of the same order. Unlike floats these have an order whatever
@@ -79,9 +81,8 @@ public:
     std::size_t labels() const { return q_; }
 
     std::size_t group(std::size_t row) const {
-        const auto group = static_cast<std::uint64_t>(group_[row]);
-        require(group < groups_, "group holds an index that is no row of the defaults");
-        return static_cast<std::size_t>(group);
+        return checked_index(group_[row], groups_,
+                             "group holds an index that is not a row of the defaults");
     }
 
     const double* of(std::size_t group) const { return values_ + group * q_; }
@@ -92,13 +93,8 @@ private:
     std::size_t groups_, q_;
 };
 
-std::size_t checked_label(std::int64_t label, std::size_t q, const char* message) {
-    require(static_cast<std::uint64_t>(label) < q, message);
-    return static_cast<std::size_t>(label);
-}
-
-constexpr const char* WRONG_INDPTR = "touched has an indptr that does not fit its entries";
-constexpr const char* WRONG_LABEL = "touched holds an index that is no label";
+constexpr const char* WRONG_INDPTR = "touched must have an indptr that fits its entries";
+constexpr const char* WRONG_LABEL = "touched holds an index that is not a label";
 constexpr const char* WRONG_ORDER = "order must hold each label once";
 
 template <class I>
@@ -120,12 +116,12 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
     const std::size_t q = defaults.labels();
     check_touched(rows, n, indices.size(), scores.size(), group.size());
     require(best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
-            "labels and scores must be of one shape, no wider than there are labels");
+            "labels and scores must have the same shape, no wider than there are labels");
     require(order.shape(0) == values.shape(0) && order.shape(1) == q,
             "order must have the shape of the defaults");
     if (r == 0) return;
     const I* const columns = indices.data();
-    const auto column = [=](std::size_t at) { return checked_label(columns[at], q, WRONG_LABEL); };
+    const auto column = [=](std::size_t at) { return checked_index(columns[at], q, WRONG_LABEL); };
     Best best(r);
     OrderedSet is_touched(q);
     for (std::size_t row = 0; row < n; ++row) {
@@ -150,7 +146,7 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
                     next = found[taken++];
                     break;
                 }
-                const std::size_t label = checked_label(in_order[place], q, WRONG_ORDER);
+                const std::size_t label = checked_index(in_order[place], q, WRONG_ORDER);
                 next = {value[label], static_cast<std::int32_t>(label)};
                 if (taken < found.size() && !before(next, found[taken])) {
                     next = found[taken++];
@@ -183,7 +179,7 @@ void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
     const std::size_t q = label_size(static_cast<std::int64_t>(scores.shape(1)));
     require(
         scores.shape(0) == n && best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
-        "labels and scores must be of one shape, no wider than there are labels");
+        "labels and scores must have the same shape, no wider than there are labels");
     if (r == 0) return;
     Best best(r);
     for (std::size_t row = 0; row < n; ++row) {
@@ -212,7 +208,7 @@ void fill_scores(Vector<const I> indptr, Vector<const I> indices, Vector<const d
         std::size_t begin, end;
         rows.row(row, begin, end);
         for (std::size_t at = begin; at < end; ++at) {
-            mine[checked_label(indices.data()[at], q, WRONG_LABEL)] = scores.data()[at];
+            mine[checked_index(indices.data()[at], q, WRONG_LABEL)] = scores.data()[at];
         }
     }
 }
@@ -230,9 +226,11 @@ void bind_touched(nb::module_& module) {
 
 }  // namespace
 
-void bind_ranking(nb::module_& module) {
+void bind_scores(nb::module_& module) {
     bind_touched<std::int32_t>(module);
     bind_touched<std::int64_t>(module);
     module.def("top_of_dense", &top_of_dense, "scores"_a.noconvert(), "labels"_a.noconvert(),
                "best_scores"_a.noconvert(), Released());
 }
+
+}  // namespace nearlabel

@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "cpu.h"
 #include "distances.h"
+#include "filter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +20,8 @@
 #include <mutex>
 #include <utility>
 #include <vector>
+
+namespace nearlabel {
 
 namespace {
 
@@ -138,7 +141,7 @@ public:
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
-        locks_ = std::vector<std::mutex>(static_cast<std::size_t>((n_ - 1) / stripe + 1));
+        locks_ = std::vector<std::mutex>(static_cast<std::size_t>(stripe_of(n_ - 1) + 1));
     }
 
     // Take what is near from a block of bounds, of queries from `query` on and base rows from
@@ -151,18 +154,18 @@ public:
                     (!both || (itself_ == 0 && n_ == base_.size())),
                 "block must be within the queries and the base rows");
         if (height == 0 || width == 0) return;
-        const std::int64_t a = query / stripe_, b = row / stripe_;
-        require(a == (query + height - 1) / stripe_, "block must be within a stripe of queries");
-        require(!both || (a != b && b == (row + width - 1) / stripe_),
+        const std::int64_t a = stripe_of(query), b = stripe_of(row);
+        require(a == stripe_of(query + height - 1), "block must be within a stripe of queries");
+        require(!both || (a != b && b == stripe_of(row + width - 1)),
                 "block must be within two stripes to speak for both");
         Work work;
         if (both) {
             std::scoped_lock guard(locks_[a], locks_[b]);
-            filter<true>(block.data(), height, width, {query}, row, work);
+            take_near<true>(block.data(), height, width, {query}, row, work);
         } else {
             std::scoped_lock guard(locks_[a]);
             start(block.data(), height, width, {query}, row);
-            filter<false>(block.data(), height, width, {query}, row, work);
+            take_near<false>(block.data(), height, width, {query}, row, work);
         }
     }
 
@@ -181,7 +184,7 @@ public:
         std::scoped_lock guard(locks_[0]);
         const Queries queries{0, chosen.data()};
         start(block.data(), height, width, queries, row);
-        filter<false>(block.data(), height, width, queries, row, work);
+        take_near<false>(block.data(), height, width, queries, row, work);
     }
 
     // Write the k nearest of some queries: rows and canonical distances, ties by row.
@@ -193,6 +196,7 @@ public:
                 "rows and distances must have one row a query");
         Work work;
         for (std::int64_t i = 0; i < count; ++i) {
+            const std::scoped_lock guard(locks_[stripe_of(query + i)]);
             if (limits_[query + i] == -infinite) continue;
             require(sizes_[query + i] >= k_, "a query has been offered too few rows");
             shrink(query + i, work);
@@ -212,11 +216,13 @@ public:
     }
 
     // Say which queries were given up; `finish` writes nothing for them.
-    void given_up(Vector<bool> result) const {
+    void given_up(Vector<bool> result) {
         require(result.shape(0) == static_cast<std::size_t>(n_),
                 "result must have one entry a query");
-        for (std::int64_t query = 0; query < n_; ++query)
+        for (std::int64_t query = 0; query < n_; ++query) {
+            const std::scoped_lock guard(locks_[stripe_of(query)]);
             result.data()[query] = limits_[query] == -infinite;
+        }
     }
 
 private:
@@ -227,6 +233,8 @@ private:
         std::vector<Measured> found;
         Query query;
     };
+
+    std::int64_t stripe_of(std::int64_t query) const { return query / stripe_; }
 
     // Queries that have seen nothing yet take their first limit from the whole block: most of what
     // would be listed on the way there never is.
@@ -245,86 +253,18 @@ private:
     }
 
     template <bool both>
-    void filter(const float* block, std::int64_t height, std::int64_t width, Queries queries,
-                std::int64_t row, Work& work) {
-#ifdef NL_X86
-        if (has_avx2()) return filter_avx2<both>(block, height, width, queries, row, work);
-#endif
-        for (std::int64_t i = 0; i < height; ++i)
-            scan<both>(block + i * width, 0, width, queries[i], row, work);
+    void take_near(const float* block, std::int64_t height, std::int64_t width, Queries queries,
+                   std::int64_t row, Work& work) {
+        filter<both>(
+            block, height, width, both ? limits_.data() + row : nullptr,
+            [&](std::int64_t i) -> const float& { return limits_[queries[i]]; },
+            [&](std::int64_t i, std::int64_t j) {
+                push(queries[i], row + j, block[i * width + j], work);
+            },
+            [&](std::int64_t i, std::int64_t j) {
+                push(row + j, queries[i], block[i * width + j], work);
+            });
     }
-
-    template <bool both>
-    void scan(const float* bounds, std::int64_t from, std::int64_t to, std::int64_t query,
-              std::int64_t row, Work& work) {
-        const float* column_limits = both ? limits_.data() + row : nullptr;
-        for (std::int64_t j = from; j < to; ++j) {
-            if (bounds[j] <= limits_[query]) push(query, row + j, bounds[j], work);
-            if constexpr (both)
-                if (bounds[j] <= column_limits[j]) push(row + j, query, bounds[j], work);
-        }
-    }
-
-#ifdef NL_X86
-    // 32 bounds are compared at once; single ones are looked at only where one is within a limit.
-    template <bool both>
-    NL_TARGET_AVX2 void filter_avx2(const float* block, std::int64_t height, std::int64_t width,
-                                    Queries queries, std::int64_t row, Work& work) {
-        const float* column_limits = both ? limits_.data() + row : nullptr;
-        const std::int64_t whole = width - width % 32;
-        for (std::int64_t i = 0; i < height; ++i) {
-            const float* bounds = block + i * width;
-            const std::int64_t query = queries[i];
-            const float& limit = limits_[query];
-            std::int64_t j = skip_far<both>(bounds, column_limits, 0, whole, limit);
-            for (; j < whole; j = skip_far<both>(bounds, column_limits, j + 32, whole, limit)) {
-                const __m256 limits = _mm256_set1_ps(limit);
-                std::uint32_t of_row = 0, of_columns = 0;
-                for (int part = 0; part < 4; ++part) {
-                    const std::int64_t at = j + 8 * part;
-                    const __m256 values = _mm256_loadu_ps(bounds + at);
-                    of_row |= mask(_mm256_cmp_ps(values, limits, _CMP_LE_OQ)) << 8 * part;
-                    if constexpr (both) {
-                        const __m256 others = _mm256_loadu_ps(column_limits + at);
-                        of_columns |= mask(_mm256_cmp_ps(values, others, _CMP_LE_OQ)) << 8 * part;
-                    }
-                }
-                for (; of_row; of_row &= of_row - 1) {
-                    const std::int64_t at = j + lowest_bit(of_row);
-                    push(query, row + at, bounds[at], work);
-                }
-                for (; of_columns; of_columns &= of_columns - 1) {
-                    const std::int64_t at = j + lowest_bit(of_columns);
-                    push(row + at, query, bounds[at], work);
-                }
-            }
-            scan<both>(bounds, whole, width, query, row, work);
-        }
-    }
-
-    // The first 32 bounds, from a multiple of 32 on, of which one is within a limit; or the end.
-    template <bool both>
-    NL_TARGET_AVX2 static std::int64_t skip_far(const float* bounds, const float* column_limits,
-                                                std::int64_t from, std::int64_t end, float limit) {
-        const __m256 limits = _mm256_set1_ps(limit);
-        for (; from < end; from += 32) {
-            __m256 any = _mm256_setzero_ps();
-            for (int part = 0; part < 4; ++part) {
-                __m256 reach = limits;
-                if constexpr (both)
-                    reach = _mm256_max_ps(limits, _mm256_loadu_ps(column_limits + from + 8 * part));
-                const __m256 values = _mm256_loadu_ps(bounds + from + 8 * part);
-                any = _mm256_or_ps(any, _mm256_cmp_ps(values, reach, _CMP_LE_OQ));
-            }
-            if (!_mm256_testz_ps(any, any)) break;
-        }
-        return from;
-    }
-
-    NL_TARGET_AVX2 static std::uint32_t mask(__m256 found) {
-        return static_cast<std::uint32_t>(_mm256_movemask_ps(found));
-    }
-#endif
 
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
         if (itself_ >= 0 && row == itself_ + query) return;
@@ -421,7 +361,7 @@ private:
     std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
     std::unique_ptr<float[]> bounds_;
     std::unique_ptr<std::int32_t[]> rows_;
-    std::vector<std::mutex> locks_;  // one a stripe of queries
+    std::vector<std::mutex> locks_;  // one per stripe of queries: for its limits, sizes and lists
 };
 
 }  // namespace
@@ -438,7 +378,9 @@ void bind_shortlist(nb::module_& module) {
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),
              "chosen"_a.noconvert(), "row"_a)
-        .def("given_up", &Shortlist::given_up, "result"_a.noconvert())
+        .def("given_up", &Shortlist::given_up, Released(), "result"_a.noconvert())
         .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
              "distances"_a.noconvert());
 }
+
+}  // namespace nearlabel

@@ -2,16 +2,13 @@
 // arrays hold, are in src/nearlabel/formulas/similar_counts.py.
 #include "label_rows.h"
 
+namespace nearlabel {
+
 namespace {
 
 // Adds without overflow, whatever the tables hold.
 inline void add(std::int32_t& number, std::uint32_t step) {
     number = static_cast<std::int32_t>(static_cast<std::uint32_t>(number) + step);
-}
-
-inline std::size_t checked_label(std::int64_t label, std::size_t q, const char* message) {
-    require(static_cast<std::uint64_t>(label) < q, message);
-    return static_cast<std::size_t>(label);
 }
 
 // What a training row has of one label: its count C_il, and whether it carries the label, y_il.
@@ -27,19 +24,17 @@ class CountedRows {
 public:
     CountedRows(const Vector<const I>& indptr, const Vector<const I>& indices,
                 const Vector<const std::int32_t>& entries, std::size_t q)
-        : rows_(indptr, indices.size(), "entries have an indptr that does not fit their indices"),
+        : rows_(indptr, indices.size(), "entries must have an indptr that fits their indices"),
           indices_(indices.data()),
           entries_(entries.data()),
           q_(q) {
-        require(indices.size() == entries.size(), "entries must have an index each");
+        require(indices.size() == entries.size(), "entries must have one index each");
     }
 
     std::size_t size() const { return rows_.rows(); }
 
     std::size_t checked(I row) const {
-        require(static_cast<std::uint64_t>(static_cast<std::int64_t>(row)) < size(),
-                "postings hold an index that is no row");
-        return static_cast<std::size_t>(row);
+        return checked_index(row, size(), "postings hold an index that is not a row");
     }
 
     // Calls `use` with the entries of a row until it says no. Whether it never did.
@@ -49,7 +44,7 @@ public:
         rows_.row(row, begin, end);
         for (std::size_t at = begin; at < end; ++at) {
             const std::size_t label =
-                checked_label(indices_[at], q_, "entries hold an index that is no label");
+                checked_index(indices_[at], q_, "entries hold an index that is not a label");
             if (!use(Entry{label, entries_[at] >> 1, (entries_[at] & 1) != 0})) return false;
         }
         return true;
@@ -69,7 +64,7 @@ public:
     Postings(const Cells& cells, std::size_t n_cells, const Vector<const I>& indptr,
              const Vector<const I>& rows)
         : cells_(cells), ends_(indptr.data()), rows_(rows.data()), size_(rows.size()) {
-        require(indptr.size() == n_cells + 1, "postings must have a list for each cell");
+        require(indptr.size() == n_cells + 1, "postings must have one list per cell");
     }
 
     // The rows with a count of a label from `low` to `high`.
@@ -77,7 +72,7 @@ public:
         const I begin = ends_[cells_.at_most(label, low)];
         const I end = ends_[cells_.at_most(label, high + 1)];
         require(begin >= 0 && begin <= end && static_cast<std::uint64_t>(end) <= size_,
-                "postings have an indptr that does not fit their indices");
+                "postings must have an indptr that fits their indices");
         return {rows_ + begin, rows_ + end};
     }
 
@@ -100,8 +95,8 @@ public:
         heavy_ = 0;
         for (std::size_t i = 0; i < size; ++i) {
             const std::size_t label =
-                checked_label(labels[i], count_.size(), "counts hold an index that is no label");
-            require(counts[i] > 0, "counts must be from 1 up");
+                checked_index(labels[i], count_.size(), "counts hold an index that is not a label");
+            require(counts[i] > 0, "counts must be at least 1");
             require(count_[label] == 0, "counts hold a label twice");
             labels_.push_back(label);
             count_[label] = counts[i];
@@ -146,7 +141,7 @@ public:
     Found(const CountedRows<I>& rows, const Postings<I>& postings,
           const Vector<const std::uint8_t>& is_light, std::int64_t tolerance)
         : rows_(rows), postings_(postings), is_light_(is_light.data()), tolerance_(tolerance) {
-        require(is_light.size() == rows.size(), "is_light must say so of each row");
+        require(is_light.size() == rows.size(), "is_light must have one entry per row");
     }
 
     void find(const Query& query) {
@@ -222,9 +217,11 @@ public:
           without_(without.data()),
           none_with_(cells.labels()),
           none_without_(cells.labels()) {
-        require(with.size() == without.size(), "the light tables must be of one size");
+        require(with.size() == without.size(),
+                "light_with and light_without must be of the same size");
         for (std::size_t label = 0; label < none_with_.size(); ++label) {
-            const std::size_t cell = cells.of(label, 0);
+            const std::size_t cell =
+                cells.of(label, 0, "start must give each label a cell for count 0");
             none_with_[label] = static_cast<std::int32_t>(with_[cell]);
             none_without_[label] = static_cast<std::int32_t>(without_[cell]);
         }
@@ -238,7 +235,8 @@ public:
             without[label] = is_counted ? none_without_[label] : 0;
         }
         for (const std::size_t label : query.labels()) {
-            const std::size_t cell = cells_.of(label, query.count(label));
+            const std::size_t cell = cells_.of(label, query.count(label),
+                                               "counts must be within the cells of their labels");
             with[label] = is_counted ? static_cast<std::int32_t>(with_[cell]) : 0;
             without[label] = is_counted ? static_cast<std::int32_t>(without_[cell]) : 0;
         }
@@ -297,12 +295,12 @@ void tally_admissible(Vector<const std::int64_t> query_indptr,
     for (std::size_t row = 0; row < rows.size(); ++row) n_light += is_light.data()[row] != 0;
 
     const CsrRows<std::int64_t> queries(query_indptr, query_labels.size(),
-                                        "counts have an indptr that does not fit their indices");
+                                        "counts must have an indptr that fits their indices");
     const std::size_t m = queries.rows();
-    require(query_labels.size() == query_counts.size(), "counts must have an index each");
+    require(query_labels.size() == query_counts.size(), "counts must have one index each");
     require(admissible.size() == m && with_label.shape(0) == m && without_label.shape(0) == m &&
                 with_label.shape(1) == q && without_label.shape(1) == q,
-            "the results must have a row a query and a column a label");
+            "the results must have one row per query and one column per label");
     Query query(q, tolerance);
     for (std::size_t row = 0; row < m; ++row) {
         std::size_t begin, end;
@@ -333,7 +331,9 @@ void bind(nb::module_& module) {
 
 }  // namespace
 
-void bind_admissible(nb::module_& module) {
+void bind_similar_counts(nb::module_& module) {
     bind<std::int32_t>(module);
     bind<std::int64_t>(module);
 }
+
+}  // namespace nearlabel

@@ -15,6 +15,8 @@
 #include <limits>
 #include <vector>
 
+namespace nearlabel {
+
 namespace {
 
 constexpr double EPSILON = std::numeric_limits<double>::epsilon();
@@ -282,3 +284,5 @@ void bind_simplex(nb::module_& module) {
     module.def("simplex_weights", &simplex_weights, Released(), "gram"_a.noconvert(),
                "scale"_a.noconvert(), "ridge"_a.noconvert(), "steps"_a, "weights"_a.noconvert());
 }
+
+}  // namespace nearlabel

@@ -2,6 +2,8 @@
 // src/nearlabel/labels/sweep.py.
 #include "label_rows.h"
 
+namespace nearlabel {
+
 namespace {
 
 // Adds the labels of one neighbor of each row to the counts, and moves each row, with the label or
@@ -11,21 +13,20 @@ void add_neighbor(Vector<const std::int64_t> neighbor, Vector<const I> indptr,
                   Vector<const I> indices, Matrix<const std::uint8_t> own,
                   Matrix<std::uint16_t> counts, Cube<std::int64_t> cells) {
     const std::size_t n = counts.shape(0), q = counts.shape(1), width = cells.shape(2);
-    const CsrRows<I> labels(indptr, indices.size(), "Y has an indptr that does not fit");
+    const CsrRows<I> labels(indptr, indices.size(), "Y must have an indptr that fits its indices");
     require(neighbor.size() == n && own.shape(0) == n && own.shape(1) == q,
             "neighbor, own and counts must have the same rows and labels");
-    require(cells.shape(0) == 2 && cells.shape(1) == q, "cells must be of shape (2, labels, …)");
+    require(cells.shape(0) == 2 && cells.shape(1) == q,
+            "cells must have the shape (2, labels, counts)");
     for (std::size_t row = 0; row < n; ++row) {
-        const auto base = static_cast<std::uint64_t>(neighbor.data()[row]);
-        require(base < labels.rows(), "neighbor must hold rows of Y");
+        const std::size_t base =
+            checked_index(neighbor.data()[row], labels.rows(), "neighbor must hold rows of Y");
         std::size_t begin, end;
-        labels.row(static_cast<std::size_t>(base), begin, end);
+        labels.row(base, begin, end);
         std::uint16_t* const count = counts.data() + row * q;
         const std::uint8_t* const carried = own.data() + row * q;
         for (std::size_t at = begin; at < end; ++at) {
-            const auto label =
-                static_cast<std::uint64_t>(static_cast<std::int64_t>(indices.data()[at]));
-            require(label < q, "Y holds an index that is no label");
+            const std::size_t label = checked_index(indices.data()[at], q, NOT_A_LABEL);
             require(count[label] + std::size_t{1} < width, "cells have no room for another count");
             std::int64_t* const cell =
                 cells.data() + ((carried[label] != 0) * q + label) * width + count[label];
@@ -41,14 +42,15 @@ void values_of_counts(Cube<const double> table, Matrix<const std::uint8_t> own,
                       Matrix<const std::uint16_t> counts, Matrix<double> out) {
     const std::size_t n = counts.shape(0), q = counts.shape(1), width = table.shape(2);
     require(own.shape(0) == n && own.shape(1) == q && out.shape(0) == n && out.shape(1) == q,
-            "own, counts and out must be of one shape");
-    require(table.shape(0) == 2 && table.shape(1) == q, "table must be of shape (2, labels, …)");
+            "own, counts and out must have the same shape");
+    require(table.shape(0) == 2 && table.shape(1) == q,
+            "table must have the shape (2, labels, counts)");
     for (std::size_t row = 0; row < n; ++row) {
         const std::uint16_t* const count = counts.data() + row * q;
         const std::uint8_t* const carried = own.data() + row * q;
         double* const value = out.data() + row * q;
         for (std::size_t label = 0; label < q; ++label) {
-            require(count[label] < width, "table has no place for so great a count");
+            require(count[label] < width, "table has no entry for so high a count");
             value[label] = table.data()[((carried[label] != 0) * q + label) * width + count[label]];
         }
     }
@@ -69,3 +71,5 @@ void bind_sweep(nb::module_& module) {
     module.def("values_of_counts", &values_of_counts, "table"_a.noconvert(), "own"_a.noconvert(),
                "counts"_a.noconvert(), "out"_a.noconvert(), Released());
 }
+
+}  // namespace nearlabel

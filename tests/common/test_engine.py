@@ -77,17 +77,17 @@ def test_a_missing_core_is_an_error_on_request(choose):
 @pytest.mark.parametrize("module", [made(engine.CORE_VERSION - 1), SimpleNamespace()])
 def test_a_core_of_another_build_is_not_used(choose, module):
     choose("auto", module)
-    with pytest.warns(RuntimeWarning, match=r"of another build: its version is .*pip install"):
+    with pytest.warns(RuntimeWarning, match=r"another build.*version.*pip install"):
         assert engine.core() is None
     assert "another build" in engine.engine_name()
     choose("compiled", module)
-    with pytest.raises(ImportError, match="of another build"):
+    with pytest.raises(ImportError, match="another build"):
         engine.core()
 
 
 def test_an_unknown_engine(choose):
     choose("fast")
-    with pytest.raises(ValueError, match="must be one of auto, compiled, numpy; got 'fast'"):
+    with pytest.raises(ValueError, match="NEARLABEL_ENGINE.*'fast'"):
         engine.core()
 
 
@@ -98,7 +98,7 @@ def test_the_baseline_can_be_forced(core, setting, expected, monkeypatch):
     found = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.strip()
-    assert found in ("avx2", "baseline")
+    assert found in ("avx2", "avx2 intrinsics", "neon", "baseline")
     assert expected is None or found == expected
 
 

@@ -41,15 +41,15 @@ def test_weighted_products(n, m, share, seed, kind, products_a_call):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"indptr": [0, 3, 2]}, "indptr does not fit indices"),
-        ({"indptr": [-1, 1, 2]}, "indptr does not fit indices"),
-        ({"indptr": [0, 1, 3]}, "indptr does not fit indices"),
-        ({"indptr": []}, "indptr does not fit indices"),
-        ({"indices": [0, 2]}, "indices hold a number that is no column"),
-        ({"indices": [0, -1]}, "indices hold a number that is no column"),
-        ({"data": [1.0]}, "data and indices must have one size"),
-        ({"h": [1.0]}, "h must have a number for each row"),
-        ({"sums": np.zeros((2, 3))}, "sums must be square"),
+        ({"indptr": [0, 3, 2]}, "indptr.*indices"),
+        ({"indptr": [-1, 1, 2]}, "indptr.*indices"),
+        ({"indptr": [0, 1, 3]}, "indptr.*indices"),
+        ({"indptr": []}, "indptr.*indices"),
+        ({"indices": [0, 2]}, "indices.*column"),
+        ({"indices": [0, -1]}, "indices.*column"),
+        ({"data": [1.0]}, "data and indices.*size"),
+        ({"h": [1.0]}, "^h .*row"),
+        ({"sums": np.zeros((2, 3))}, "sums.*square"),
     ],
 )
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -76,8 +76,7 @@ def test_a_tally_by_hand():
     assert given["without_label"].tolist() == [[1, 2], [0, 0]]
 
 
-ENTRIES, POSTINGS = (f"{name} have an indptr that does not fit" for name in ("entries", "postings"))
-COUNTS = "counts have an indptr that does not fit"
+ENTRIES, POSTINGS, COUNTS = (f"{name} .*indptr" for name in ("entries", "postings", "counts"))
 
 
 @pytest.mark.parametrize(
@@ -87,42 +86,42 @@ COUNTS = "counts have an indptr that does not fit"
         ({"query_indptr": [0, 1, 0]}, COUNTS),
         ({"query_indptr": [0, 1, 3]}, COUNTS),
         ({"query_indptr": [-1, 1, 2]}, COUNTS),
-        ({"query_indptr": [0, 1]}, "the results must have a row a query and a column a label"),
-        ({"query_labels": [0, 2]}, "counts hold an index that is no label"),
-        ({"query_labels": [0, -1]}, "counts hold an index that is no label"),
-        ({"query_labels": [0, 0, 0]}, "counts must have an index each"),
-        ({"query_indptr": [0, 2, 2]}, "counts hold a label twice"),
-        ({"query_counts": [1, 0]}, "counts must be from 1 up"),
-        ({"query_counts": [1, -(2**31)]}, "counts must be from 1 up"),
-        ({"query_counts": [1, 4]}, "a label is counted more often than it occurs"),
-        ({"query_counts": [1, 2**31 - 1]}, "a label is counted more often than it occurs"),
-        ({"query_labels": [1, 0]}, "a label is counted more often than it occurs"),
+        ({"query_indptr": [0, 1]}, "results.*row.*column"),
+        ({"query_labels": [0, 2]}, "counts.*index.*label"),
+        ({"query_labels": [0, -1]}, "counts.*index.*label"),
+        ({"query_labels": [0, 0, 0]}, "counts.*index each"),
+        ({"query_indptr": [0, 2, 2]}, "counts.*twice"),
+        ({"query_counts": [1, 0]}, "counts.*1"),
+        ({"query_counts": [1, -(2**31)]}, "counts.*1"),
+        ({"query_counts": [1, 4]}, "counts.*cells"),
+        ({"query_counts": [1, 2**31 - 1]}, "counts.*cells"),
+        ({"query_labels": [1, 0]}, "counts.*cells"),
         ({"indptr": []}, ENTRIES),
         ({"indptr": [0, 1, 3, 2]}, ENTRIES),
         ({"indptr": [0, 1, 2, 5]}, ENTRIES),
         ({"indptr": [0, 1, -2, 4]}, ENTRIES),
-        ({"indptr": [0, 1, 2]}, "is_light must say so of each row"),
-        ({"indices": [0, 0, 0, 2]}, "entries hold an index that is no label"),
-        ({"indices": [0, 0, 0, -1]}, "entries hold an index that is no label"),
-        ({"indices": [0, 0, 0]}, "entries must have an index each"),
-        ({"start": []}, "start must have one place more than there are labels"),
-        ({"start": [0, 4, 6]}, "start must stay within the table"),
-        ({"start": [0, 6, 5]}, "start must not go back"),
-        ({"start": [0, 4, 4]}, "a label is counted more often than it occurs"),
-        ({"light_with": [0, 1, 0, 0, 0, 0]}, "the light tables must be of one size"),
-        ({"light_without": [0, 1, 0, 0]}, "the light tables must be of one size"),
-        ({"is_light": [1, 1]}, "is_light must say so of each row"),
-        ({"posting_indptr": [0, 0, 2, 3, 3]}, "postings must have a list for each cell"),
+        ({"indptr": [0, 1, 2]}, "is_light.*row"),
+        ({"indices": [0, 0, 0, 2]}, "entries.*index.*label"),
+        ({"indices": [0, 0, 0, -1]}, "entries.*index.*label"),
+        ({"indices": [0, 0, 0]}, "entries.*index each"),
+        ({"start": []}, "start.*one entry more"),
+        ({"start": [0, 4, 6]}, "start.*within"),
+        ({"start": [0, 6, 5]}, "start.*decrease"),
+        ({"start": [0, 4, 4]}, "start.*count 0"),
+        ({"light_with": [0, 1, 0, 0, 0, 0]}, "light_with and light_without.*size"),
+        ({"light_without": [0, 1, 0, 0]}, "light_with and light_without.*size"),
+        ({"is_light": [1, 1]}, "is_light.*row"),
+        ({"posting_indptr": [0, 0, 2, 3, 3]}, "postings.*cell"),
         ({"posting_indptr": [0, 0, 3, 2, 3, 3]}, POSTINGS),
         ({"posting_indptr": [0, 0, 2, 9, 9, 9]}, POSTINGS),
         ({"posting_indptr": [0, 0, -1, 3, 3, 3]}, POSTINGS),
-        ({"posting_rows": [0, 1, 3]}, "postings hold an index that is no row"),
-        ({"posting_rows": [0, 1, -1]}, "postings hold an index that is no row"),
-        ({"tolerance": -1}, r"tolerance must be from 0 to 2\^31 - 1"),
-        ({"tolerance": 2**31}, r"tolerance must be from 0 to 2\^31 - 1"),
-        ({"admissible": [0]}, "the results must have a row a query"),
-        ({"with_label": np.zeros((2, 3))}, "the results must have a row a query"),
-        ({"without_label": np.zeros((1, 2))}, "the results must have a row a query"),
+        ({"posting_rows": [0, 1, 3]}, "postings.*index.*row"),
+        ({"posting_rows": [0, 1, -1]}, "postings.*index.*row"),
+        ({"tolerance": -1}, "tolerance.*0"),
+        ({"tolerance": 2**31}, "tolerance.*0"),
+        ({"admissible": [0]}, "results.*row"),
+        ({"with_label": np.zeros((2, 3))}, "results.*row"),
+        ({"without_label": np.zeros((1, 2))}, "results.*row"),
     ],
 )
 def test_what_cannot_be_is_refused(changed, message):
@@ -130,11 +129,16 @@ def test_what_cannot_be_is_refused(changed, message):
         CORE.tally_admissible(**arrays(**changed))
 
 
-def test_numbers_that_run_over_do_no_harm():
-    great = np.full(5, 2**31 - 1)
-    CORE.tally_admissible(**arrays(light_with=great, light_without=great))
-    entries = np.array([-(2**31), 2**31 - 1, -1, 2**31 - 1], np.int32)
-    CORE.tally_admissible(**arrays(entries=entries, tolerance=2**31 - 1))
+def test_numbers_that_overflow_wrap_around():
+    most = 2**31 - 1
+    given = arrays(light_with=np.full(5, most), light_without=np.full(5, most))
+    CORE.tally_admissible(**given)
+    # The third row is added to the light ones, and takes itself out again where it has an entry.
+    assert given["with_label"].tolist() == [[most, most], [0, 0]]
+    assert given["without_label"].tolist() == [[most, most], [0, 0]]
+    given = arrays(entries=[-(2**31), most, -1, most], tolerance=most)
+    CORE.tally_admissible(**given)
+    assert given["admissible"].tolist() == [2, 2]  # no count is beyond such a tolerance
 
 
 def test_arrays_of_other_types_are_refused():

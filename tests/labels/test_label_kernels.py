@@ -164,21 +164,22 @@ def arrays(**changed):
 
 
 COUNTING = [
-    ({"graph": [[1], [2], [3]]}, "graph holds an index that is no row of Y"),
-    ({"graph": [[-1], [2], [0]]}, "graph holds an index that is no row of Y"),
-    ({"graph": [[1], [2], [2**62]]}, "graph holds an index that is no row of Y"),
-    ({"indptr": np.array([], np.int64)}, "Y has an indptr that does not fit"),
-    ({"indptr": [0, 2, 1, 3]}, "Y has an indptr that does not fit"),
-    ({"indptr": [0, 1, 2, 4]}, "Y has an indptr that does not fit"),
-    ({"indptr": [-1, 1, 2, 3]}, "Y has an indptr that does not fit"),
-    ({"indices": [0, 1, 3]}, "Y holds an index that is no label"),
-    ({"indices": [0, -1, 2]}, "Y holds an index that is no label"),
-    ({"indptr": [0, 4, 4, 4], "indices": [0, 1, 2, 2]}, "Y holds a label twice"),
+    ({"graph": [[1], [2], [3]]}, "graph.*row of Y"),
+    ({"graph": [[-1], [2], [0]]}, "graph.*row of Y"),
+    ({"graph": [[1], [2], [2**62]]}, "graph.*row of Y"),
+    ({"indptr": np.array([], np.int64)}, "Y.*indptr"),
+    ({"indptr": [0, 2, 1, 3]}, "Y.*indptr"),
+    ({"indptr": [0, 1, 2, 4]}, "Y.*indptr"),
+    ({"indptr": [-1, 1, 2, 3]}, "Y.*indptr"),
+    ({"indices": [0, 1, 3]}, "Y.*index.*label"),
+    ({"indices": [0, -1, 2]}, "Y.*index.*label"),
+    ({"indptr": [0, 4, 4, 4], "indices": [0, 1, 2, 2]}, "Y.*twice"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"), [*COUNTING, ({"labels": -1}, "Y must have"), ({"labels": 2**31}, "Y")]
+    ("changed", "message"),
+    [*COUNTING, ({"labels": -1}, "Y.*labels"), ({"labels": 2**31}, "Y.*labels")],
 )
 def test_counts_of_what_cannot_be_are_refused(changed, message):
     given = arrays(**changed)
@@ -192,17 +193,17 @@ def test_counts_of_what_cannot_be_are_refused(changed, message):
     ("changed", "message"),
     [
         *COUNTING,
-        ({"rows": [0, 1]}, "rows must name a row of Y for each of the graph"),
-        ({"rows": [0, 1, 3]}, "rows must be within those of Y"),
-        ({"rows": [0, -1, 2]}, "rows must be within those of Y"),
-        ({"rows": [2**62, 1, 2]}, "rows must be within those of Y"),
-        ({"start": np.array([], np.int64)}, "start must have one place more"),
-        ({"start": [0, 2, 4, 7]}, "start must stay within the table"),
-        ({"start": [-1, 2, 4, 6]}, "start must stay within the table"),
-        ({"start": [0, 9, 4, 6]}, "start must not go back"),
-        ({"start": [0, 1, 2, 3]}, "a label is counted more often than it occurs"),
-        ({"graph": [[1, 1], [2, 2], [0, 0]]}, "graph holds a neighbor twice"),
-        ({"with_label": np.zeros(5, np.int64)}, "must be of one size"),
+        ({"rows": [0, 1]}, "rows.*graph"),
+        ({"rows": [0, 1, 3]}, "rows.*within.*Y"),
+        ({"rows": [0, -1, 2]}, "rows.*within.*Y"),
+        ({"rows": [2**62, 1, 2]}, "rows.*within.*Y"),
+        ({"start": np.array([], np.int64)}, "start.*one entry more"),
+        ({"start": [0, 2, 4, 7]}, "start.*within"),
+        ({"start": [-1, 2, 4, 6]}, "start.*within"),
+        ({"start": [0, 9, 4, 6]}, "start.*decrease"),
+        ({"start": [0, 1, 2, 3]}, "start.*too few cells"),
+        ({"graph": [[1, 1], [2, 2], [0, 0]]}, "graph.*neighbor twice"),
+        ({"with_label": np.zeros(5, np.int64)}, "with_label.*size"),
     ],
 )
 def test_histograms_of_what_cannot_be_are_refused(changed, message):
@@ -219,7 +220,7 @@ def test_labels_that_are_named_too_often_do_no_harm():
         np.zeros((1, 1), np.int64), np.array([0, 600]), indices, 700
     )
     assert (len(data), columns.tolist(), ends.tolist()) == (1, [0], [0, 1])
-    with pytest.raises(ValueError, match="Y holds a label twice in one row"):
+    with pytest.raises(ValueError, match="Y.*twice"):
         CORE.neighbor_counts(
             np.zeros((1, 255), np.int64), np.array([0, 2]), np.zeros(2, np.int64), 1
         )
@@ -228,12 +229,12 @@ def test_labels_that_are_named_too_often_do_no_harm():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"label": [3]}, "label and count must be within the table"),
-        ({"label": [-1]}, "label and count must be within the table"),
-        ({"count": np.array([-1], np.int32)}, "label and count must be within the table"),
-        ({"count": np.array([2], np.int32)}, "a label is counted more often than it occurs"),
-        ({"start": [0, 2, 4, 7]}, "start must stay within the table"),
-        ({"out": np.empty(2)}, "label, count and out must be of one size"),
+        ({"label": [3]}, "^label"),
+        ({"label": [-1]}, "^label"),
+        ({"count": np.array([-1], np.int32)}, "^count.*cells"),
+        ({"count": np.array([2], np.int32)}, "^count.*cells"),
+        ({"start": [0, 2, 4, 7]}, "start.*within"),
+        ({"out": np.empty(2)}, "label, count and out.*size"),
     ],
 )
 def test_looking_up_what_is_not_there_is_refused(changed, message):
@@ -267,16 +268,16 @@ def ranking(**changed):
 
 
 TOUCHED = [
-    ({"indices": [0, 3]}, "touched holds an index that is no label"),
-    ({"indices": [-1, 1]}, "touched holds an index that is no label"),
-    ({"indices": [0, 1, 2]}, "touched has an indptr that does not fit"),
-    ({"indptr": [0, 3, 3]}, "touched has an indptr that does not fit"),
-    ({"indptr": [0, 2, 1]}, "touched has an indptr that does not fit"),
-    ({"indptr": [-2, 2, 2]}, "touched has an indptr that does not fit"),
-    ({"indptr": [0, 2]}, "touched, group and out must have the same rows"),
-    ({"group": [0]}, "touched, group and out must have the same rows"),
-    ({"group": [0, 1]}, "group holds an index that is no row of the defaults"),
-    ({"group": [0, -1]}, "group holds an index that is no row of the defaults"),
+    ({"indices": [0, 3]}, "touched.*index.*label"),
+    ({"indices": [-1, 1]}, "touched.*index.*label"),
+    ({"indices": [0, 1, 2]}, "touched.*indptr"),
+    ({"indptr": [0, 3, 3]}, "touched.*indptr"),
+    ({"indptr": [0, 2, 1]}, "touched.*indptr"),
+    ({"indptr": [-2, 2, 2]}, "touched.*indptr"),
+    ({"indptr": [0, 2]}, "touched, group and out.*rows"),
+    ({"group": [0]}, "touched, group and out.*rows"),
+    ({"group": [0, 1]}, "group.*defaults"),
+    ({"group": [0, -1]}, "group.*defaults"),
 ]
 
 
@@ -284,12 +285,12 @@ TOUCHED = [
     ("changed", "message"),
     [
         *TOUCHED,
-        ({"order": [[1, 2, 3]]}, "order must hold each label once"),
-        ({"order": [[1, -1, 0]]}, "order must hold each label once"),
+        ({"order": [[1, 2, 3]]}, "order.*once"),
+        ({"order": [[1, -1, 0]]}, "order.*once"),
         # The first row touches the only label that the order holds: none is left.
-        ({"order": [[1, 1, 1]], "indptr": [1, 2, 2]}, "order must hold each label once"),
-        ({"order": [[0, 1]]}, "order must have the shape of the defaults"),
-        ({"best_scores": np.empty((2, 3))}, "labels and scores must be of one shape"),
+        ({"order": [[1, 1, 1]], "indptr": [1, 2, 2]}, "order.*once"),
+        ({"order": [[0, 1]]}, "order.*shape"),
+        ({"best_scores": np.empty((2, 3))}, "labels and scores.*shape"),
         (
             {"labels": np.empty((2, 4), np.int32), "best_scores": np.empty((2, 4))},
             "no wider than there are labels",
@@ -309,7 +310,7 @@ def test_ranking_what_cannot_be_is_refused(changed, message):
 
 @pytest.mark.parametrize(
     ("changed", "message"),
-    [*TOUCHED, ({"out": np.empty((2, 4))}, "out must be as wide as the defaults")],
+    [*TOUCHED, ({"out": np.empty((2, 4))}, "out.*wide")],
 )
 def test_filling_what_cannot_be_is_refused(changed, message):
     given = ranking(**changed)
@@ -321,7 +322,7 @@ def test_filling_what_cannot_be_is_refused(changed, message):
 
 def test_a_dense_ranking_of_other_shapes_is_refused():
     for labels, scores in (((2, 4), (2, 4)), ((2, 2), (2, 3)), ((1, 2), (2, 2))):
-        with pytest.raises(ValueError, match="labels and scores must be of one shape"):
+        with pytest.raises(ValueError, match="labels and scores.*shape"):
             CORE.top_of_dense(np.zeros((2, 3)), np.empty(labels, np.int32), np.empty(scores))
 
 
@@ -348,7 +349,7 @@ def test_what_a_user_hands_in_is_refused_by_name():
         label_histograms(graph, Y[:2])
     for work in (neighbor_counts, label_histograms):
         wrong = nl.NeighborGraph.unchecked(graph.indices + 2, graph.distances, 3)
-        with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
+        with pytest.raises(ValueError, match="graph.*row of Y"):
             work(wrong, Y)
     with pytest.raises(ValueError, match="graph has 2, Y has 3"):
         label_histograms(graph.rows(0, 2), Y)

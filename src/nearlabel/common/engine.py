@@ -26,8 +26,10 @@ class _Twin(Protocol[_P, _Given]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Given: ...
 
 
-# Of what is called in the compiled core; the same number stands in core/bindings.h.
-CORE_VERSION = 5
+# Version of the compiled core's interface: raise it when an existing kernel is called differently.
+# setup.py runs this file and compiles the number into the core, so that one from an older build is
+# not used. Hence this file imports nothing but the standard library.
+CORE_VERSION = 6
 
 _SETTING = "NEARLABEL_ENGINE"
 _CHOICES = ("auto", "compiled", "numpy")
@@ -78,7 +80,7 @@ def _imported() -> Any:
     found = getattr(module, "VERSION", None)
     if found != CORE_VERSION:
         raise ImportError(
-            f"it is of another build: its version is {found}, and {CORE_VERSION} is needed"
+            f"it is from another build: its version is {found}, and {CORE_VERSION} is needed"
         )
     return module
 
