@@ -343,7 +343,7 @@ def test_arrays_of_other_types_are_refused():
 def test_what_a_user_hands_in_is_refused_by_name():
     Y = sparse.csr_array(np.eye(3, dtype=np.int8))
     graph = nl.neighbor_graph(np.arange(3)[:, None], 1)
-    with pytest.raises(ValueError, match="graph holds an index that is no row of Y"):
+    with pytest.raises(ValueError, match="graph.*row of Y"):
         neighbor_counts(graph, Y[:1])
     with pytest.raises(ValueError, match="graph has 3, Y has 2"):
         label_histograms(graph, Y[:2])
