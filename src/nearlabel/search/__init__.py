@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.common.threads import Progress
+from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.inverted_lists import InvertedLists

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats, canonical_csr, entries_at
-from nearlabel.common.threads import Progress, run_blocks
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.exact.distances import Bounds
 from nearlabel.search.exact.index import nearest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from unittest import mock
 
 import numpy as np
 import pytest
+from forking import ends_well_in_a_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -559,3 +562,28 @@ def test_probes_are_raised_until_the_recall_holds():
     assert graph.recall.value >= 0.95
     check(graph, X, "euclidean")
     assert_rises(told, 1500)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_can_search_though_another_thread_was_preparing_the_lists():
+    X = clustered(300, 4)
+    index = InvertedLists().build(X)
+    entered, leave, parent = threading.Event(), threading.Event(), os.getpid()
+    make = lists.make_plan
+
+    def slow_plan(*args):
+        if os.getpid() == parent:
+            entered.set()
+            leave.wait(30)
+        return make(*args)
+
+    with mock.patch.object(lists, "make_plan", slow_plan):
+        worker = threading.Thread(target=index.graph, args=(3, X[:5]))
+        worker.start()
+        assert entered.wait(30)
+        try:
+            assert ends_well_in_a_fork(lambda: index.graph(3, X[:5], n_jobs=2))
+        finally:
+            leave.set()
+            worker.join()
+    assert_same(index.graph(3, X[:5]), InvertedLists().build(X).graph(3, X[:5]))

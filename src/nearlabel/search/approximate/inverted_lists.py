@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.threads import one_blas_thread
+from nearlabel.common.threads import ForkSafeLock, one_blas_thread
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
@@ -107,7 +106,7 @@ class ListIndex:
         self._recall, self._seed = recall, seed
         self._listed: ListedRows | None = None
         self._plans: dict[int, Plan] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ListIndex, (self._vectors, self._metric, self._recall, self._seed)
@@ -135,7 +134,7 @@ class ListIndex:
     def _ready(self, k: int, n_jobs: int) -> tuple[ListedRows, Plan]:
         """The lists and a plan for k neighbors, made by the first who asks."""
         planned = min(-(-k // _NEIGHBORS_A_PLAN) * _NEIGHBORS_A_PLAN, self._vectors.shape[0] - 1)
-        with self._lock:
+        with self._lock.held():
             if planned not in self._plans:
                 with one_blas_thread:
                     if self._listed is None:

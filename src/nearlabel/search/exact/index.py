@@ -18,7 +18,8 @@ from scipy import sparse
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.common.threads import Progress, run_blocks
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.exact.distances import Bounds, Metric, Space, space, warn_if_slow

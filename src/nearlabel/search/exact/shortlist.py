@@ -17,7 +17,8 @@ from scipy import sparse
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, kernel_array
-from nearlabel.common.threads import Progress, run_blocks
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.exact.packed_bounds import Packed, Products
 from nearlabel.search.exact.row_arithmetic import (
