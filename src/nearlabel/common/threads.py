@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from threading import Event, Lock, Thread
+from typing import ClassVar
 from weakref import WeakSet
 
 from nearlabel.common.progress import Progress
@@ -130,7 +131,7 @@ class ForkSafeLock:
     thread left to release it.
     """
 
-    _all: WeakSet[ForkSafeLock] = WeakSet()
+    _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()
 
     def __init__(self) -> None:
         self._lock = Lock()

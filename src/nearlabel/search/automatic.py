@@ -10,7 +10,8 @@ from nearlabel.common.threads import ForkSafeLock
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.inverted_lists import InvertedLists, reads
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactIndex, ExactSearch
+from nearlabel.search.exact.index import ExactSearch
+from nearlabel.search.protocols import Index
 
 MOST_WORK = 10**13  # rows x rows x features up to which the search is exact
 _FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows
@@ -32,7 +33,7 @@ class AutoSearch:
     machine. What `InvertedLists` cannot read is searched exactly.
     """
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex | AutoIndex:
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         if takes_lists(vectors, 1) and reads(vectors, metric):
             return AutoIndex(vectors, metric)

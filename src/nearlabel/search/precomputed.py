@@ -12,7 +12,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.exact.distances import Bounds
-from nearlabel.search.exact.index import nearest
+from nearlabel.search.exact.numpy_index import nearest
 from nearlabel.search.exact.row_arithmetic import ELEMENTS_AT_ONCE
 
 

@@ -30,8 +30,10 @@ from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_pla
 from nearlabel.search.approximate.probing import ListedRows
 from nearlabel.search.approximate.recall import recall_of
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
+from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
+from nearlabel.search.exact.index import ExactSearch, matching
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
+from nearlabel.search.protocols import Index
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
 _SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave float32 room for smaller ones
@@ -70,12 +72,16 @@ class InvertedLists:
     recall: float = 0.99
     random_state: int = 0
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> ListIndex | ExactIndex:
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         recall = check_real(self.recall, "recall", low=0, high=1)
         seed = check_integer(self.random_state, "random_state", low=0)
         if not reads(vectors, metric):
             return ExactSearch().build(vectors, metric)
+        rows = equal_rows(vectors)
+        if rows is not None:
+            distinct = rows.distinct(vectors)
+            return EqualRowsIndex(rows, distinct, metric, self.build(distinct, metric))
         return ListIndex(vectors, str(metric), recall, seed)
 
 

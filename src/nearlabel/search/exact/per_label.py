@@ -15,7 +15,8 @@ import numpy as np
 from nearlabel.common.arrays import Array, Csr, Floats, csr_of_known
 from nearlabel.common.threads import run_blocks
 from nearlabel.search.exact.distances import Bounds, Metric, Space, space
-from nearlabel.search.exact.index import BYTES_A_PAIR, matching, nearest
+from nearlabel.search.exact.index import matching
+from nearlabel.search.exact.numpy_index import BYTES_A_PAIR, nearest
 
 _BLOCK_BYTES = 2**26
 _BYTES_A_MEMBER = 48  # a pair, its distance, and both once more while they are sorted

@@ -16,9 +16,10 @@ from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.recall import sample_rows
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactIndex, ExactSearch
+from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
 from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answers, PluggedIndex
+from nearlabel.search.protocols import Index
 
 # faiss's numbers of the metrics that go with ours, and its names of them.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
@@ -209,5 +210,5 @@ class FaissIndex(PluggedIndex):
         return self._exact.graph(k, rows[missing], n_jobs=n_jobs)
 
     @cached_property
-    def _exact(self) -> ExactIndex:
+    def _exact(self) -> Index:
         return ExactSearch().build(self._vectors, self._metric)
