@@ -1,7 +1,8 @@
-"""The kernels of the approximate search: against literal versions, and with input that lies."""
+"""Lists of the nearest rows, and neighbors of neighbors: against literal versions and lies."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 from unittest import mock
 
@@ -215,21 +216,47 @@ def test_arrays_of_another_kind_are_refused(changes):
         look(**changes)
 
 
+class Guarded:
+    """Rows and distances to be written to, between others that must stay as they are."""
+
+    def __init__(self, shape, kind):
+        n, k = shape
+        self._rows = np.full((n + 4, k), -7, np.int32)
+        self._distances = np.full((n + 4, k), -7, kind)
+        self.rows, self.distances = self._rows[2:-2], self._distances[2:-2]
+
+    def check(self, names):
+        """Nothing beside them was written to, and they hold names only, or what they held."""
+        for array in (self._rows, self._distances):
+            assert (array[:2] == -7).all()
+            assert (array[-2:] == -7).all()
+        assert np.isin(self.rows, [*names, -7]).all()
+
+
 def test_input_that_lies_does_no_harm():
     """Repeated rows, a row as its own neighbor, names that are the same, distances that are none.
 
     What comes out then means nothing, but nothing else is read or written.
     """
     rng = np.random.default_rng(0)
+
+    def look_guarded(**changes):
+        written = Guarded((6, 2), np.float32)
+        look(**{"new_rows": written.rows, "new_distances": written.distances, **changes})
+        written.check(range(6))
+
     for value in (np.nan, np.inf, -np.inf, -1.0, 0.0):
-        look(distances=np.full((6, 2), value, np.float32))
-        look(base=dense(np.full((6, 2), value)))
-        look(base=dense(np.full((6, 2), value, np.float32)))
-    look(rows=ints(6, 2), names=ints(6))
+        look_guarded(distances=np.full((6, 2), value, np.float32))
+        look_guarded(base=dense(np.full((6, 2), value)))
+        look_guarded(base=dense(np.full((6, 2), value, np.float32)))
+    look_guarded(rows=ints(6, 2), names=ints(6))
     for _ in range(20):
-        shared = rng.integers(0, 6, (6, 2)).astype(np.int32)
-        look(rows=shared, new_rows=shared)  # written while it is read
-    look(rows=rng.integers(0, 6, (6, 2)).astype(np.int32), distances=floats(6, 2)[::-1].copy())
+        written = Guarded((6, 2), np.float32)
+        written.rows[:] = rng.integers(0, 6, (6, 2))
+        look(rows=written.rows, new_rows=written.rows)  # written while it is read
+        written.check(range(6))
+    some = rng.integers(0, 6, (6, 2)).astype(np.int32)
+    look_guarded(rows=some, distances=floats(6, 2)[::-1].copy())
 
 
 # Blocks of chosen queries
@@ -366,13 +393,16 @@ def test_blocks_that_lie_do_no_harm(value):
                 with np.errstate(over="ignore"):
                     block[rng.random((n, n)) < share * bad_bounds] = np.float32(value)
                 chosen = rng.integers(0, n, n).astype(np.int32)  # some of them twice
-                try:
+                written = Guarded((n, k), np.float64)
+                with suppress(ValueError):
                     lists.offer_to(block, np.arange(n, dtype=np.int32), 0)
                     lists.offer_to(block, chosen, 0)
-                    lists.finish(0, ints(n, k), np.zeros((n, k)))
-                except ValueError:
-                    pass
-                lists.given_up(np.empty(n, bool))
+                    lists.finish(0, written.rows, written.distances)
+                written.check(range(n))
+                given_up = np.empty(n, bool)
+                lists.given_up(given_up)
+                # Rows that are given up are told, and nothing is written for them.
+                assert (written.rows[given_up] == -7).all()
 
 
 def test_rows_that_are_no_numbers_come_last():

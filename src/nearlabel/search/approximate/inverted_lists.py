@@ -1,6 +1,6 @@
 """Approximate search by inverted lists, as exact as asked for.
 
-Rows are divided into lists of near rows (`clusters.py`). A query is compared with the rows of the
+Rows are divided into lists of near rows (`partition.py`). A query is compared with the rows of the
 lists whose centers are nearest to it, its probes; among these its neighbors are exact, by canonical
 distances. Queries that are near each other are searched together: for each list, all that probe it
 in one product.
@@ -49,7 +49,8 @@ class InvertedLists:
     How large a part is measured, so that the graph has the recall that is asked for; a graph says
     how much it has. For dense rows, 32,768 or more, and the metrics euclidean, sqeuclidean, cosine
     and manhattan; others are searched exactly, and so are rows whose distances are out of the range
-    of float32, in which a graph tells them.
+    of float32, in which a graph tells them. Of equal rows one is searched; where these are many,
+    recall is that of the distinct rows.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ class ListIndex:
                 break
             del found
             probes = more_probes(probes, count)
-            searched = [None, None]  # nobody likes to be told that it begins again
+            searched = [None, None]  # progress does not restart
         if progress is not None:
             progress(n, n)
         return NeighborGraph.unchecked(found.rows, found.distances, n, recall)

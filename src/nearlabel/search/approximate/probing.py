@@ -18,6 +18,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.partition import divide
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
 from nearlabel.search.exact.compiled_index import BaseRows
 from nearlabel.search.exact.core_rows import core_rows
@@ -31,8 +32,7 @@ from nearlabel.search.exact.row_arithmetic import float_kind
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
-_PAIRS_AT_ONCE = 2**21  # numbers of pairs of rows that NumPy measures together
-_ROWS_A_PRODUCT = 768  # as those of the exact search
+_ROWS_A_PRODUCT = DenseProducts.side
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
 
 
@@ -103,7 +103,8 @@ class ListedRows:
         kept = self._packed[number]
         if kept is not None:
             return kept
-        return self._products_of(number).pack(self.rows[self._inside(number)])
+        packed: Packed = self._products_of(number).pack(self.rows[self._inside(number)])
+        return packed
 
     def _products_of(self, number: int) -> Any:
         """The products by which a list is compared with queries."""
@@ -148,7 +149,7 @@ class ListedRows:
             yield from self._by_core(queries, near, found, itself, given_up)
             left = np.flatnonzero(given_up)
         rows = near[left].astype(np.intp)
-        for some in runs(self.lists.sizes[rows].sum(axis=1), _PAIRS_AT_ONCE // queries.shape[1]):
+        for some in runs(self.lists.sizes[rows].sum(axis=1), ELEMENTS_AT_ONCE // queries.shape[1]):
             self._by_numpy(queries, left[some], rows[some], found, itself)
             yield
 

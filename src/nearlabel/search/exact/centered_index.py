@@ -18,9 +18,9 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
+from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
 from nearlabel.search.exact.compiled_index import (
-    KEPT_BYTES,
     BaseRows,
     Blocks,
     CompiledIndex,
@@ -168,7 +168,8 @@ def _near_rows(points: Floats, side: int) -> list[Array] | None:
     most = _STRIPES + _UNEVEN * n // side
     directions = np.random.default_rng(0).normal(size=(points.shape[1], _DIRECTIONS))
     shadows = points @ directions
-    parts, waiting = [], [np.arange(n)]
+    parts: list[Array] = []
+    waiting = [np.arange(n)]
     while waiting:
         if len(parts) > most:
             return None

@@ -20,10 +20,10 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
+from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.packed_bounds import Packed, Products
 
-KEPT_BYTES = 2**28  # packed rows are kept up to here
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 
 Blocks = Iterator[tuple[int, Array]]  # where the base rows of a block begin, and its lower bounds

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, kernel_array
+from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.row_arithmetic import (
     as_float,
     chunks,
@@ -17,8 +18,6 @@ from nearlabel.search.exact.row_arithmetic import (
     unit_scales,
 )
 
-_COPIED_BYTES = 2**28  # rows that the core cannot read in their place are copied up to here
-
 
 def can_read(vectors: Any) -> bool:
     """Whether the core can read these rows as they stand, or as a copy that is not too large."""
@@ -26,7 +25,7 @@ def can_read(vectors: Any) -> bool:
         return False
     if sparse.issparse(vectors) or _is_plain(vectors):
         return True
-    return bool(8 * vectors.size <= _COPIED_BYTES)
+    return bool(8 * vectors.size <= KEPT_BYTES)
 
 
 def core_rows(vectors: Any, metric: str) -> Any:

@@ -17,9 +17,10 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, runs
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric, space
 from nearlabel.search.exact.reordered_rows import ordered_rows
-from nearlabel.search.exact.row_arithmetic import ELEMENTS_AT_ONCE, as_float, chunks
+from nearlabel.search.exact.row_arithmetic import as_float, chunks
 
 _WORTH_WHILE = 7 / 8  # share of the rows that are distinct, up to which these are searched alone
 

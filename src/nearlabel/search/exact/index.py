@@ -14,6 +14,7 @@ from scipy import sparse
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
 from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
@@ -38,7 +39,7 @@ class ExactSearch:
         to 256 MiB, and lists of 8 (2 k + 16) bytes a row.
     """
 
-    block_bytes: int = 2**26
+    block_bytes: int = BLOCK_BYTES
 
     def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
