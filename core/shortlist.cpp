@@ -1,7 +1,8 @@
 // The k nearest rows of each query, from blocks of lower bounds on distances.
 //
-// A bound arrives as a float: L, with the distance between L and L + error[query] + error[base], in
-// the scale of the products (src/nearlabel/search/exact/packed_bounds.py). Each query has a limit,
+// A bound arrives as a float: L, with the distance between L and
+// (L + error[query] + error[base]) * (1 + relative), in the scale of the products
+// (src/nearlabel/search/exact/packed_bounds.py). Each query has a limit,
 // an upper bound on its k-th distance, and a list of the rows whose L is within it. A full list is
 // shrunk: the k-th smallest upper bound is the new limit. If nearly all stay (ties, bounds that say
 // little), their canonical distances decide which k stay. So no row is ever lost, lists stay
@@ -11,6 +12,8 @@
 #include "cpu.h"
 #include "distances.h"
 #include "filter.h"
+
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
@@ -105,10 +108,13 @@ struct Queries {
 class Shortlist {
 public:
     // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
-    // `names` decide between rows at one distance; if there are none, the rows' numbers.
+    // `names` decide between rows at one distance; if there are none, the rows' numbers. Stripes
+    // are those rows of queries that one thread at a time may write to: `stripe` rows each, or
+    // from each of `starts` to the next.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
-              std::int64_t itself, std::int64_t stripe, Vector<const std::int32_t> names)
+              std::int64_t itself, std::int64_t stripe, Vector<const std::int32_t> names,
+              float relative, std::vector<std::int64_t> starts)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -119,7 +125,10 @@ public:
           scale_(scale),
           itself_(itself),
           stripe_(stripe),
-          names_(std::move(names)) {
+          names_(std::move(names)),
+          relative_(relative),
+          starts_(std::move(starts)) {
+        require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
         require(names_.shape(0) == 0 || names_.shape(0) == static_cast<std::size_t>(base.size()),
                 "names must have one entry a base row, or none");
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
@@ -141,6 +150,9 @@ public:
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
+        require(
+            starts_.empty() || (starts_[0] == 0 && std::is_sorted(starts_.begin(), starts_.end())),
+            "starts must rise from 0");
         locks_ = std::vector<std::mutex>(static_cast<std::size_t>(stripe_of(n_ - 1) + 1));
     }
 
@@ -154,7 +166,7 @@ public:
                     (!both || (itself_ == 0 && n_ == base_.size())),
                 "block must be within the queries and the base rows");
         if (height == 0 || width == 0) return;
-        const std::int64_t a = stripe_of(query), b = stripe_of(row);
+        const std::int64_t a = stripe_of(query), b = both ? stripe_of(row) : -1;
         require(a == stripe_of(query + height - 1), "block must be within a stripe of queries");
         require(!both || (a != b && b == stripe_of(row + width - 1)),
                 "block must be within two stripes to speak for both");
@@ -234,8 +246,6 @@ private:
         Query query;
     };
 
-    std::int64_t stripe_of(std::int64_t query) const { return query / stripe_; }
-
     // Queries that have seen nothing yet take their first limit from the whole block: most of what
     // would be listed on the way there never is.
     void start(const float* block, std::int64_t height, std::int64_t width, Queries queries,
@@ -247,8 +257,8 @@ private:
         for (std::int64_t i = 0; i < height; ++i) {
             const std::int64_t query = queries[i];
             if (limits_[query] == infinite)
-                limits_[query] = limit_of(block + i * width, width, needed) +
-                                 (query_errors_.data()[query] + largest);
+                limits_[query] = upper(limit_of(block + i * width, width, needed),
+                                       query_errors_.data()[query] + largest);
         }
     }
 
@@ -289,7 +299,7 @@ private:
         work.upper.resize(static_cast<std::size_t>(size));
         const float error = query_errors_.data()[query], *errors = base_errors_.data();
         for (std::int64_t i = 0; i < size; ++i)
-            work.upper[i] = bounds[i] + (error + errors[rows[i]]);
+            work.upper[i] = upper(bounds[i], error + errors[rows[i]]);
         const float limit = std::min(limits_[query], limit_of(work.upper.data(), size, k_));
         limits_[query] = limit;
         std::int64_t kept = 0;
@@ -342,6 +352,14 @@ private:
         }
     }
 
+    // No distance whose lower bound is `bound` is above this.
+    float upper(float bound, float error) const { return (bound + error) * (1 + relative_); }
+
+    std::int64_t stripe_of(std::int64_t query) const {
+        if (starts_.empty()) return query / stripe_;
+        return std::upper_bound(starts_.begin(), starts_.end(), query) - starts_.begin() - 1;
+    }
+
     std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
     // A distance in the scale of the bounds.
@@ -356,6 +374,8 @@ private:
     double scale_;
     std::int64_t itself_, stripe_;
     Vector<const std::int32_t> names_;
+    float relative_;
+    std::vector<std::int64_t> starts_;  // of stripes that are not all of one size
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
@@ -370,10 +390,11 @@ void bind_shortlist(nb::module_& module) {
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::int64_t,
-                      Vector<const std::int32_t>>(),
+                      Vector<const std::int32_t>, float, std::vector<std::int64_t>>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "stripe"_a, "names"_a.noconvert())
+             "stripe"_a, "names"_a.noconvert(), "relative"_a = 0.0f,
+             "starts"_a = std::vector<std::int64_t>())
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

@@ -104,9 +104,19 @@ def test_types():
         graph_of([[0.0]], [[1.0]])
     with pytest.raises(TypeError, match="distances must be real numbers; got complex128"):
         graph_of([[0]], [[1j]])
-    with pytest.raises(ValueError, match="k must be an integer from 1 to 2; got 3"):
+    with pytest.raises(ValueError, match=r"k must.*2; got 3"):
         graph.head(3)
     assert repr(graph) == "NeighborGraph(n=1, k=2, n_base=4)"
+
+
+@pytest.mark.parametrize("n_base", [0, -1, 2**64, 2**63, 2**48 + 1])
+def test_numbers_of_rows_that_no_index_can_count_are_refused(n_base):
+    with pytest.raises(ValueError, match=f"n_base.*{n_base}"):
+        graph_of([[0]], [[1.0]], n_base)
+
+
+def test_the_largest_number_of_rows():
+    assert graph_of([[2**48 - 1]], [[1.0]], 2**48).indices.tolist() == [[2**48 - 1]]
 
 
 @given(vectors(rows=st.integers(3, 20)), st.data())

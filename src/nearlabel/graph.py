@@ -14,6 +14,7 @@ from nearlabel.common.arrays import Array, Csr, row_numbers
 from nearlabel.common.files import write_tree
 from nearlabel.common.validation import check_choice, check_integer, check_real
 
+_MOST_ROWS = 2**48  # of sparse matrices that this package reads, too
 _ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
 
 
@@ -64,7 +65,7 @@ class NeighborGraph:
     distances : array-like of float, shape (n, k)
         Their distances.
     n_base : int
-        Number of rows that were searched.
+        Number of rows that were searched, up to 2**48.
     recall : Recall, optional
         For an approximate search, how much it finds. An exact graph has none: nothing was measured.
 
@@ -86,7 +87,7 @@ class NeighborGraph:
     def __init__(
         self, indices: Any, distances: Any, n_base: int, recall: Recall | None = None
     ) -> None:
-        n_base = check_integer(n_base, "n_base", low=1)
+        n_base = check_integer(n_base, "n_base", low=1, high=_MOST_ROWS)
         indices, distances = np.asarray(indices), np.asarray(distances)
         if indices.ndim != 2 or indices.shape != distances.shape or 0 in indices.shape:
             raise ValueError(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
+from forking import ends_well_in_a_fork
 
 from nearlabel.common import threads
-from nearlabel.common.threads import one_blas_thread, run_blocks
+from nearlabel.common.threads import ForkSafeLock, one_blas_thread, run_blocks
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -76,3 +79,92 @@ def test_an_interrupt_while_blas_is_asked_to_hold_does_not_hold_it_for_ever(monk
     assert not holder.is_alive()
     with one_blas_thread:
         pass
+
+
+@contextmanager
+def busy_in_another_thread(work, entered, leave):
+    """Let another thread do `work`, which sets `entered` and waits for `leave`."""
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        assert entered.wait(30)
+        yield
+    finally:
+        leave.set()
+        worker.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_can_work_though_another_thread_was_just_asking_blas_to_hold(monkeypatch):
+    import threadpoolctl
+
+    parent, entered, leave = os.getpid(), threading.Event(), threading.Event()
+    limits = threadpoolctl.threadpool_limits
+
+    def slow_limits(*args, **kwargs):
+        if os.getpid() == parent:
+            entered.set()
+            leave.wait(30)
+        return limits(*args, **kwargs)
+
+    monkeypatch.setattr(threadpoolctl, "threadpool_limits", slow_limits)
+
+    def work():
+        run_blocks(lambda rows: None, 4, 1, 2, None)
+
+    with busy_in_another_thread(work, entered, leave):
+        assert ends_well_in_a_fork(work)
+    work()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_search_that_was_the_parents_ends_well_in_the_child():
+    with one_blas_thread:
+
+        def work():
+            one_blas_thread.__exit__()
+            with one_blas_thread:
+                pass
+
+        assert ends_well_in_a_fork(work)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_lock_that_another_thread_holds_is_free_in_a_child():
+    lock, entered, leave = ForkSafeLock(), threading.Event(), threading.Event()
+
+    def work():
+        with lock.held():
+            entered.set()
+            leave.wait(30)
+
+    def take():
+        with lock.held():
+            pass
+
+    with busy_in_another_thread(work, entered, leave):
+        assert ends_well_in_a_fork(take)
+    take()
+
+
+def test_one_thread_at_a_time_holds_a_lock():
+    lock, entered, leave = ForkSafeLock(), threading.Event(), threading.Event()
+    order = []
+
+    def work():
+        with lock.held():
+            entered.set()
+            leave.wait(30)
+            order.append("first")
+
+    def second():
+        with lock.held():
+            order.append("second")
+
+    waiting = threading.Thread(target=second)
+    with busy_in_another_thread(work, entered, leave):
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+    waiting.join()
+    assert order == ["first", "second"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from threading import Event, Lock, Thread
+from typing import ClassVar
+from weakref import WeakSet
 
-from nearlabel.common.progress import Progress as Progress
+from nearlabel.common.progress import Progress
 
 Work = Callable[[slice], Iterator[None] | None]
 
@@ -66,6 +70,10 @@ class _OneBlasThread:
     """
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all searches: in the child of a fork none of their threads lives."""
         self._lock = Lock()
         self._searches = 0
         self._all_done = Event()
@@ -87,6 +95,8 @@ class _OneBlasThread:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
+            if not self._searches:  # a fork on the way: this search is the parent's
+                return
             self._searches -= 1
             if not self._searches:
                 self._all_done.set()
@@ -112,3 +122,34 @@ def _hold_blas_of_this_thread() -> None:
 
 
 one_blas_thread = _OneBlasThread()
+
+
+class ForkSafeLock:
+    """A lock that is free in the child of a fork, whoever held it in the parent.
+
+    A plain lock that another thread held would stay locked in the child for ever: there is no
+    thread left to release it.
+    """
+
+    _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._all.add(self)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock."""
+        with self._lock:
+            yield
+
+    @classmethod
+    def free_all(cls) -> None:
+        """Free all locks, of whatever thread."""
+        for lock in cls._all:
+            lock._lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=one_blas_thread.reset)
+    os.register_at_fork(after_in_child=ForkSafeLock.free_all)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
-from nearlabel.common.threads import Progress
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import ForkSafeLock
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.inverted_lists import InvertedLists, reads
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactIndex, ExactSearch
+from nearlabel.search.exact.index import ExactSearch
+from nearlabel.search.protocols import Index
 
 MOST_WORK = 10**13  # rows x rows x features up to which the search is exact
 _FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows
@@ -32,7 +33,7 @@ class AutoSearch:
     machine. What `InvertedLists` cannot read is searched exactly.
     """
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> ExactIndex | AutoIndex:
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         if takes_lists(vectors, 1) and reads(vectors, metric):
             return AutoIndex(vectors, metric)
@@ -45,14 +46,14 @@ class AutoIndex:
     def __init__(self, vectors: Any, metric: Metric) -> None:
         self._vectors, self._metric = vectors, metric
         self._made: dict[str, Any] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def __reduce__(self) -> Any:
         return AutoIndex, (self._vectors, self._metric)
 
     def _index(self, name: str, search: Any) -> Any:
         """An index of the rows, made by the first who asks."""
-        with self._lock:
+        with self._lock.held():
             if name not in self._made:
                 self._made[name] = search.build(self._vectors, self._metric)
             return self._made[name]

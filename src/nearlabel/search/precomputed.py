@@ -8,11 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats, canonical_csr, entries_at
-from nearlabel.common.threads import Progress, run_blocks
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Bounds
-from nearlabel.search.exact.index import nearest
-from nearlabel.search.exact.row_arithmetic import ELEMENTS_AT_ONCE
+from nearlabel.search.exact.numpy_index import nearest
 
 
 class PrecomputedIndex:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from unittest import mock
 
 import numpy as np
 import pytest
+from forking import ends_well_in_a_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -17,6 +20,7 @@ from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
 from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import probe_counts as plans
 from nearlabel.search.approximate import probing
+from nearlabel.search.exact.equal_rows import EqualRowsIndex
 
 pytestmark = pytest.mark.usefixtures("small_lists")
 ALL = InvertedLists(recall=1.0)
@@ -74,6 +78,13 @@ def shares(graph, exact):
     return np.array([sum(d <= most for d in row) / graph.k for row, most in rows])
 
 
+@pytest.fixture
+def copies_listed():
+    """Lists that hold all rows, equal ones too."""
+    with mock.patch.object(lists, "equal_rows", return_value=None):
+        yield
+
+
 def in_a_blob(rng):
     X = 1e-3 * rng.normal(size=(200, 4))
     X[::10] = 100 * rng.normal(size=(20, 4))
@@ -127,6 +138,7 @@ ANGLES = ["clusters", "many features", "rows of zeros", "far from the origin", "
         ("very large", "sqeuclidean", np.float64),
     ],
 )
+@pytest.mark.usefixtures("copies_listed")
 def test_hard_data_in_both_engines(kind, metric, dtype, core):
     X = HARD[kind](np.random.default_rng(1)).astype(dtype)
     some = X[::29]
@@ -242,6 +254,7 @@ def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_
     assert true.mean() > asked.recall.value - 3 * error
 
 
+@pytest.mark.usefixtures("copies_listed")
 def test_recall_of_queries_is_told_by_distance():
     """Many rows at one distance: which of them are found must not matter."""
     X = np.random.default_rng(0).integers(0, 2, (800, 9)).astype(float)
@@ -462,6 +475,7 @@ def test_the_fewest_rows(n):
 
 
 @pytest.mark.parametrize("kind", ["half the same", "a blob and outliers", "few distinct rows"])
+@pytest.mark.usefixtures("copies_listed")
 def test_more_neighbors_than_a_list_holds(kind):
     X = HARD[kind](np.random.default_rng(0))
     n = len(X)
@@ -559,3 +573,66 @@ def test_probes_are_raised_until_the_recall_holds():
     assert graph.recall.value >= 0.95
     check(graph, X, "euclidean")
     assert_rises(told, 1500)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_can_search_though_another_thread_was_preparing_the_lists():
+    X = clustered(300, 4)
+    index = InvertedLists().build(X)
+    entered, leave, parent = threading.Event(), threading.Event(), os.getpid()
+    make = lists.make_plan
+
+    def slow_plan(*args):
+        if os.getpid() == parent:
+            entered.set()
+            leave.wait(30)
+        return make(*args)
+
+    with mock.patch.object(lists, "make_plan", slow_plan):
+        worker = threading.Thread(target=index.graph, args=(3, X[:5]))
+        worker.start()
+        assert entered.wait(30)
+        try:
+            assert ends_well_in_a_fork(lambda: index.graph(3, X[:5], n_jobs=2))
+        finally:
+            leave.set()
+            worker.join()
+    assert_same(index.graph(3, X[:5]), InvertedLists().build(X).graph(3, X[:5]))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_equal_rows_are_searched_once(metric, core):
+    rng = np.random.default_rng(0)
+    distinct = clustered(200, 5)
+    X = distinct[np.concatenate([np.arange(200), rng.integers(0, 200, 300)])]
+    queries = X[::50] + 0.1
+    index = ALL.build(X, metric)
+    assert isinstance(index, EqualRowsIndex)
+    assert index.graph(3).recall.value == 1
+    assert_exact(index.graph(12, n_jobs=2), X, metric)
+    assert_exact(index.graph(12, queries), X, metric, queries)
+    graph = InvertedLists(0.6).build(X, metric).graph(12)
+    check(graph, X, metric)
+    exact = neighbor_graph(X, 12, metric=metric, search="exact")
+    assert shares(graph, exact).mean() >= 0.6
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_lists_far_from_each_other(metric):
+    """Seen from one center, float32 could not tell the rows of a list apart."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(900) % 3]
+    queries = X[::60] + 0.1
+    index = ALL.build(X, metric)
+    assert_exact(index.graph(7, n_jobs=2), X, metric)
+    assert_exact(index.graph(7, queries), X, metric, queries)
+    left = []
+    by_numpy = probing.ListedRows._by_numpy
+
+    def spy(self, queries, chosen, *more):
+        left.extend(chosen)
+        by_numpy(self, queries, chosen, *more)
+
+    with mock.patch.object(probing.ListedRows, "_by_numpy", spy):
+        index.graph(7)
+    assert len(left) <= (len(X) if engine.core() is None else len(X) // 8)

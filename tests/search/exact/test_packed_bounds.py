@@ -13,7 +13,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.search.exact import packed_bounds as products
+from nearlabel.search.exact import choice_of_bounds
+from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
+from nearlabel.search.exact.sparse_bounds import SparseFactors
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
@@ -46,8 +48,8 @@ def test_bounds_hold(data, X, metric, is_dense):
     X = X + data.draw(st.sampled_from([0.0, 1e7]))
     queries = X * data.draw(st.sampled_from([1.0, -1e3, 1e9]))
     rows = X if is_dense or metric == "manhattan" else sparse.csr_array(X)
-    with mock.patch.object(products, "_better_dense", return_value=is_dense):
-        ours = products.products_for(rows, metric)
+    with mock.patch.object(choice_of_bounds, "_better_dense", return_value=is_dense):
+        ours = products_for(rows, metric)
     assert ours is not None
     base = ours.pack(rows)
     asked = ours.pack(queries if rows is X else sparse.csr_array(queries))
@@ -59,6 +61,34 @@ def test_bounds_hold(data, X, metric, is_dense):
             lower = Fraction(float(block[i, j]))
             error = Fraction(float(asked.errors[i])) + Fraction(float(base.errors[j]))
             assert lower <= distance <= lower + error
+
+
+@given(
+    data=st.data(),
+    X=hnp.arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(1, 30)), elements=numbers),
+    metric=st.sampled_from(["euclidean", "manhattan"]),
+)
+def test_bounds_from_another_center_hold_without_the_errors_of_queries(data, X, metric):
+    far = data.draw(st.sampled_from([0.0, 1e4, 1e9]))
+    moved = products_for(np.vstack([X, X + far]), metric).centered_at(X.mean(axis=0))
+    base, queries = moved.pack(X), np.vstack([X[:2], X[:2] + far])
+    block = np.empty((len(queries), len(X)), np.float32)
+    moved.fill(block, moved.pack_queries(moved.pack_points(queries)), base)
+    for i, a in enumerate(queries):
+        for j, b in enumerate(X):
+            distance = exactly(metric, a, b) * Fraction(moved.scale)
+            lower = Fraction(float(block[i, j]))
+            upper = (lower + Fraction(float(base.errors[j]))) * (1 + Fraction(moved.relative))
+            assert lower <= distance <= upper
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+def test_only_bounds_of_far_clusters_are_vague(metric):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 8))
+    far = X + 1e6 * rng.normal(size=(4, 8))[np.arange(600) % 4]
+    assert not are_vague(products_for(X, metric), X)
+    assert are_vague(products_for(far, metric), far)
 
 
 @given(
@@ -80,7 +110,7 @@ def test_blocks_of_the_core_equal_numpy(A, B):
     CORE.manhattan_block(A, B, *more, block)
     expected = np.abs(A[:, None] - B).sum(axis=2) + query_offsets[:, None] + base_offsets
     np.testing.assert_array_equal(block, expected)
-    a, b = (products.SparseFactors(sparse.csr_array(rows)) for rows in (A, B))
+    a, b = (SparseFactors(sparse.csr_array(rows)) for rows in (A, B))
     b.postings.block(*a.parts, -2.0, *more, block)
     expected = -2 * A @ B.T + query_offsets[:, None] + base_offsets
     np.testing.assert_array_equal(block, expected)

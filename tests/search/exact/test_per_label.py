@@ -26,7 +26,7 @@ def test_equals_the_literal_search(problem, metric, leaves_out, is_sparse, block
     left_out = np.arange(len(queries)) % len(X) if leaves_out else None
     form = sparse.csr_array if is_sparse else np.asarray
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classes, "_BLOCK_BYTES", block_bytes)
+        patch.setattr(classes, "BLOCK_BYTES", block_bytes)
         got = class_neighbors(
             *(form(X), metric, label_matrix(Y, "Y"), per_class, form(queries)),
             left_out=left_out,

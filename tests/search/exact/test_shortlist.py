@@ -1,21 +1,19 @@
-"""The compiled search: as NumPy's to the last bit, also where float32 knows little."""
+"""Lists of the nearest rows, and neighbors of neighbors: against literal versions and lies."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import pairwise
 from unittest import mock
 
 import numpy as np
+import oracles
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
-from strategies import vectors
 
-import nearlabel as nl
 from nearlabel.common import engine
-from nearlabel.search.exact import index as exact
-from nearlabel.search.exact import packed_bounds as products
-from nearlabel.search.exact import shortlist as compiled
+from nearlabel.search.exact.core_rows import core_rows
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
@@ -29,323 +27,401 @@ def compiled_core():
         yield
 
 
-def by_numpy(*arguments, **options):
-    with mock.patch.object(engine, "core", return_value=None):
-        return nl.neighbor_graph(*arguments, **options)
-
-
-def assert_same(ours, twin):
-    np.testing.assert_array_equal(ours.indices, twin.indices)
-    np.testing.assert_array_equal(ours.distances, twin.distances)
-
-
-@pytest.fixture
-def searched_again():
-    """How many rows NumPy had to search after the core."""
-    rows = []
-    original = exact.ExactIndex._by_bounds
-
-    def spy(self, vectors, chosen, *more):
-        rows.append(len(chosen))
-        return original(self, vectors, chosen, *more)
-
-    with mock.patch.object(exact.ExactIndex, "_by_bounds", spy):
-        yield rows
-
-
-@st.composite
-def forms(draw, X):
-    """X as an array of some type and layout, or as CSR."""
-    kinds = [np.float64, np.float32]
-    if X.dtype.kind == "i":
-        kinds += [np.int64, np.int32, np.uint8, bool]
-    X = X.astype(draw(st.sampled_from(kinds)))
-    layout = draw(st.sampled_from(["rows", "columns", "strided", "csr", "csr64"]))
-    if layout == "columns":
-        return np.asfortranarray(X)
-    if layout == "strided":
-        return np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
-    if layout.startswith("csr"):
-        X = sparse.csr_array(X)
-        if layout == "csr64":
-            X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
-
-
-@given(data=st.data(), X=vectors(features=st.integers(1, 40)), metric=st.sampled_from(METRICS))
-def test_equals_numpy_in_every_form(data, X, metric):
-    X = data.draw(forms(X))
-    search = nl.ExactSearch(block_bytes=data.draw(st.sampled_from([4, 64, 2**26])))
-    n_jobs = data.draw(st.integers(1, 3))
-    k = data.draw(st.integers(1, X.shape[0] - 1))
-    options = {"metric": metric, "search": search, "n_jobs": n_jobs}
-    dense = data.draw(st.sampled_from([True, False]))
-    kept = data.draw(st.sampled_from([0, 2**28]))
-    with (
-        mock.patch.object(products, "_better_dense", return_value=dense),
-        mock.patch.object(compiled, "_KEPT_BYTES", kept),
-    ):
-        among = nl.neighbor_graph(X, k, **options)
-        asked = nl.neighbor_graph(X, k + 1, X[: data.draw(st.integers(1, 5))], **options)
-    assert_same(among, by_numpy(X, k, metric=metric))
-    assert_same(asked, by_numpy(X, k + 1, X[: len(asked)], metric=metric))
-
-
-HARD = {
-    "gaussian": lambda rng: rng.normal(size=(700, 20)),
-    "far from the origin": lambda rng: rng.normal(size=(700, 20)) + 1e9,
-    "far and close together": lambda rng: 1e-6 * rng.normal(size=(700, 20)) + 3,
-    "two far clusters": lambda rng: (
-        rng.normal(size=(3000, 5)) + 1e6 * rng.integers(0, 2, (3000, 1))
-    ),
-    "one far row": lambda rng: np.vstack([rng.normal(size=(700, 20)), np.full((1, 20), 1e12)]),
-    "features of all sizes": lambda rng: (
-        rng.normal(size=(700, 20)) * 10.0 ** np.linspace(-6, 9, 20)
-    ),
-    "few distinct distances": lambda rng: rng.integers(0, 2, (700, 6)).astype(float),
-    "all the same": lambda rng: np.full((300, 6), 0.1),
-    "every row often": lambda rng: np.repeat(rng.normal(size=(9, 4)), 70, axis=0),
-    "rows of zeros": lambda rng: rng.normal(size=(700, 6)) * (np.arange(700) % 3 > 0)[:, None],
-    "very small": lambda rng: rng.normal(size=(300, 6)) * 1e-130,
-    "too small for float32": lambda rng: (
-        rng.normal(size=(300, 6)) * 10.0 ** rng.integers(-90, 1, (300, 1))
-    ),
-    "very large": lambda rng: rng.normal(size=(300, 6)) * 1e130,
-    "too large for the core": lambda rng: rng.normal(size=(300, 6)) * 1e150,
-    "too small for the core": lambda rng: rng.normal(size=(300, 6)) * 1e-150,
-    "the smallest floats": lambda rng: rng.integers(-4, 5, (300, 5)) * 5e-324,
-    "next floats": lambda rng: np.nextafter(1.0, rng.integers(0, 3, (300, 5))),
-}
-
-
-SMALL = nl.ExactSearch(block_bytes=4 * 64 * 64)  # blocks of 64 rows, each with all others
-
-
-@pytest.mark.parametrize("kind", HARD)
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_hard_data(kind, metric, dtype):
-    X = HARD[kind](np.random.default_rng(1))
-    if dtype == np.float32 and np.abs(X).max() > 1e38:
-        pytest.skip("out of the range of float32")
-    X = X.astype(dtype)
-    for k in (1, 30):
-        twin = by_numpy(X, k, metric=metric)
-        assert_same(nl.neighbor_graph(X, k, metric=metric), twin)
-        assert_same(nl.neighbor_graph(X, k, metric=metric, search=SMALL, n_jobs=2), twin)
-        assert_same(nl.neighbor_graph(sparse.csr_array(X), k, metric=metric, n_jobs=2), twin)
-    some = X[::7]
-    assert_same(nl.neighbor_graph(X, 5, some, metric=metric), by_numpy(X, 5, some, metric=metric))
-
-
-@given(data=st.data(), metric=st.sampled_from(METRICS), cells=st.integers(1, 4))
-def test_lists_that_fill(data, metric, cells):
-    """More rows than a list has room for, with ties, in blocks that meet from both sides."""
-    n, d = data.draw(st.integers(70, 200)), data.draw(st.integers(1, 6))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    X = rng.integers(0, cells + 1, (n, d)) * data.draw(st.sampled_from([1.0, 1 / 3]))
-    X = X + data.draw(st.sampled_from([0.0, 1e-9, 1e5])) * rng.normal(size=(n, 1))
-    k = data.draw(st.integers(1, 12))
-    search = nl.ExactSearch(block_bytes=4 * data.draw(st.sampled_from([9, 33, 64])) ** 2)
-    ours = nl.neighbor_graph(X, k, metric=metric, search=search, n_jobs=2)
-    assert_same(ours, by_numpy(X, k, metric=metric))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_every_layout_and_type_in_memory(metric, tmp_path):
-    X = np.random.default_rng(0).integers(0, 99, (60, 30)).astype(np.float64)
-    twin = by_numpy(X, 5, metric=metric)
-    unaligned = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
-    np.save(tmp_path / "x.npy", X)
-    forms = [
-        np.asfortranarray(X),
-        np.repeat(X, 2, axis=1)[:, ::2],
-        X[::-1][::-1],
-        X.astype(">f8"),
-        X.astype(np.longdouble),
-        X.astype(np.float16),
-        X.astype(np.int16),
-        unaligned,
-        np.load(tmp_path / "x.npy", mmap_mode="r"),
-        pytest.importorskip("pandas").DataFrame(X),
-    ]
-    for form in forms:
-        assert_same(nl.neighbor_graph(form, 5, metric=metric), twin)
-        assert_same(
-            nl.neighbor_graph(form, 5, form, metric=metric), by_numpy(X, 5, X, metric=metric)
-        )
-
-
-def test_packed_rows_are_not_kept_beyond_their_limit():
-    X = sparse.csr_array(np.eye(20)[np.zeros(60, int)])  # few entries, and better made dense
-    X.data[:] = np.arange(60)
-    for limit, is_kept in ((60 * 22 * 4, True), (60 * 22 * 4 - 1, False)):
-        with mock.patch.object(compiled, "_KEPT_BYTES", limit):
-            index = nl.ExactSearch().build(X)
-            assert index._compiled._is_kept == is_kept
-            assert_same(index.graph(3), by_numpy(X, 3))
-
-
-@given(data=st.data(), metric=st.sampled_from(METRICS))
-def test_wide_rows_of_few_entries(data, metric):
-    shape = data.draw(st.integers(2, 9)), 1000
-    X, queries = (sparse.lil_array((n, shape[1])) for n in (shape[0], 3))
-    for rows in (X, queries):
-        for row in range(rows.shape[0]):
-            for column in data.draw(st.lists(st.sampled_from([0, 7, 500, 999]), max_size=3)):
-                rows[row, column] = data.draw(st.integers(-2, 2))
-    X, queries = sparse.csr_array(X), sparse.csr_array(queries)
-    assert_same(nl.neighbor_graph(X, 1, metric=metric), by_numpy(X, 1, metric=metric))
-    ours = nl.neighbor_graph(X, 2, queries, metric=metric)
-    assert_same(ours, by_numpy(X, 2, queries, metric=metric))
-
-
-def test_what_float32_cannot_tell_apart_is_searched_again(searched_again):
-    X = HARD["two far clusters"](np.random.default_rng(0))
-    assert_same(nl.neighbor_graph(X, 3), by_numpy(X, 3))
-    given_up, by_twin = searched_again
-    assert 0 < given_up <= by_twin == len(X)
-
-
-def test_ties_are_not_searched_again(searched_again):
-    nl.neighbor_graph(np.zeros((3000, 9)), 3)
-    nl.neighbor_graph(np.random.default_rng(0).normal(size=(1000, 30)), 5)
-    assert not searched_again
-
-
-def test_queries_far_beyond_the_rows(searched_again):
-    rng = np.random.default_rng(0)
-    X, queries = rng.normal(size=(200, 4)), rng.normal(size=(5, 4))
-    for size, times in ((1e3, 0), (1e30, 1), (1e140, 1)):
-        searched_again.clear()
-        for form in (X, sparse.csr_array(X)):
-            ours = nl.neighbor_graph(form, 4, size * queries)
-            assert len(searched_again) == times
-            searched_again.clear()
-            assert_same(ours, by_numpy(form, 4, size * queries))
-            searched_again.clear()
-
-
-def test_among_rows_each_two_stripes_meet_once():
-    for count in range(1, 12):
-        met = [
-            frozenset((mine, other))
-            for mine in range(count)
-            for other in compiled._partners(mine, count)
-        ]
-        assert len(met) == len(set(met)) == count * (count - 1) // 2
-        assert all(len(pair) == 2 for pair in met)
-
-
-def offsets(n):
-    return np.zeros(n, np.float32)
-
-
 def dense(X, metric="euclidean"):
     return CORE.dense_rows(X, metric, NO_INTS, NO_FLOATS)
 
 
-def shortlist(rows, **changes):
-    n = len(rows)
+# A look at the neighbors of neighbors
+
+
+def found_among(X, k, metric, rng):
+    """Some k other rows of each row, sorted by distances in float32, as a search leaves them."""
+    n = len(X)
+    rows = np.empty((n, k), np.int32)
+    distances = np.empty((n, k), np.float32)
+    for row in range(n):
+        others = rng.permutation(np.delete(np.arange(n), row))[:k]
+        measured = [(oracles.distance(X[row], X[other], metric), other) for other in others]
+        rows[row] = [other for _, other in sorted(measured)]
+        distances[row] = [distance for distance, _ in sorted(measured)]
+    return rows, distances
+
+
+def looked_at(X, rows, distances, names, through, metric):
+    """The literal version: the k nearest of all that a row sees, by (distance, name)."""
+    n, k = rows.shape
+    new_rows, new_distances = np.full((n, k), -1), np.full((n, k), np.nan, np.float32)
+    for row in range(n):
+        seen = {other: distances[row, i] for i, other in enumerate(rows[row])}
+        for between in rows[row, :through]:
+            for other in rows[between]:
+                if other != row and other not in seen:
+                    seen[other] = np.float32(oracles.distance(X[row], X[other], metric))
+        best = sorted((distance, names[other]) for other, distance in seen.items())[:k]
+        new_rows[names[row]] = [name for _, name in best]
+        new_distances[names[row]] = [distance for distance, _ in best]
+    return new_rows, new_distances
+
+
+SCALES = [1.0, 1e-22, 1e-19, 1e18, 1e-30, 1e15]  # squares in, at the edge of and out of float32
+
+
+@settings(max_examples=60)
+@given(
+    data=st.data(),
+    metric=st.sampled_from(METRICS),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    width=st.sampled_from([1, 3, 35]),
+    scale=st.sampled_from(SCALES),
+)
+def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype, width, scale):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n = data.draw(st.integers(2, 16))
+    k = data.draw(st.integers(1, n - 1))
+    through = data.draw(st.integers(0, k))
+    X = (scale * rng.integers(-3, 4, (n, width)) * rng.choice([1, 0.7])).astype(dtype)
+    names = rng.permutation(n).astype(np.int32)
+    rows, distances = found_among(X, k, metric, rng)
+    new = np.full((n, k), -1, np.int32), np.full((n, k), np.nan, np.float32)
+    base = core_rows(X, metric)
+    middle = data.draw(st.integers(0, n))
+    for first, last in ((0, middle), (middle, n)):
+        CORE.look_at_neighbors(base, rows, distances, names, first, last, through, *new)
+    expected = looked_at(X, rows, distances, names, through, metric)
+    np.testing.assert_array_equal(new[0], expected[0])
+    np.testing.assert_array_equal(new[1], expected[1])
+
+
+def test_distances_below_the_normal_floats_are_not_dropped():
+    """Where float32 has few digits left, rough sums may be larger than what they stand for."""
+    rng = np.random.default_rng(0)
+    n, k = 30, 2
+    names = np.arange(n, dtype=np.int32)
+    for width in (3, 9, 35):
+        for _ in range(20):  # it takes a tie at the limit, and nothing nearer
+            X = (3e-23 * rng.normal(size=(n, width))).astype(np.float32)
+            rows, distances = found_among(X, k, "sqeuclidean", rng)
+            new = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+            base = core_rows(X, "sqeuclidean")
+            CORE.look_at_neighbors(base, rows, distances, names, 0, n, 1, *new)
+            expected = looked_at(X, rows, distances, names, 1, "sqeuclidean")
+            np.testing.assert_array_equal(new[0], expected[0])
+            np.testing.assert_array_equal(new[1], expected[1])
+
+
+def look(**changes):
+    n, k = 6, 2
     options = {
-        "queries": rows,
-        "base": rows,
-        "k": 2,
-        "room": 4,
-        "query_errors": offsets(n),
-        "base_errors": offsets(n),
-        "scale": 1.0,
-        "itself": 0,
-        "names": np.empty(0, np.int32),
-        "stripe": 3,
+        "base": dense(np.arange(12.0).reshape(6, 2)),
+        "rows": (np.arange(n)[:, None] + [1, 2]).astype(np.int32) % n,
+        "distances": np.ones((n, k), np.float32),
+        "names": np.arange(n, dtype=np.int32)[::-1].copy(),
+        "first": 0,
+        "last": n,
+        "through": k,
+        "new_rows": np.zeros((n, k), np.int32),
+        "new_distances": np.zeros((n, k), np.float32),
     }
-    return CORE.Shortlist(**{**options, **changes})
+    CORE.look_at_neighbors(**{**options, **changes})
+
+
+def ints(*shape):
+    return np.zeros(shape, np.int32)
+
+
+def floats(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"k": 0},
-        {"k": 6},
-        {"room": 1},
-        {"room": 2},
-        {"stripe": 0},
-        {"query_errors": offsets(5)},
-        {"base_errors": offsets(7)},
-        {"itself": 1},
-        {"itself": -2},
-        {"queries": dense(np.zeros((6, 3))), "itself": -1},
-        {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": -1},
+        {"base": dense(np.zeros((5, 2)))},
+        {"base": dense(np.zeros((7, 2)))},
+        {"rows": ints(5, 2)},
+        {"rows": ints(6, 3)},
+        {"rows": ints(0, 2)},
+        {"distances": floats(6, 1)},
+        {"distances": floats(5, 2)},
+        {"names": ints(5)},
+        {"names": ints(7)},
+        {"names": ints(0)},
+        {"new_rows": ints(5, 2)},
+        {"new_rows": ints(6, 1)},
+        {"new_distances": floats(7, 2)},
+        {"new_distances": floats(6, 3)},
+        {"first": -1},
+        {"first": 5, "last": 4},
+        {"last": 7},
+        {"last": 2**62},
+        {"first": -(2**62)},
+        {"through": 3},
+        {"through": -1},
+        {"through": 2**62},
+        {
+            "rows": ints(6, 0),
+            "distances": floats(6, 0),
+            "new_rows": ints(6, 0),
+            "new_distances": floats(6, 0),
+            "through": 0,
+        },
     ],
 )
-def test_a_shortlist_of_parts_that_do_not_fit_is_refused(changes):
+def test_parts_that_do_not_fit_are_refused(changes):
     with pytest.raises(ValueError, match="must"):
-        shortlist(dense(np.zeros((6, 2))), **changes)
+        look(**changes)
 
 
-def test_blocks_outside_the_rows_are_refused():
+@pytest.mark.parametrize("bad", [-1, 6, 2**31 - 1, -(2**31)])
+def test_places_and_names_outside_the_rows_are_refused(bad):
+    for row, place in ((0, 0), (3, 1), (5, 1)):
+        rows = (np.arange(6)[:, None] + [1, 2]).astype(np.int32) % 6
+        rows[row, place] = bad
+        with pytest.raises(ValueError, match="out of range"):
+            look(rows=rows)
+        names = np.arange(6, dtype=np.int32)
+        names[row] = bad
+        with pytest.raises(ValueError, match="out of range"):
+            look(names=names)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": np.zeros((6, 2), np.int64)},
+        {"rows": np.zeros((2, 6), np.int32).T},
+        {"rows": ints(12)},
+        {"distances": np.zeros((6, 2))},
+        {"names": np.zeros(6, np.int64)},
+        {"names": ints(12)[::2]},
+        {"new_rows": np.zeros((6, 2), np.int64)},
+        {"new_rows": read_only(ints(6, 2))},
+        {"new_distances": read_only(floats(6, 2))},
+        {"new_distances": np.zeros((6, 2))},
+        {"base": np.zeros((6, 2))},
+        {"base": None},
+        {"rows": None},
+        {"names": None},
+        {"first": 0.5},
+        {"last": 2**70},
+    ],
+)
+def test_arrays_of_another_kind_are_refused(changes):
+    with pytest.raises(TypeError):
+        look(**changes)
+
+
+class Guarded:
+    """Rows and distances to be written to, between others that must stay as they are."""
+
+    def __init__(self, shape, kind):
+        n, k = shape
+        self._rows = np.full((n + 4, k), -7, np.int32)
+        self._distances = np.full((n + 4, k), -7, kind)
+        self.rows, self.distances = self._rows[2:-2], self._distances[2:-2]
+
+    def check(self, names):
+        """Nothing beside them was written to, and they hold names only, or what they held."""
+        for array in (self._rows, self._distances):
+            assert (array[:2] == -7).all()
+            assert (array[-2:] == -7).all()
+        assert np.isin(self.rows, [*names, -7]).all()
+
+
+def test_input_that_lies_does_no_harm():
+    """Repeated rows, a row as its own neighbor, names that are the same, distances that are none.
+
+    What comes out then means nothing, but nothing else is read or written.
+    """
+    rng = np.random.default_rng(0)
+
+    def look_guarded(**changes):
+        written = Guarded((6, 2), np.float32)
+        look(**{"new_rows": written.rows, "new_distances": written.distances, **changes})
+        written.check(range(6))
+
+    for value in (np.nan, np.inf, -np.inf, -1.0, 0.0):
+        look_guarded(distances=np.full((6, 2), value, np.float32))
+        look_guarded(base=dense(np.full((6, 2), value)))
+        look_guarded(base=dense(np.full((6, 2), value, np.float32)))
+    look_guarded(rows=ints(6, 2), names=ints(6))
+    for _ in range(20):
+        written = Guarded((6, 2), np.float32)
+        written.rows[:] = rng.integers(0, 6, (6, 2))
+        look(rows=written.rows, new_rows=written.rows)  # written while it is read
+        written.check(range(6))
+    some = rng.integers(0, 6, (6, 2)).astype(np.int32)
+    look_guarded(rows=some, distances=floats(6, 2)[::-1].copy())
+
+
+# Blocks of chosen queries
+
+
+def shortlist(base, queries=None, **changes):
+    queries = base if queries is None else queries
+    options = {
+        "queries": queries,
+        "base": base,
+        "k": 2,
+        "room": 4,
+        "query_errors": floats(len(queries)),
+        "base_errors": floats(len(base)),
+        "scale": 1.0,
+        "itself": -1,
+        "stripe": max(1, len(queries)),
+        "names": NO_INTS,
+    }
+    return CORE.Shortlist(**{**options, **changes})
+
+
+@settings(max_examples=80)
+@given(data=st.data(), metric=st.sampled_from(METRICS), among=st.booleans(), named=st.booleans())
+def test_blocks_of_chosen_queries_against_the_literal_version(data, metric, among, named):
+    """Each query is offered some parts of the base, in any order, with bounds that may say little.
+
+    Its k nearest are those by (distance, name) of all that it was offered.
+    """
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n, k = data.draw(st.sampled_from([3, 12, 90])), data.draw(st.sampled_from([1, 2, 7]))
+    k = min(k, n - 1)
+    X = rng.integers(-2, 3, (n, 3)) * 0.7
+    first = int(rng.integers(0, n))
+    queries = X[first:] if among else X[:5] + 0.25
+    itself = first if among else -1
+    names = rng.permutation(n).astype(np.int32) if named else NO_INTS
+    room = min(2 * k + data.draw(st.sampled_from([1, 16])), n - among)
+    error = np.float32(data.draw(st.sampled_from([1e-4, 3.0, 1e6])))  # of the bounds
+    lists = shortlist(
+        core_rows(X, metric),
+        core_rows(queries, metric),
+        k=k,
+        room=room,
+        itself=itself,
+        query_errors=np.full(len(queries), error),
+        base_errors=np.full(n, error),
+        names=names,
+    )
+    distances = np.array([[oracles.distance(x, y, metric) for y in X] for x in queries])
+    bounds = (distances**2 if metric == "euclidean" else distances) - 2 * error * rng.random()
+    bounds = (bounds - 1e-5).astype(np.float32)
+
+    ends = np.unique(np.concatenate([[0, n], rng.integers(0, n + 1, 3)]))
+    parts = [slice(a, b) for a, b in pairwise(ends)]
+    offered = rng.random((len(queries), len(parts))) < data.draw(st.sampled_from([0.5, 1.0]))
+    known = np.zeros((len(queries), n), bool)
+    for number in rng.permutation(len(parts)):
+        some = np.flatnonzero(offered[:, number]).astype(np.int32)
+        rng.shuffle(some)
+        known[some, parts[number]] = True
+        block = np.ascontiguousarray(bounds[some, parts[number]])
+        lists.offer_to(block, some, int(parts[number].start))
+    if among:
+        known[np.arange(len(queries)), first + np.arange(len(queries))] = False
+
+    rows, found = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
+    if known.sum(axis=1).min() < k:
+        with pytest.raises(ValueError, match="too few"):
+            lists.finish(0, rows, found)
+        return
+    lists.finish(0, rows, found)
+    given_up = np.empty(len(queries), bool)
+    lists.given_up(given_up)
+    tie = names if named else np.arange(n)
+    for query in np.flatnonzero(~given_up):
+        candidates = np.flatnonzero(known[query])
+        order = np.lexsort((tie[candidates], distances[query, candidates]))[:k]
+        np.testing.assert_array_equal(rows[query], candidates[order])
+        np.testing.assert_array_equal(found[query], distances[query, candidates[order]])
+    assert not given_up.any() or error > 1
+
+
+def test_blocks_of_queries_that_are_not_there_are_refused():
     lists = shortlist(dense(np.zeros((6, 2))))
-    block = np.zeros((3, 3), np.float32)
-    for query, row, both in (
-        (-1, 0, False),
-        (4, 0, False),
-        (0, 4, False),
-        (0, -1, True),
-        (1, 0, False),
-        (0, 0, True),
-        (0, 2, True),
-    ):
-        with pytest.raises(ValueError, match="block"):
-            lists.offer(block, query, row, both)
-    with pytest.raises(TypeError):
-        lists.offer(block.astype(np.float64), 0, 0, False)  # would be a copy
-    with pytest.raises(TypeError):
-        lists.offer(block[:, ::2], 0, 0, False)
-    found = np.zeros((3, 2), np.int32), np.zeros((3, 2))
+    block, chosen = floats(3, 4), np.array([0, 2, 5], np.int32)
+    for row in (-1, 3, 6, 2**62, -(2**62)):
+        with pytest.raises(ValueError, match="block must be within the base rows"):
+            lists.offer_to(block, chosen, row)
+    for bad in (-1, 6, 2**31 - 1, -(2**31)):
+        with pytest.raises(ValueError, match="not there"):
+            lists.offer_to(block, np.array([0, bad, 1], np.int32), 0)
+    for wrong in (chosen[:2].copy(), ints(4), ints(0)):
+        with pytest.raises(ValueError, match="one entry a row of the block"):
+            lists.offer_to(block, wrong, 0)
+    with pytest.raises(ValueError, match="within the base rows"):
+        lists.offer_to(floats(3, 7), chosen, 0)
+    with pytest.raises(ValueError, match="one stripe"):
+        shortlist(dense(np.zeros((6, 2))), stripe=5).offer_to(block, chosen, 0)
+    for changed in ((block.astype(np.float64), chosen), (block, chosen.astype(np.int64))):
+        with pytest.raises(TypeError):
+            lists.offer_to(*changed, 0)
+    for changed in ((block[:, ::2], chosen), (block, ints(6)[::2]), (block.T, ints(4))):
+        with pytest.raises((TypeError, ValueError)):
+            lists.offer_to(*changed, 0)
+    for empty in ((floats(0, 4), ints(0)), (floats(3, 0), chosen)):
+        lists.offer_to(*empty, 0)
     with pytest.raises(ValueError, match="too few"):
-        lists.finish(0, *found)
-    for query, rows, distances in (
-        (4, *found),
-        (0, found[0][:, :1].copy(), found[1]),
-        (0, found[0], found[1][:2]),
-    ):
-        with pytest.raises(ValueError, match="rows and distances"):
-            lists.finish(query, rows, distances)
-    with pytest.raises(ValueError, match="result"):
-        lists.given_up(np.zeros(5, bool))
+        lists.finish(0, ints(6, 2), np.zeros((6, 2)))
 
 
-def test_errors_that_are_no_numbers_are_refused():
-    lists = shortlist(dense(np.zeros((6, 2))), base_errors=np.full(6, np.nan, np.float32))
-    lists.offer(np.zeros((3, 6), np.float32), 0, 0, False)
-    with pytest.raises(ValueError, match="numbers|too few"):
-        lists.finish(0, np.zeros((3, 2), np.int32), np.zeros((3, 2)))
+def test_names_must_be_one_a_row_or_none():
+    for count in (1, 5, 7):
+        with pytest.raises(ValueError, match="names must"):
+            shortlist(dense(np.zeros((6, 2))), names=ints(count))
+    with pytest.raises(TypeError):
+        shortlist(dense(np.zeros((6, 2))), names=np.zeros(6, np.int64))
 
 
-def test_rows_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="metric"):
-        dense(np.zeros((3, 2)), "jaccard")
-    with pytest.raises(ValueError, match="side by side"):
-        dense(np.zeros((3, 4))[:, ::2])
-    with pytest.raises(ValueError, match="one entry a row"):
-        dense(np.zeros((3, 2)), "cosine")
-    columns, values = np.array([0, 1], np.int32), np.ones(2)
-    for starts in ([0, 1], [1, 2], [0, 2, 1, 2], [0, 3]):
-        with pytest.raises(ValueError, match="starts"):
-            CORE.sparse_rows(np.array(starts), columns, values, 2, "euclidean", NO_INTS, NO_FLOATS)
-        with pytest.raises(ValueError, match="starts"):
-            CORE.Postings(np.array(starts), columns, values.astype(np.float32), 2)
-    with pytest.raises(ValueError, match="column"):
-        CORE.Postings(np.array([0, 2]), columns, values.astype(np.float32), 1)
-    postings = CORE.Postings(np.array([0, 2]), columns, values.astype(np.float32), 2)
-    row = np.array([0, 1]), np.array([5], np.int32), np.ones(1, np.float32)
-    with pytest.raises(ValueError, match="column"):
-        postings.block(*row, 1.0, offsets(1), offsets(1), np.zeros((1, 1), np.float32))
-    with pytest.raises(ValueError, match="block"):
-        CORE.manhattan_block(
-            np.zeros((2, 3), np.float32),
-            np.zeros((2, 4), np.float32),
-            offsets(2),
-            offsets(2),
-            np.zeros((2, 2), np.float32),
-        )
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308])
+def test_blocks_that_lie_do_no_harm(value):
+    """Offered twice, bounds or rows that are no numbers: an error or a wrong answer, no more."""
+    rng = np.random.default_rng(0)
+    n, k = 300, 60
+    for kind in (np.float64, np.float32):
+        for share in (0.02, 0.3, 1.0):
+            X = rng.normal(size=(n, 3))
+            with np.errstate(over="ignore"):
+                X[rng.random((n, 3)) < share] = value
+                X = X.astype(kind)
+            for bad_bounds in (False, True):
+                lists = shortlist(dense(X), k=k, room=k + 9, names=ints(n), itself=0)
+                block = rng.random((n, n)).astype(np.float32)
+                with np.errstate(over="ignore"):
+                    block[rng.random((n, n)) < share * bad_bounds] = np.float32(value)
+                chosen = rng.integers(0, n, n).astype(np.int32)  # some of them twice
+                written = Guarded((n, k), np.float64)
+                with suppress(ValueError):
+                    lists.offer_to(block, np.arange(n, dtype=np.int32), 0)
+                    lists.offer_to(block, chosen, 0)
+                    lists.finish(0, written.rows, written.distances)
+                written.check(range(n))
+                given_up = np.empty(n, bool)
+                lists.given_up(given_up)
+                # Rows that are given up are told, and nothing is written for them.
+                assert (written.rows[given_up] == -7).all()
+
+
+def test_rows_that_are_no_numbers_come_last():
+    """Sorting what has no order would read outside of the list."""
+    rng = np.random.default_rng(0)
+    for share in (0.05, 0.3, 0.6):
+        for n in (30, 200):
+            X = rng.normal(size=(n, 1))
+            X[rng.random(n) < share] = np.nan
+            good = np.flatnonzero(~np.isnan(X[:, 0]))
+            queries = dense(np.zeros((1, 1)))
+            for k in (len(good), n - 1):
+                few = shortlist(dense(X), queries, k=k, room=n, query_errors=floats(1) + 9)
+                few.offer_to(floats(1, n), ints(1), 0)
+                rows, distances = ints(1, k), np.zeros((1, k))
+                if k > len(good):
+                    with pytest.raises(ValueError, match="too large"):
+                        few.finish(0, rows, distances)
+                    continue
+                few.finish(0, rows, distances)
+                order = good[np.argsort(np.abs(X[good, 0]), kind="stable")]
+                np.testing.assert_array_equal(rows[0], order[:k])

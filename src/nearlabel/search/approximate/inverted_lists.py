@@ -1,6 +1,6 @@
 """Approximate search by inverted lists, as exact as asked for.
 
-Rows are divided into lists of near rows (`clusters.py`). A query is compared with the rows of the
+Rows are divided into lists of near rows (`partition.py`). A query is compared with the rows of the
 lists whose centers are nearest to it, its probes; among these its neighbors are exact, by canonical
 distances. Queries that are near each other are searched together: for each list, all that probe it
 in one product.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,17 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.threads import one_blas_thread
+from nearlabel.common.threads import ForkSafeLock, one_blas_thread
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
 from nearlabel.search.approximate.probing import ListedRows
 from nearlabel.search.approximate.recall import recall_of
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
+from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
+from nearlabel.search.exact.index import ExactSearch, matching
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
+from nearlabel.search.protocols import Index
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
 _SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave float32 room for smaller ones
@@ -48,7 +49,8 @@ class InvertedLists:
     How large a part is measured, so that the graph has the recall that is asked for; a graph says
     how much it has. For dense rows, 32,768 or more, and the metrics euclidean, sqeuclidean, cosine
     and manhattan; others are searched exactly, and so are rows whose distances are out of the range
-    of float32, in which a graph tells them.
+    of float32, in which a graph tells them. Of equal rows one is searched; where these are many,
+    recall is that of the distinct rows.
 
     Parameters
     ----------
@@ -71,12 +73,16 @@ class InvertedLists:
     recall: float = 0.99
     random_state: int = 0
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> ListIndex | ExactIndex:
+    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         recall = check_real(self.recall, "recall", low=0, high=1)
         seed = check_integer(self.random_state, "random_state", low=0)
         if not reads(vectors, metric):
             return ExactSearch().build(vectors, metric)
+        rows = equal_rows(vectors)
+        if rows is not None:
+            distinct = rows.distinct(vectors)
+            return EqualRowsIndex(rows, distinct, metric, self.build(distinct, metric))
         return ListIndex(vectors, str(metric), recall, seed)
 
 
@@ -107,7 +113,7 @@ class ListIndex:
         self._recall, self._seed = recall, seed
         self._listed: ListedRows | None = None
         self._plans: dict[int, Plan] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ListIndex, (self._vectors, self._metric, self._recall, self._seed)
@@ -135,7 +141,7 @@ class ListIndex:
     def _ready(self, k: int, n_jobs: int) -> tuple[ListedRows, Plan]:
         """The lists and a plan for k neighbors, made by the first who asks."""
         planned = min(-(-k // _NEIGHBORS_A_PLAN) * _NEIGHBORS_A_PLAN, self._vectors.shape[0] - 1)
-        with self._lock:
+        with self._lock.held():
             if planned not in self._plans:
                 with one_blas_thread:
                     if self._listed is None:
@@ -167,7 +173,7 @@ class ListIndex:
                 break
             del found
             probes = more_probes(probes, count)
-            searched = [None, None]  # nobody likes to be told that it begins again
+            searched = [None, None]  # progress does not restart
         if progress is not None:
             progress(n, n)
         return NeighborGraph.unchecked(found.rows, found.distances, n, recall)

@@ -14,10 +14,10 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.graph import index_type
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.row_arithmetic import (
-    ELEMENTS_AT_ONCE,
     as_float,
     chunks,
     float_kind,

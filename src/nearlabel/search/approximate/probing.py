@@ -6,9 +6,8 @@ its neighbors are exact, ties by number; so neither threads nor blocks nor the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,17 +18,21 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.partition import divide
-from nearlabel.search.approximate.reordered_rows import ordered_rows
-from nearlabel.search.exact.distances import Space, space
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
+from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
+from nearlabel.search.exact.compiled_index import BaseRows
+from nearlabel.search.exact.core_rows import core_rows
+from nearlabel.search.exact.dense_bounds import DenseProducts
+from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactSearch
-from nearlabel.search.exact.packed_bounds import Packed, Products, products_for
+from nearlabel.search.exact.packed_bounds import Packed, Products
+from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import float_kind
-from nearlabel.search.exact.shortlist import core_rows
 
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
-_ROWS_A_PRODUCT = 768  # as those of the exact search
+_ROWS_A_PRODUCT = DenseProducts.side
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
 
 
@@ -60,6 +63,7 @@ class ListedRows:
         self._metric = metric
         self.lists = divide(vectors, metric, seed, n_jobs)
         self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
+        self._space = space(self.rows, metric)
         self._centers = ExactSearch().build(self.lists.centers, metric)
         self._products: Products | None = None
         if engine.core() is not None:
@@ -71,18 +75,55 @@ class ListedRows:
         return len(self.rows)
 
     def _pack(self, products: Products, n_jobs: int) -> None:
-        self._core_rows = core_rows(self.rows, self._metric)
-        self._errors = np.empty(len(self), np.float32)
+        self._own: list[DenseProducts] | None = None
+        if isinstance(products, DenseProducts) and are_vague(products, self.rows):
+            # Lists that are far from each other are seen from their own centers.
+            self._own = [products.centered_at(c) for c in products.points(self.lists.centers)]
+        errors = np.empty(len(self), np.float32)
         self._packed: list[Packed | None] = [None] * len(self.lists)
         is_kept = products.bytes_of(self.rows) <= _PACKED_BYTES
 
         def pack(some: slice) -> None:
             for number in range(some.start, some.stop):
-                packed = products.pack(self.rows[self._inside(number)])
-                self._errors[self._inside(number)] = packed.errors
+                packed = self._base(number)
+                errors[self._inside(number)] = packed.errors
                 self._packed[number] = packed if is_kept else None
 
         run_blocks(pack, len(self.lists), 16, n_jobs, None)
+        self._base_rows = BaseRows(
+            core_rows(self.rows, self._metric),
+            errors,
+            products.scale,
+            self._products_of(0).relative,
+            self.lists.order,
+        )
+
+    def _base(self, number: int) -> Packed:
+        """The rows of a list, packed."""
+        kept = self._packed[number]
+        if kept is not None:
+            return kept
+        packed: Packed = self._products_of(number).pack(self.rows[self._inside(number)])
+        return packed
+
+    def _products_of(self, number: int) -> Any:
+        """The products by which a list is compared with queries."""
+        return self._products if self._own is None else self._own[number]
+
+    def _packing(self, queries: Any) -> tuple[Array, Callable[[int, Array], Packed]]:
+        """Errors of queries, and a function that packs some of them for a list."""
+        if self._own is not None:
+            own, points = self._own, self._own[0].points(queries)
+            no_errors = np.zeros(len(points), np.float32)  # see `centered_at`
+            return no_errors, lambda number, some: own[number].pack_queries(
+                own[number].pack_points(points[some])
+            )
+        products: Any = self._products
+        packed = products.pack(queries)
+        left = products.pack_queries(packed)
+        return packed.errors, lambda _, some: Packed(
+            left.factors[some], left.offsets[some], left.errors
+        )
 
     def _inside(self, number: int) -> slice:
         starts = self.lists.starts
@@ -105,52 +146,33 @@ class ListedRows:
         left = np.arange(len(near))
         if self._products is not None and self._products.reaches(queries):
             given_up = np.empty(len(near), bool)
-            yield from self._by_core(self._products, queries, near, found, itself, given_up)
+            yield from self._by_core(queries, near, found, itself, given_up)
             left = np.flatnonzero(given_up)
-        for query in left:
-            own = int(itself + query) if itself >= 0 else -1
-            found.rows[query], found.distances[query] = self._by_numpy(
-                queries[query : query + 1], near[query], found.rows.shape[1], own
-            )
+        rows = near[left].astype(np.intp)
+        for some in runs(self.lists.sizes[rows].sum(axis=1), ELEMENTS_AT_ONCE // queries.shape[1]):
+            self._by_numpy(queries, left[some], rows[some], found, itself)
             yield
 
     def _by_core(
-        self,
-        products: Products,
-        queries: Any,
-        near: Array,
-        found: Found,
-        itself: int,
-        given_up: Array,
+        self, queries: Any, near: Array, found: Found, itself: int, given_up: Array
     ) -> Iterator[None]:
-        m, k = found.rows.shape
-        packed = products.pack(queries)
-        shortlist = engine.core().Shortlist(
-            queries=core_rows(queries, self._metric),
-            base=self._core_rows,
-            k=k,
-            room=min(2 * k + 16, len(self) - (itself >= 0)),
-            query_errors=packed.errors,
-            base_errors=self._errors,
-            scale=products.scale,
-            itself=itself,
-            stripe=m,
-            names=self.lists.order,
+        k = found.rows.shape[1]
+        errors, packed = self._packing(queries)
+        shortlist = self._base_rows.shortlist(
+            core_rows(queries, self._metric), errors, k, itself=itself
         )
-        packed = products.pack_queries(packed)
         memory = np.empty(0, np.float32)
         # The nearest list of each first: that gives every query a good limit.
         for lists in (near[:, :1], near[:, 1:]):
             for number, chosen in _by_list(lists):
-                base = self._packed[number] or products.pack(self.rows[self._inside(number)])
+                base, products = self._base(number), self._products_of(number)
                 width = len(base.offsets)
                 for start in range(0, len(chosen), _ROWS_A_PRODUCT):
                     some = chosen[start : start + _ROWS_A_PRODUCT]
                     if len(memory) < len(some) * width:
                         memory = np.empty(len(some) * width, np.float32)
                     block = memory[: len(some) * width].reshape(len(some), width)
-                    part = Packed(packed.factors[some], packed.offsets[some], packed.errors)
-                    products.fill(block, part, base)
+                    products.fill(block, packed(number, some), base)
                     shortlist.offer_to(block, some, self._inside(number).start)
                 yield
         shortlist.finish(0, found.rows, found.distances)
@@ -219,18 +241,24 @@ class ListedRows:
         run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
         return result
 
-    @cached_property
-    def _space(self) -> Space:
-        return space(self.rows, self._metric)
-
-    def _by_numpy(self, query: Any, near: Array, k: int, own: int) -> tuple[Array, Floats]:
-        places = np.concatenate([np.r_[self._inside(number)] for number in near])
-        places = places[places != own]
-        distances = self._distances_to(query, places)
-        order = np.lexsort((self.lists.order[places], distances))[:k]
-        if not np.isfinite(distances[order]).all():
+    def _by_numpy(
+        self, queries: Any, chosen: Array, near: Array, found: Found, itself: int
+    ) -> None:
+        """Write the neighbors of the chosen queries, measured to all rows of their lists."""
+        counts = self.lists.sizes[near]
+        first = np.repeat(self.lists.starts[near].ravel(), counts.ravel())
+        ends = np.cumsum(counts)
+        place = first + np.arange(len(first)) - np.repeat(ends - counts.ravel(), counts.ravel())
+        query = np.repeat(chosen, counts.sum(axis=1))
+        if itself >= 0:
+            other = place != itself + query
+            query, place = query[other], place[other]
+        distances = self.distances(queries, query, place)
+        order = np.lexsort((self.lists.order[place], distances, query))
+        taken = order[np.searchsorted(query, chosen)[:, None] + np.arange(found.rows.shape[1])]
+        if not np.isfinite(distances[taken]).all():
             raise ValueError("a distance to a neighbor is too large for float64; rescale X")
-        return places[order], distances[order]
+        found.rows[chosen], found.distances[chosen] = place[taken], distances[taken]
 
     def distances(self, queries: Any, row: Array, place: Array) -> Floats:
         """Canonical distances of pairs of a query and a row."""
@@ -256,7 +284,7 @@ class ListedRows:
         names = self.lists.order
         if self._products is not None:
             engine.core().look_at_neighbors(
-                self._core_rows,
+                self._base_rows.rows,
                 found.rows,
                 found.distances,
                 names,

@@ -21,8 +21,8 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats, runs
 from nearlabel.common.validation import check_choice
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE, KEPT_BYTES
 from nearlabel.search.exact.row_arithmetic import (
-    ELEMENTS_AT_ONCE,
     as_float,
     chunks,
     dense_rows,
@@ -37,7 +37,6 @@ from nearlabel.search.exact.row_arithmetic import (
 
 UNIT = 2.0**-53  # unit roundoff of float64
 TINY = 2.0**-1022  # smallest normal float64: covers what underflow can take from one term
-_KEPT_ELEMENTS = 2**25  # rows made ready are kept up to here: 256 MiB in float64
 
 Metric = str | Callable[[Array, Array], float]
 
@@ -126,7 +125,7 @@ class ProductSpace(Space):
     def prepare(self) -> None:
         if sparse.issparse(self.vectors):
             self.transposed = self.ready(self.vectors).T.tocsr()
-        elif self.vectors.size <= _KEPT_ELEMENTS:
+        elif 8 * self.vectors.size <= KEPT_BYTES:
             self.kept = self.ready(self.vectors)
 
     def ready_chunks(self) -> Iterator[tuple[slice, Any]]:

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.common.threads import Progress, run_blocks
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.exact.distances import Metric, Space
 

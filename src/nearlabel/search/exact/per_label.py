@@ -14,10 +14,11 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, csr_of_known
 from nearlabel.common.threads import run_blocks
+from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Bounds, Metric, Space, space
-from nearlabel.search.exact.index import BYTES_A_PAIR, matching, nearest
+from nearlabel.search.exact.index import matching
+from nearlabel.search.exact.numpy_index import BYTES_A_PAIR, nearest
 
-_BLOCK_BYTES = 2**26
 _BYTES_A_MEMBER = 48  # a pair, its distance, and both once more while they are sorted
 
 
@@ -79,7 +80,7 @@ def class_neighbors(
 
     members = sum(min(wanted, len(rows)) for rows in carriers)
     bytes_a_row = max(BYTES_A_PAIR * n + _BYTES_A_MEMBER * members, 8 * ready.width)
-    step = max(1, min(_BLOCK_BYTES // (bytes_a_row * n_jobs), -(-m // n_jobs)))
+    step = max(1, min(BLOCK_BYTES // (bytes_a_row * n_jobs), -(-m // n_jobs)))
     run_blocks(search, m, step, n_jobs, None)
     pairs, distances = (
         np.concatenate(column) for column in zip(*(parts[s] for s in sorted(parts)), strict=True)

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats, row_numbers, with_data
-
-ELEMENTS_AT_ONCE = 2**21  # of a temporary of rows x features: 16 MiB in float64
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 
 
 def chunks(vectors: Any, width: int) -> Iterator[tuple[slice, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.common.threads import Progress
+from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall, index_type
 from nearlabel.search.approximate.recall import (
     ROWS_MEASURED,

@@ -15,16 +15,17 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.recall import sample_rows
+from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactIndex, ExactSearch
+from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
 from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answers, PluggedIndex
+from nearlabel.search.protocols import Index
 
 # faiss's numbers of the metrics that go with ours, and its names of them.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 _NAMES = {0: "METRIC_INNER_PRODUCT", 1: "METRIC_L2", 2: "METRIC_L1"}
 _MORE = 8  # neighbors asked for above k: float32 may have put some on the wrong side of the k-th
-_TRAINING_BYTES = 2**28  # of the rows that an index is trained on
 _CACHED_ELEMENTS = 2**17  # of pairs of rows in float64: what a core keeps near
 _COMPARED = 64  # rows of an index that is filled already
 # Squared errors of these rows, beside the squared distances of rows that have nothing in common.
@@ -158,7 +159,7 @@ class FaissIndex(PluggedIndex):
         n, d = self._vectors.shape
         try:
             if not index.is_trained:
-                some = sample_rows(n, seed=0, rows=max(1, _TRAINING_BYTES // (4 * d)))
+                some = sample_rows(n, seed=0, rows=max(1, KEPT_BYTES // (4 * d)))
                 index.train(self._float32(self._vectors[some]))
             for place, rows in chunks(self._vectors, d):
                 if hasattr(index, "id_map"):  # its add() is not for use
@@ -209,5 +210,5 @@ class FaissIndex(PluggedIndex):
         return self._exact.graph(k, rows[missing], n_jobs=n_jobs)
 
     @cached_property
-    def _exact(self) -> ExactIndex:
+    def _exact(self) -> Index:
         return ExactSearch().build(self._vectors, self._metric)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.search.exact.row_arithmetic import ELEMENTS_AT_ONCE
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 
 _KEPT_BYTES = 2**31  # in memory up to here
 

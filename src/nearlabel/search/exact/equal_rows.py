@@ -1,0 +1,193 @@
+"""Equal rows: each distinct row is searched once, and its answer serves all of its copies.
+
+Copies are at one distance from every query, so that no bound tells them apart: a search among all
+rows would measure every one of them. Among the distinct rows there is nothing to tell apart. The k
+nearest rows are copies of the k nearest distinct rows, if these are ordered by (distance, lowest
+row number).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, runs
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
+from nearlabel.search.exact.distances import Metric, space
+from nearlabel.search.exact.reordered_rows import ordered_rows
+from nearlabel.search.exact.row_arithmetic import as_float, chunks
+
+_WORTH_WHILE = 7 / 8  # share of the rows that are distinct, up to which these are searched alone
+
+
+@dataclass(frozen=True)
+class EqualRows:
+    """Which rows are equal: distinct rows, in the order of their first copies, and all copies.
+
+    Attributes
+    ----------
+    number : ndarray of int, shape (n,)
+        The distinct row that each row is a copy of.
+    copies : ndarray of int, shape (n,)
+        Rows, those that are equal side by side and in order.
+    starts : ndarray of int, shape (n_distinct + 1,)
+        Where the copies of each distinct row begin.
+    """
+
+    number: Array
+    copies: Array
+    starts: Array
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def distinct(self, vectors: Any) -> Any:
+        """A copy of the distinct rows."""
+        first = self.copies[self.starts[:-1]]
+        if sparse.issparse(vectors):
+            return vectors[first]
+        return ordered_rows(vectors, first, vectors.dtype)
+
+    def expanded(self, graph: NeighborGraph, k: int) -> NeighborGraph:
+        """The k nearest rows of queries, whose nearest distinct rows are known."""
+        n, shape = len(self.number), (len(graph), k)
+        indices = np.empty(shape, index_type(n))
+        distances = np.empty(shape, graph.distances.dtype)
+        for some in runs(np.full(len(graph), k * graph.k), ELEMENTS_AT_ONCE):
+            part = graph.rows(some.start, some.stop)
+            indices[some], distances[some] = self._nearest_copies(part, k)
+        return NeighborGraph.unchecked(indices, distances, n, graph.recall)
+
+    def _nearest_copies(self, graph: NeighborGraph, k: int) -> tuple[Array, Array]:
+        counts = np.minimum(np.diff(self.starts), k)[graph.indices]
+        before = np.cumsum(counts, axis=1) - counts
+        rises = np.diff(graph.distances, axis=1, prepend=-1) > 0
+        nearer = np.maximum.accumulate(np.where(rises, before, 0), axis=1)
+        counts[nearer >= k] = 0  # enough copies are nearer
+        per_query, counts = counts.sum(axis=1), counts.ravel()
+        pair = np.repeat(np.arange(len(counts)), counts)
+        place = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        row = self.copies[self.starts[graph.indices.ravel()[pair]] + place]
+        distance = graph.distances.ravel()[pair]
+        order = np.lexsort((row, distance, pair // graph.k))
+        taken = order[(np.cumsum(per_query) - per_query)[:, None] + np.arange(k)]
+        return row[taken], distance[taken]
+
+
+def equal_rows(vectors: Any) -> EqualRows | None:
+    """Which rows are equal; None where so few are that it does not matter."""
+    _, first, number = np.unique(_hashes(vectors), return_index=True, return_inverse=True)
+    n, order = len(number), np.argsort(first)
+    if len(first) > _WORTH_WHILE * n:
+        return None
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    number = place[number]
+    if not _are_equal(vectors, first[order][number]):
+        return None
+    starts = np.concatenate([[0], np.cumsum(np.bincount(number))])
+    return EqualRows(number, np.argsort(number, kind="stable"), starts)
+
+
+def _hashes(vectors: Any) -> Array:
+    """Numbers that are the same for equal rows, and for hardly any others."""
+    d = vectors.shape[1]
+    factors = np.random.default_rng(0).integers(2**63, size=min(d, 2**16), dtype=np.uint64) * 2 + 1
+    if sparse.issparse(vectors):
+        terms = (_bits(vectors.data) + 1) * factors[vectors.indices % len(factors)]
+        terms ^= (terms >> 29) * (vectors.indices.astype(np.uint64) * 2 + 1)
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
+        return np.asarray(sums[vectors.indptr[1:]] - sums[vectors.indptr[:-1]])
+    factors = np.resize(factors, d)
+    hashes = np.empty(vectors.shape[0], np.uint64)
+    for place, rows in chunks(vectors, d):
+        hashes[place] = _bits(rows) @ factors
+    return hashes
+
+
+def _bits(values: Array) -> Array:
+    """The bits of float64 as whole numbers, the high ones, which differ, in the low ones, too."""
+    bits = np.ascontiguousarray(as_float(values) + 0.0).view(np.uint64)  # -0.0 is 0.0
+    return np.asarray(bits ^ (bits >> 32))
+
+
+def _are_equal(vectors: Any, first: Array) -> bool:
+    """Whether each row is equal to the first one of its hash: by all chance, it is."""
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    sizes = np.full(len(copies), vectors.shape[1])
+    if sparse.issparse(vectors):
+        sizes = 1 + np.diff(vectors.indptr)[copies]
+    for some in runs(sizes, ELEMENTS_AT_ONCE):
+        a, b = vectors[copies[some]], vectors[first[copies[some]]]
+        if (a != b).nnz if sparse.issparse(vectors) else np.any(a != b):
+            return False
+    return True
+
+
+class EqualRowsIndex:
+    """Base rows of which many are equal.
+
+    Parameters
+    ----------
+    rows : EqualRows
+    distinct : ndarray or csr_array, shape (n_distinct, d)
+    metric : str
+    index : Index
+        Of the distinct rows.
+    """
+
+    def __init__(self, rows: EqualRows, distinct: Any, metric: Metric, index: Any) -> None:
+        self._rows, self._distinct, self._metric, self._index = rows, distinct, metric, index
+
+    def graph(
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> NeighborGraph:
+        """Find the k nearest base rows of each query.
+
+        Without queries: of each base row, itself left out.
+        """
+        if queries is not None:
+            near = self._index.graph(
+                min(k, len(self._rows)), queries, n_jobs=n_jobs, progress=progress
+            )
+            return self._rows.expanded(near, k)
+        n = len(self._rows.number)
+        tell = Stages(progress, n).next(n)
+        near = self._rows.expanded(self._with_itself(k, n_jobs, tell), k + 1)
+        indices = np.empty((n, k), near.indices.dtype)
+        distances = np.empty((n, k), near.distances.dtype)
+        for rows in runs(np.full(n, k), ELEMENTS_AT_ONCE):
+            some = np.arange(rows.start, rows.stop)
+            part = near.take(self._rows.number[some]).without(some)
+            indices[rows], distances[rows] = part.indices, part.distances
+        if progress is not None:
+            progress(n, n)
+        return NeighborGraph.unchecked(indices, distances, n, near.recall)
+
+    def _with_itself(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
+        """The k nearest other distinct rows of each distinct row, and itself."""
+        own = np.arange(len(self._rows))
+        indices = own[:, None]
+        distances = space(self._distinct, self._metric).distances(self._distinct, own, own)[:, None]
+        if len(own) == 1:
+            return NeighborGraph.unchecked(indices, distances, 1)
+        others = self._index.graph(min(k, len(own) - 1), n_jobs=n_jobs, progress=progress)
+        indices = np.hstack([indices, others.indices])
+        distances = np.hstack([distances.astype(others.distances.dtype), others.distances])
+        order = np.lexsort((indices, distances), axis=1)
+        return NeighborGraph.unchecked(
+            np.take_along_axis(indices, order, axis=1),
+            np.take_along_axis(distances, order, axis=1),
+            len(own),
+            others.recall,
+        )

@@ -1,0 +1,82 @@
+"""Clusters far from each other: the core finds what NumPy finds, and leaves little to it."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+from nearlabel.common import engine
+from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
+from nearlabel.search.exact.numpy_index import NumpyIndex
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_core():
+    """Whatever engine was chosen: here it is the compiled core."""
+    with mock.patch.object(engine, "core", return_value=CORE):
+        yield
+
+
+def by_numpy(*arguments, **options):
+    with mock.patch.object(engine, "core", return_value=None):
+        return nl.neighbor_graph(*arguments, **options)
+
+
+def assert_same(ours, twin):
+    np.testing.assert_array_equal(ours.indices, twin.indices)
+    np.testing.assert_array_equal(ours.distances, twin.distances)
+
+
+def clusters(count, sizes=1e6, n=1500, d=9, outliers=0):
+    rng = np.random.default_rng(0)
+    centers = sizes * rng.normal(size=(count, d))
+    X = rng.normal(size=(n, d)) + centers[rng.integers(0, count, n)]
+    X[:outliers] = 1e9 * rng.normal(size=(outliers, d))
+    return X
+
+
+FAR = {
+    "two clusters": clusters(2),
+    "many clusters": clusters(40),
+    "farther than float64 tells by products": clusters(3, 1e10),
+    "nested": clusters(5, 1e4) + clusters(3, 1e9),
+    "with outliers": clusters(4, outliers=30),
+    "one far row": clusters(1, outliers=1),
+    "with rows of zeros": clusters(3) * (np.arange(1500) % 5 > 0)[:, None] + 0.0,
+    "with ties": np.round(clusters(4)),
+}
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+@pytest.mark.parametrize("kind", FAR)
+def test_as_numpy(kind, metric):
+    X = FAR[kind]
+    rng = np.random.default_rng(1)
+    queries = np.vstack([X[::40] + 0.1, rng.normal(size=(20, X.shape[1]))])
+    twin, its = by_numpy(X, 5, metric=metric), by_numpy(X, 30, queries, metric=metric)
+    for search in (nl.ExactSearch(), nl.ExactSearch(block_bytes=4 * 64 * 64)):
+        assert_same(nl.neighbor_graph(X, 5, metric=metric, search=search, n_jobs=2), twin)
+        assert_same(nl.neighbor_graph(X, 30, queries, metric=metric, search=search), its)
+
+
+def test_clusters_are_seen_from_their_own_centers():
+    assert isinstance(compiled_index(FAR["two clusters"], "euclidean", 2**26), CenteredIndex)
+    near = np.random.default_rng(0).normal(size=(1500, 9))
+    for X in (near, near + 1e6, np.eye(400)):
+        index = compiled_index(X, "euclidean", 2**26)
+        assert index is not None
+        assert not isinstance(index, CenteredIndex)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("kind", ["two clusters", "many clusters"])
+def test_nothing_is_left_to_numpy(kind, metric):
+    X = FAR[kind]
+    with mock.patch.object(NumpyIndex, "fill", side_effect=AssertionError):
+        nl.neighbor_graph(X, 5, metric=metric)
+        nl.neighbor_graph(X, 5, X[::9] + 0.1, metric=metric)

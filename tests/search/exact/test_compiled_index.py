@@ -1,0 +1,359 @@
+"""The compiled search: as NumPy's to the last bit, also where float32 knows little."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import vectors
+
+import nearlabel as nl
+from nearlabel.common import engine
+from nearlabel.search.exact import centered_index, choice_of_bounds
+from nearlabel.search.exact import compiled_index as compiled
+from nearlabel.search.exact.index import ExactIndex
+from nearlabel.search.exact.numpy_index import NumpyIndex
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+NO_INTS, NO_FLOATS = np.empty(0, np.int32), np.empty(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_core():
+    """Whatever engine was chosen: here it is the compiled core."""
+    with mock.patch.object(engine, "core", return_value=CORE):
+        yield
+
+
+def by_numpy(*arguments, **options):
+    with mock.patch.object(engine, "core", return_value=None):
+        return nl.neighbor_graph(*arguments, **options)
+
+
+def assert_same(ours, twin):
+    np.testing.assert_array_equal(ours.indices, twin.indices)
+    np.testing.assert_array_equal(ours.distances, twin.distances)
+
+
+@pytest.fixture
+def searched_again():
+    """How many rows NumPy had to search after the core."""
+    rows = []
+    original = NumpyIndex.fill
+
+    def spy(self, vectors, chosen, *more):
+        rows.append(len(chosen))
+        return original(self, vectors, chosen, *more)
+
+    with mock.patch.object(NumpyIndex, "fill", spy):
+        yield rows
+
+
+@st.composite
+def forms(draw, X):
+    """X as an array of some type and layout, or as CSR."""
+    kinds = [np.float64, np.float32]
+    if X.dtype.kind == "i":
+        kinds += [np.int64, np.int32, np.uint8, bool]
+    X = X.astype(draw(st.sampled_from(kinds)))
+    layout = draw(st.sampled_from(["rows", "columns", "strided", "csr", "csr64"]))
+    if layout == "columns":
+        return np.asfortranarray(X)
+    if layout == "strided":
+        return np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
+    if layout.startswith("csr"):
+        X = sparse.csr_array(X)
+        if layout == "csr64":
+            X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+@given(data=st.data(), X=vectors(features=st.integers(1, 40)), metric=st.sampled_from(METRICS))
+def test_equals_numpy_in_every_form(data, X, metric):
+    X = data.draw(forms(X))
+    search = nl.ExactSearch(block_bytes=data.draw(st.sampled_from([4, 64, 2**26])))
+    n_jobs = data.draw(st.integers(1, 3))
+    k = data.draw(st.integers(1, X.shape[0] - 1))
+    options = {"metric": metric, "search": search, "n_jobs": n_jobs}
+    dense = data.draw(st.sampled_from([True, False]))
+    kept = data.draw(st.sampled_from([0, 2**28]))
+    with (
+        mock.patch.object(choice_of_bounds, "_better_dense", return_value=dense),
+        mock.patch.object(compiled, "KEPT_BYTES", kept),
+    ):
+        among = nl.neighbor_graph(X, k, **options)
+        asked = nl.neighbor_graph(X, k + 1, X[: data.draw(st.integers(1, 5))], **options)
+    assert_same(among, by_numpy(X, k, metric=metric))
+    assert_same(asked, by_numpy(X, k + 1, X[: len(asked)], metric=metric))
+
+
+HARD = {
+    "gaussian": lambda rng: rng.normal(size=(700, 20)),
+    "far from the origin": lambda rng: rng.normal(size=(700, 20)) + 1e9,
+    "far and close together": lambda rng: 1e-6 * rng.normal(size=(700, 20)) + 3,
+    "two far clusters": lambda rng: (
+        rng.normal(size=(3000, 5)) + 1e6 * rng.integers(0, 2, (3000, 1))
+    ),
+    "one far row": lambda rng: np.vstack([rng.normal(size=(700, 20)), np.full((1, 20), 1e12)]),
+    "features of all sizes": lambda rng: (
+        rng.normal(size=(700, 20)) * 10.0 ** np.linspace(-6, 9, 20)
+    ),
+    "few distinct distances": lambda rng: rng.integers(0, 2, (700, 6)).astype(float),
+    "all the same": lambda rng: np.full((300, 6), 0.1),
+    "every row often": lambda rng: np.repeat(rng.normal(size=(9, 4)), 70, axis=0),
+    "rows of zeros": lambda rng: rng.normal(size=(700, 6)) * (np.arange(700) % 3 > 0)[:, None],
+    "very small": lambda rng: rng.normal(size=(300, 6)) * 1e-130,
+    "too small for float32": lambda rng: (
+        rng.normal(size=(300, 6)) * 10.0 ** rng.integers(-90, 1, (300, 1))
+    ),
+    "very large": lambda rng: rng.normal(size=(300, 6)) * 1e130,
+    "too large for the core": lambda rng: rng.normal(size=(300, 6)) * 1e150,
+    "too small for the core": lambda rng: rng.normal(size=(300, 6)) * 1e-150,
+    "the smallest floats": lambda rng: rng.integers(-4, 5, (300, 5)) * 5e-324,
+    "next floats": lambda rng: np.nextafter(1.0, rng.integers(0, 3, (300, 5))),
+}
+
+
+SMALL = nl.ExactSearch(block_bytes=4 * 64 * 64)  # blocks of 64 rows, each with all others
+
+
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_hard_data(kind, metric, dtype):
+    X = HARD[kind](np.random.default_rng(1))
+    if dtype == np.float32 and np.abs(X).max() > 1e38:
+        pytest.skip("out of the range of float32")
+    X = X.astype(dtype)
+    for k in (1, 30):
+        twin = by_numpy(X, k, metric=metric)
+        assert_same(nl.neighbor_graph(X, k, metric=metric), twin)
+        assert_same(nl.neighbor_graph(X, k, metric=metric, search=SMALL, n_jobs=2), twin)
+        assert_same(nl.neighbor_graph(sparse.csr_array(X), k, metric=metric, n_jobs=2), twin)
+    some = X[::7]
+    assert_same(nl.neighbor_graph(X, 5, some, metric=metric), by_numpy(X, 5, some, metric=metric))
+
+
+@given(data=st.data(), metric=st.sampled_from(METRICS), cells=st.integers(1, 4))
+def test_lists_that_fill(data, metric, cells):
+    """More rows than a list has room for, with ties, in blocks that meet from both sides."""
+    n, d = data.draw(st.integers(70, 200)), data.draw(st.integers(1, 6))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X = rng.integers(0, cells + 1, (n, d)) * data.draw(st.sampled_from([1.0, 1 / 3]))
+    X = X + data.draw(st.sampled_from([0.0, 1e-9, 1e5])) * rng.normal(size=(n, 1))
+    k = data.draw(st.integers(1, 12))
+    search = nl.ExactSearch(block_bytes=4 * data.draw(st.sampled_from([9, 33, 64])) ** 2)
+    ours = nl.neighbor_graph(X, k, metric=metric, search=search, n_jobs=2)
+    assert_same(ours, by_numpy(X, k, metric=metric))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_layout_and_type_in_memory(metric, tmp_path):
+    X = np.random.default_rng(0).integers(0, 99, (60, 30)).astype(np.float64)
+    twin = by_numpy(X, 5, metric=metric)
+    unaligned = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
+    np.save(tmp_path / "x.npy", X)
+    forms = [
+        np.asfortranarray(X),
+        np.repeat(X, 2, axis=1)[:, ::2],
+        X[::-1][::-1],
+        X.astype(">f8"),
+        X.astype(np.longdouble),
+        X.astype(np.float16),
+        X.astype(np.int16),
+        unaligned,
+        np.load(tmp_path / "x.npy", mmap_mode="r"),
+        pytest.importorskip("pandas").DataFrame(X),
+    ]
+    for form in forms:
+        assert_same(nl.neighbor_graph(form, 5, metric=metric), twin)
+        assert_same(
+            nl.neighbor_graph(form, 5, form, metric=metric), by_numpy(X, 5, X, metric=metric)
+        )
+
+
+def test_packed_rows_are_not_kept_beyond_their_limit():
+    X = sparse.csr_array(np.eye(20)[np.zeros(60, int)])  # few entries, and better made dense
+    X.data[:] = np.arange(60)
+    for limit, is_kept in ((60 * 22 * 4, True), (60 * 22 * 4 - 1, False)):
+        with mock.patch.object(compiled, "KEPT_BYTES", limit):
+            index = nl.ExactSearch().build(X)
+            assert index._compiled._is_kept == is_kept
+            assert_same(index.graph(3), by_numpy(X, 3))
+
+
+@given(data=st.data(), metric=st.sampled_from(METRICS))
+def test_wide_rows_of_few_entries(data, metric):
+    shape = data.draw(st.integers(2, 9)), 1000
+    X, queries = (sparse.lil_array((n, shape[1])) for n in (shape[0], 3))
+    for rows in (X, queries):
+        for row in range(rows.shape[0]):
+            for column in data.draw(st.lists(st.sampled_from([0, 7, 500, 999]), max_size=3)):
+                rows[row, column] = data.draw(st.integers(-2, 2))
+    X, queries = sparse.csr_array(X), sparse.csr_array(queries)
+    assert_same(nl.neighbor_graph(X, 1, metric=metric), by_numpy(X, 1, metric=metric))
+    ours = nl.neighbor_graph(X, 2, queries, metric=metric)
+    assert_same(ours, by_numpy(X, 2, queries, metric=metric))
+
+
+def test_what_float32_cannot_tell_apart_is_searched_again(searched_again):
+    X = HARD["two far clusters"](np.random.default_rng(0))
+    with mock.patch.object(centered_index, "are_vague", return_value=False):
+        assert_same(nl.neighbor_graph(X, 3), by_numpy(X, 3))
+    given_up, by_twin = searched_again
+    assert 0 < given_up <= by_twin == len(X)
+
+
+def test_ties_are_not_searched_again(searched_again):
+    rng = np.random.default_rng(0)
+    index = ExactIndex(np.zeros((3000, 9)), "euclidean", 2**26)
+    np.testing.assert_array_equal(index.graph(3).indices[3:], [[0, 1, 2]] * 2997)
+    nl.neighbor_graph(rng.normal(size=(1000, 30)), 5)
+    assert not searched_again
+
+
+def test_queries_far_beyond_the_rows(searched_again):
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(200, 4)), rng.normal(size=(5, 4))
+    for size, times in ((1e3, 0), (1e30, 1), (1e140, 1)):
+        searched_again.clear()
+        for form in (X, sparse.csr_array(X)):
+            ours = nl.neighbor_graph(form, 4, size * queries)
+            assert len(searched_again) == times
+            searched_again.clear()
+            assert_same(ours, by_numpy(form, 4, size * queries))
+            searched_again.clear()
+
+
+def test_among_rows_each_two_stripes_meet_once():
+    for count in range(1, 12):
+        met = [
+            frozenset((mine, other))
+            for mine in range(count)
+            for other in compiled._partners(mine, count)
+        ]
+        assert len(met) == len(set(met)) == count * (count - 1) // 2
+        assert all(len(pair) == 2 for pair in met)
+
+
+def offsets(n):
+    return np.zeros(n, np.float32)
+
+
+def dense(X, metric="euclidean"):
+    return CORE.dense_rows(X, metric, NO_INTS, NO_FLOATS)
+
+
+def shortlist(rows, **changes):
+    n = len(rows)
+    options = {
+        "queries": rows,
+        "base": rows,
+        "k": 2,
+        "room": 4,
+        "query_errors": offsets(n),
+        "base_errors": offsets(n),
+        "scale": 1.0,
+        "itself": 0,
+        "names": np.empty(0, np.int32),
+        "stripe": 3,
+    }
+    return CORE.Shortlist(**{**options, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"k": 0},
+        {"k": 6},
+        {"room": 1},
+        {"room": 2},
+        {"stripe": 0},
+        {"relative": -0.1},
+        {"relative": np.nan},
+        {"starts": [1, 3]},
+        {"starts": [0, 4, 2]},
+        {"query_errors": offsets(5)},
+        {"base_errors": offsets(7)},
+        {"itself": 1},
+        {"itself": -2},
+        {"queries": dense(np.zeros((6, 3))), "itself": -1},
+        {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": -1},
+    ],
+)
+def test_a_shortlist_of_parts_that_do_not_fit_is_refused(changes):
+    with pytest.raises(ValueError, match="must"):
+        shortlist(dense(np.zeros((6, 2))), **changes)
+
+
+def test_blocks_outside_the_rows_are_refused():
+    lists = shortlist(dense(np.zeros((6, 2))))
+    block = np.zeros((3, 3), np.float32)
+    for query, row, both in (
+        (-1, 0, False),
+        (4, 0, False),
+        (0, 4, False),
+        (0, -1, True),
+        (1, 0, False),
+        (0, 0, True),
+        (0, 2, True),
+    ):
+        with pytest.raises(ValueError, match="block"):
+            lists.offer(block, query, row, both)
+    with pytest.raises(TypeError):
+        lists.offer(block.astype(np.float64), 0, 0, False)  # would be a copy
+    with pytest.raises(TypeError):
+        lists.offer(block[:, ::2], 0, 0, False)
+    found = np.zeros((3, 2), np.int32), np.zeros((3, 2))
+    with pytest.raises(ValueError, match="too few"):
+        lists.finish(0, *found)
+    for query, rows, distances in (
+        (4, *found),
+        (0, found[0][:, :1].copy(), found[1]),
+        (0, found[0], found[1][:2]),
+    ):
+        with pytest.raises(ValueError, match="rows and distances"):
+            lists.finish(query, rows, distances)
+    with pytest.raises(ValueError, match="result"):
+        lists.given_up(np.zeros(5, bool))
+
+
+def test_errors_that_are_no_numbers_are_refused():
+    lists = shortlist(dense(np.zeros((6, 2))), base_errors=np.full(6, np.nan, np.float32))
+    lists.offer(np.zeros((3, 6), np.float32), 0, 0, False)
+    with pytest.raises(ValueError, match="numbers|too few"):
+        lists.finish(0, np.zeros((3, 2), np.int32), np.zeros((3, 2)))
+
+
+def test_rows_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="metric"):
+        dense(np.zeros((3, 2)), "jaccard")
+    with pytest.raises(ValueError, match="side by side"):
+        dense(np.zeros((3, 4))[:, ::2])
+    with pytest.raises(ValueError, match="one entry a row"):
+        dense(np.zeros((3, 2)), "cosine")
+    columns, values = np.array([0, 1], np.int32), np.ones(2)
+    for starts in ([0, 1], [1, 2], [0, 2, 1, 2], [0, 3]):
+        with pytest.raises(ValueError, match="starts"):
+            CORE.sparse_rows(np.array(starts), columns, values, 2, "euclidean", NO_INTS, NO_FLOATS)
+        with pytest.raises(ValueError, match="starts"):
+            CORE.Postings(np.array(starts), columns, values.astype(np.float32), 2)
+    with pytest.raises(ValueError, match="column"):
+        CORE.Postings(np.array([0, 2]), columns, values.astype(np.float32), 1)
+    postings = CORE.Postings(np.array([0, 2]), columns, values.astype(np.float32), 2)
+    row = np.array([0, 1]), np.array([5], np.int32), np.ones(1, np.float32)
+    with pytest.raises(ValueError, match="column"):
+        postings.block(*row, 1.0, offsets(1), offsets(1), np.zeros((1, 1), np.float32))
+    with pytest.raises(ValueError, match="block"):
+        CORE.manhattan_block(
+            np.zeros((2, 3), np.float32),
+            np.zeros((2, 4), np.float32),
+            offsets(2),
+            offsets(2),
+            np.zeros((2, 2), np.float32),
+        )
