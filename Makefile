@@ -4,11 +4,6 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
 CORE = setup.py $(wildcard core/*)
-# Tests that call the compiled kernels, and those whose answers can depend on the engine.
-KERNELS = tests/search tests/formulas tests/methods tests/labels \
-	tests/common/test_engine.py
-ENGINES = $(KERNELS) tests/test_papers.py tests/test_common.py tests/persistence
-
 .NOTPARALLEL:  # two targets may install into one environment
 .PHONY: help demo test test-all test-oldest sanitize bench lint docs clean
 
@@ -19,21 +14,21 @@ demo: $(VENV)/.cli  ## Describe, evaluate, fit, rank and explain on made-up song
 	@$(BIN)/nearlabel demo
 
 test: lint  ## Linters, types, layers, then the tests, with each engine and each form of the kernels
-	$(BIN)/pytest -n auto -m "not slow"
-	NEARLABEL_ENGINE=numpy $(BIN)/pytest -n auto -m "not slow" $(ENGINES)
-	NEARLABEL_BASELINE=1 $(BIN)/pytest -n auto -m "not slow" $(KERNELS)
+	$(BIN)/pytest -q -n auto -m "not slow"
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto -m "engines and not slow"
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto -m "kernels and not slow"
 
 test-all: lint $(VENV)/.fuzz sanitize  ## All tests, the slow ones too, with new random examples, sanitizers, atheris
 	NEARLABEL_HYPOTHESIS=thorough $(BIN)/pytest -n auto
-	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_ENGINE=numpy $(BIN)/pytest -n auto $(ENGINES)
-	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_BASELINE=1 $(BIN)/pytest -n auto $(KERNELS)
+	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_ENGINE=numpy $(BIN)/pytest -n auto -m engines
+	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_BASELINE=1 $(BIN)/pytest -n auto -m kernels
 	$(BIN)/python tests/fuzz_atheris.py
 
 test-oldest: $(VENV)-oldest/.ready  ## The tests with the oldest dependencies that are allowed
 	$(VENV)-oldest/bin/pytest -n auto -m "not slow"
 
 sanitize: $(VENV)/.dev  ## The kernels' tests on a build that watches memory and overflows
-	$(BIN)/python tests/sanitize.py $(filter-out tests/methods,$(KERNELS))
+	$(BIN)/python tests/sanitize.py
 
 bench: $(VENV)/.dev $(VENV)-peers/.ready  ## Measure; writes benchmarks/results and docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py --peers $(abspath $(VENV)-peers/bin/python)
@@ -43,7 +38,7 @@ lint: $(VENV)/.dev  ## ruff, mypy, import-linter, clang-format, the compiler's w
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard core/* tests/core/*.cpp)
 	$(BIN)/python tests/core_warnings.py
 
 docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again

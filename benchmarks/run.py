@@ -29,6 +29,7 @@ WITHOUT = (
     *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
+    "hard_data",
 )
 
 

@@ -24,10 +24,10 @@ settings.register_profile(
     "usual",
     deadline=None,
     derandomize=True,
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("few", parent=settings.get_profile("usual"), max_examples=12)
+settings.register_profile("few", parent=settings.get_profile("usual"), max_examples=8)
 settings.register_profile(
     "thorough", parent=settings.get_profile("usual"), derandomize=False, max_examples=500
 )

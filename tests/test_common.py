@@ -26,9 +26,15 @@ ESTIMATORS = [
 
 # The checks fit on few rows, fewer than n_neighbors.
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
 @parametrize_with_checks(
     [
-        *ESTIMATORS,
         nl.MLkNN(n_neighbors=3, smoothing=0, metric="cosine"),
         nl.MLkNN(n_neighbors=3, metric="precomputed"),
         nl.PositivekNN(n_neighbors=None, fit_by="gradient"),
@@ -43,7 +49,7 @@ ESTIMATORS = [
         nl.IBLR(n_neighbors=3, metric="precomputed"),
     ]
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_with_other_parameters(estimator, check):
     check(estimator)
 
 

@@ -13,6 +13,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import nearlabel as nl
 from nearlabel.experiments import evaluate_splits, splits
 
+pytestmark = pytest.mark.engines
+
 FIVE = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 
 # Zhang and Zhou, Pattern Recognition 2007, Tables 10 to 14, column ML-KNN.

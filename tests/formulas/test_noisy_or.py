@@ -12,6 +12,8 @@ from nearlabel.common.validation import label_matrix
 from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums, slopes, weights
 from nearlabel.graph import NeighborGraph
 
+pytestmark = pytest.mark.engines
+
 RATES = [LOWEST_RATE, 1e-6, 1e-3, 1.0, 7.0, 1e3, 1e6, HIGHEST_RATE]
 
 

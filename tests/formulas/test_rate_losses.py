@@ -18,6 +18,8 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_sums
 from nearlabel.labels.scores import LabelScores
 
+pytestmark = pytest.mark.engines
+
 
 def trial_of(X, Y, k):
     Y = label_matrix(Y, "Y")

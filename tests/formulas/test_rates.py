@@ -14,6 +14,8 @@ from nearlabel.formulas.rates import (
 )
 from nearlabel.graph import NeighborGraph
 
+pytestmark = pytest.mark.engines
+
 
 def trial_of(X, Y, k):
     Y = label_matrix(Y, "Y")

@@ -14,6 +14,8 @@ from strategies import examples, problems
 from nearlabel.formulas import reconstruction
 from nearlabel.formulas.reconstruction import reconstruct
 
+pytestmark = [pytest.mark.kernels, pytest.mark.engines]
+
 
 def brute_neighbors(X, queries, k):
     return oracles.neighbors(X, k, queries)[0]

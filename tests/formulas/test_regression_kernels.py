@@ -12,6 +12,8 @@ from scipy import sparse
 
 from nearlabel.formulas import regressions
 
+pytestmark = pytest.mark.kernels
+
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
 

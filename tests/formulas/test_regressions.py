@@ -21,6 +21,8 @@ from nearlabel.formulas.regressions import (
     varies,
 )
 
+pytestmark = pytest.mark.engines
+
 
 def objective(inputs, carried, weights, intercept, ridge):
     z = inputs @ weights + intercept

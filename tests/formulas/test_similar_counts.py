@@ -17,6 +17,8 @@ from nearlabel.formulas import similar_counts as admissible
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.labels.counts import neighbor_counts
 
+pytestmark = [pytest.mark.kernels, pytest.mark.engines]
+
 
 @st.composite
 def counted_rows(draw):

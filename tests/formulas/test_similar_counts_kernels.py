@@ -14,6 +14,8 @@ from nearlabel.common import engine
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.labels.counts import neighbor_counts
 
+pytestmark = pytest.mark.kernels
+
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
 

@@ -14,6 +14,8 @@ from strategies import examples, vectors
 from nearlabel.common import engine
 from nearlabel.formulas.simplex import RIDGE, simplex_weights
 
+pytestmark = [pytest.mark.kernels, pytest.mark.engines]
+
 WORKED = np.array([[1.6, -1.84, 2.8], [-1.84, 3.88, -3.64], [2.8, -3.64, 5]])
 
 

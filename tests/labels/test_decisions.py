@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import oracles
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -12,6 +13,8 @@ import nearlabel as nl
 from nearlabel.common.validation import label_matrix
 from nearlabel.labels.decisions import best_labels, f1_cuts, hamming_cut, labels_from
 from nearlabel.labels.scores import LabelScores
+
+pytestmark = pytest.mark.engines
 
 
 def truths(draw, shape):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from strategies import problems
 
@@ -9,6 +10,8 @@ from nearlabel.common.validation import label_matrix
 from nearlabel.labels import counts
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.histograms import LabelHistograms, label_histograms
+
+pytestmark = pytest.mark.engines
 
 
 @given(problems())

@@ -20,6 +20,8 @@ from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.ranks import at_or_above
 from nearlabel.labels.scores import LabelScores
 
+pytestmark = pytest.mark.kernels
+
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
 

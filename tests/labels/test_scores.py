@@ -13,6 +13,8 @@ from nearlabel.labels import scores as scores_module
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores
 
+pytestmark = [pytest.mark.kernels, pytest.mark.engines]
+
 
 @given(label_scores(), st.data())
 def test_everything_equals_the_dense_matrix(given_scores, data):

@@ -13,6 +13,8 @@ from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.histograms import label_histograms
 from nearlabel.labels.sweep import CountSweep
 
+pytestmark = [pytest.mark.kernels, pytest.mark.engines]
+
 
 @given(labeled_graphs(of_training_rows=True))
 def test_counts_and_cells_of_every_k(problem):

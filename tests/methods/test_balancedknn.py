@@ -12,6 +12,8 @@ import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.methods import balancedknn
 
+pytestmark = pytest.mark.engines
+
 BANDWIDTHS = st.sampled_from(["median", 0.0, 0.5, 3.0])
 
 

@@ -15,6 +15,8 @@ from nearlabel.labels import counts as statistics
 from nearlabel.methods import answers
 from nearlabel.methods.registry import METHODS, estimator
 
+pytestmark = pytest.mark.engines
+
 
 @pytest.fixture(scope="module")
 def data():

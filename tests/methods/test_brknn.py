@@ -13,6 +13,8 @@ from strategies import problems
 
 import nearlabel as nl
 
+pytestmark = pytest.mark.engines
+
 NEAR = {"atol": 5e-7, "rtol": 0}
 
 

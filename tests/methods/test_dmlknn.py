@@ -14,6 +14,8 @@ from strategies import examples, problems
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
 
+pytestmark = pytest.mark.engines
+
 SMOOTHINGS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 10), Fraction(0)]
 
 

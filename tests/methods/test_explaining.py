@@ -8,6 +8,8 @@ import pytest
 import nearlabel as nl
 from nearlabel.methods.registry import METHODS, estimator
 
+pytestmark = pytest.mark.engines
+
 
 def by_counts(terms, k):
     yes = terms["prior"] * terms["likelihood_with"]

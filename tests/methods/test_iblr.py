@@ -16,6 +16,8 @@ from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.formulas.regressions import logistic_regressions
 from nearlabel.labels.counts import neighbor_counts
 
+pytestmark = pytest.mark.engines
+
 
 @pytest.fixture(scope="module")
 def data():

@@ -13,6 +13,8 @@ from strategies import problems
 import nearlabel as nl
 from nearlabel.methods import lamlknn
 
+pytestmark = pytest.mark.engines
+
 NEAR = {"atol": 5e-7, "rtol": 0}
 CENTERS = [[1 / 3, 2 / 3], [13 / 3, 3.1 / 3]]
 

@@ -15,6 +15,8 @@ from strategies import problems
 import nearlabel as nl
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 
+pytestmark = pytest.mark.engines
+
 NEAR = {"atol": 5e-7, "rtol": 0}
 
 

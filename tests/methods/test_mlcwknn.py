@@ -16,6 +16,8 @@ from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.formulas.reconstruction import reconstruct
 from nearlabel.search import ExactIndex
 
+pytestmark = pytest.mark.engines
+
 
 class TestWorkedExample:
     """The six rows of the notes, every intermediate number."""

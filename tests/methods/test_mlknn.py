@@ -14,6 +14,8 @@ from strategies import examples, problems
 import nearlabel as nl
 from nearlabel.common.validation import label_matrix
 
+pytestmark = pytest.mark.engines
+
 
 class TestWorkedExample:
     """The six rows of the notes, every intermediate number."""

@@ -14,6 +14,8 @@ import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.methods import positiveknn
 
+pytestmark = pytest.mark.engines
+
 RATES = st.sampled_from([1e-6, 0.1, 1.0, 7.0, 1e6])
 
 

@@ -11,6 +11,8 @@ from nearlabel.methods.base import HOOKS, NeighborClassifier
 from nearlabel.methods.registry import METHODS, estimator
 from nearlabel.methods.stored import Integer, Numbers, Real, Reals
 
+pytestmark = pytest.mark.engines
+
 
 def test_a_method_that_learns_and_does_not_say_what_cannot_be_defined():
     with pytest.raises(TypeError, match="Forgetful.*_learn.*stored"):

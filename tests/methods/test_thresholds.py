@@ -12,6 +12,8 @@ from strategies import problems
 import nearlabel as nl
 from nearlabel.methods.registry import METHODS, estimator
 
+pytestmark = pytest.mark.engines
+
 
 @pytest.fixture(scope="module")
 def data():

@@ -16,7 +16,7 @@ import nearlabel as nl
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
 from nearlabel.search import automatic as choice
 
-pytestmark = pytest.mark.usefixtures("small_lists")
+pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.engines]
 
 
 def some_data(n=400, d=5, q=4):

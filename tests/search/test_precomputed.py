@@ -10,6 +10,8 @@ from strategies import vectors
 
 import nearlabel as nl
 
+pytestmark = pytest.mark.engines
+
 
 @given(X=vectors())
 def test_dense_distances_give_the_same_graph(X):

@@ -10,6 +10,8 @@ from strategies import vectors
 import nearlabel as nl
 from nearlabel.search import build_index, neighbors_with_margin, restrict
 
+pytestmark = pytest.mark.engines
+
 
 def assert_same_graph(ours, theirs):
     np.testing.assert_array_equal(ours.indices, theirs.indices)

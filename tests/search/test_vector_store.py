@@ -8,6 +8,8 @@ from scipy import sparse
 
 from nearlabel.search import VectorStore
 
+pytestmark = pytest.mark.engines
+
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.booleans())
 def test_appending_in_parts_equals_storing_at_once(sizes, is_sparse):

@@ -13,9 +13,9 @@ from nearlabel.search.automatic import AutoSearch
 from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
+from nearlabel.search.interfaces import Index, Search
 from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
-from nearlabel.search.protocols import Index, Search
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.vector_store import VectorStore
 

@@ -11,7 +11,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.inverted_lists import InvertedLists, reads
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch
-from nearlabel.search.protocols import Index
+from nearlabel.search.interfaces import Index
 
 MOST_WORK = 10**13  # rows x rows x features up to which the search is exact
 _FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows

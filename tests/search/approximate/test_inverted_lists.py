@@ -9,10 +9,10 @@ from unittest import mock
 import numpy as np
 import pytest
 from forking import ends_well_in_a_fork
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import vectors
+from strategies import examples, vectors
 
 import nearlabel as nl
 from nearlabel.common import engine
@@ -22,7 +22,7 @@ from nearlabel.search.approximate import probe_counts as plans
 from nearlabel.search.approximate import probing
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
 
-pytestmark = pytest.mark.usefixtures("small_lists")
+pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
 ALL = InvertedLists(recall=1.0)
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
 
@@ -161,7 +161,7 @@ def test_hard_data_in_both_engines(kind, metric, dtype, core):
         assert ours.recall is None or ours.recall.value >= recall
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(
     data=st.data(),
     X=vectors(rows=st.integers(64, 80)),

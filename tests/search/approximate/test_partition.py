@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import vectors
+from strategies import examples, vectors
 
 from nearlabel.search.approximate import partition as clusters
 from nearlabel.search.approximate.partition import divide, nearest_centers
+
+pytestmark = pytest.mark.engines
 
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
 
@@ -38,7 +40,7 @@ def skewed(draw):
     return X[rng.permutation(n)] + draw(st.sampled_from([0.0, 1e6]))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(X=st.one_of(skewed(), vectors(rows=st.integers(64, 200))), metric=st.sampled_from(METRICS))
 def test_every_row_is_in_one_list_and_no_list_is_empty_or_long(X, metric):
     lists = divide(X, metric, 0, 1)

@@ -12,6 +12,8 @@ from nearlabel.common import engine
 from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
 from nearlabel.search.exact.numpy_index import NumpyIndex
 
+pytestmark = pytest.mark.kernels
+
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
 

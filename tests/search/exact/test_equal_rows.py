@@ -14,6 +14,8 @@ import nearlabel as nl
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.index import ExactIndex
 
+pytestmark = pytest.mark.engines
+
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming"]
 
 

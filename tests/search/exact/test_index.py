@@ -16,6 +16,8 @@ from strategies import vectors
 
 import nearlabel as nl
 
+pytestmark = pytest.mark.engines
+
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard"]
 SLOW = pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")
 

@@ -15,7 +15,10 @@ from nearlabel.search.exact import index as exact
 from nearlabel.search.exact import kd_tree as tree
 
 METRICS = ["euclidean", "sqeuclidean", "manhattan", "chebyshev"]
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning"),
+    pytest.mark.engines,
+]
 
 
 def by(wins, *arguments, **options):

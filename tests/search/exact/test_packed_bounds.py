@@ -17,6 +17,8 @@ from nearlabel.search.exact import choice_of_bounds
 from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
 from nearlabel.search.exact.sparse_bounds import SparseFactors
 
+pytestmark = pytest.mark.kernels
+
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 
 

@@ -12,6 +12,8 @@ from nearlabel.common.validation import label_matrix
 from nearlabel.search import class_neighbors
 from nearlabel.search.exact import per_label as classes
 
+pytestmark = pytest.mark.engines
+
 
 @given(
     problem=problems(),

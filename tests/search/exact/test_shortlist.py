@@ -9,11 +9,14 @@ from unittest import mock
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from nearlabel.common import engine
 from nearlabel.search.exact.core_rows import core_rows
+
+pytestmark = pytest.mark.kernels
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
@@ -66,7 +69,7 @@ def looked_at(X, rows, distances, names, through, metric):
 SCALES = [1.0, 1e-22, 1e-19, 1e18, 1e-30, 1e15]  # squares in, at the edge of and out of float32
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     data=st.data(),
     metric=st.sampled_from(METRICS),
@@ -279,7 +282,7 @@ def shortlist(base, queries=None, **changes):
     return CORE.Shortlist(**{**options, **changes})
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(data=st.data(), metric=st.sampled_from(METRICS), among=st.booleans(), named=st.booleans())
 def test_blocks_of_chosen_queries_against_the_literal_version(data, metric, among, named):
     """Each query is offered some parts of the base, in any order, with bounds that may say little.

@@ -12,6 +12,8 @@ from sklearn.model_selection import cross_val_score
 import nearlabel as nl
 from nearlabel.search import check_search
 
+pytestmark = pytest.mark.engines
+
 METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 
 
@@ -105,7 +107,7 @@ def test_any_kind_is_trained_and_filled_on_a_copy(faiss, data, kind):
 
 
 def test_parameters_of_the_search_are_copied(faiss, monkeypatch):
-    monkeypatch.setattr("nearlabel.search.plugged.answers._WORTH_MEASURING", 600)
+    monkeypatch.setattr("nearlabel.search.plugged.foreign_answers._WORTH_MEASURING", 600)
     X = np.random.default_rng(0).standard_normal((1000, 16))
     index, recalls = faiss.index_factory(16, "IVF10,Flat"), []
     for index.nprobe in (1, 4, 10):
@@ -364,7 +366,7 @@ def test_the_ecosystem_copies_and_tunes(faiss, data):
 
 def test_a_model_file_by_way_of_the_graph(faiss, data, tmp_path):
     model = nl.MLkNN(n_neighbors=5, search=faiss.IndexFlatL2(8)).fit(data.X, data.Y)
-    with pytest.raises(TypeError, match="search=<faiss.* cannot be written to a file"):
+    with pytest.raises(TypeError, match="search=<faiss"):
         model.save(tmp_path / "model")
     graph = nl.neighbor_graph(data.X, 5, search=faiss.IndexFlatL2(8))
     nl.MLkNN(n_neighbors=5).fit_graph(graph, data.Y, data.X).save(tmp_path / "model")

@@ -9,6 +9,8 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.search import check_search
 
+pytestmark = pytest.mark.engines
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -69,7 +71,7 @@ def test_distances_stay_in_float32_and_equal_ones_are_in_the_order_of_rows():
 
 
 def test_recall_is_told_where_the_distances_are_those_of_the_metric(monkeypatch):
-    monkeypatch.setattr("nearlabel.search.plugged.answers._WORTH_MEASURING", 600)
+    monkeypatch.setattr("nearlabel.search.plugged.foreign_answers._WORTH_MEASURING", 600)
     X = np.random.default_rng(0).standard_normal((700, 3))
     among = nl.neighbor_graph(X, 24)
 
@@ -143,7 +145,7 @@ def test_what_is_no_search():
 
 
 def test_a_search_of_other_rows_is_suspicious(monkeypatch):
-    monkeypatch.setattr("nearlabel.search.plugged.answers._WORTH_MEASURING", 50)
+    monkeypatch.setattr("nearlabel.search.plugged.foreign_answers._WORTH_MEASURING", 50)
     X = np.random.default_rng(0).standard_normal((300, 8))
     order = np.random.default_rng(1).permutation(300)
 

@@ -13,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import nearlabel as nl
 
+pytestmark = pytest.mark.engines
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -62,7 +64,7 @@ def test_rows_that_are_equal_stay_neighbors():
 
 
 def test_recall_where_the_distances_are_those_of_the_metric(monkeypatch):
-    monkeypatch.setattr("nearlabel.search.plugged.answers._WORTH_MEASURING", 600)
+    monkeypatch.setattr("nearlabel.search.plugged.foreign_answers._WORTH_MEASURING", 600)
     X = np.random.default_rng(0).standard_normal((700, 4)).astype(np.float32)
     search = KNeighborsTransformer(n_neighbors=5)
     assert nl.neighbor_graph(X, 5, search=search).recall.value == 1

@@ -33,7 +33,7 @@ from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.index import ExactSearch, matching
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
-from nearlabel.search.protocols import Index
+from nearlabel.search.interfaces import Index
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
 _SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave float32 room for smaller ones

@@ -22,7 +22,7 @@ from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.row_arithmetic import as_float
-from nearlabel.search.protocols import Index
+from nearlabel.search.interfaces import Index
 
 _FEW = 1 / 16  # share of rows left to do up to which NumPy does them, one by one
 

@@ -19,8 +19,8 @@ from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
-from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answers, PluggedIndex
-from nearlabel.search.protocols import Index
+from nearlabel.search.interfaces import Index
+from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answers, PluggedIndex
 
 # faiss's numbers of the metrics that go with ours, and its names of them.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
+from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Csr
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.plugged.answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
+from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
 
 
 def is_transformer(search: Any) -> bool:
