@@ -15,7 +15,7 @@ demo: $(VENV)/.cli  ## Describe, evaluate, fit, rank and explain on made-up song
 
 test: lint  ## Linters, types, layers, then the tests, with each engine and each form of the kernels
 	$(BIN)/pytest -q -n auto -m "not slow"
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto -m "engines and not slow"
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto -m "engines and not (slow or data)"
 	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto -m "kernels and not slow"
 
 test-all: lint $(VENV)/.fuzz sanitize  ## All tests, the slow ones too, with new random examples, sanitizers, atheris

@@ -7,10 +7,13 @@ import os
 import runpy
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import nanobind
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 BINDING = Path(nanobind.__file__).parent
 # One wheel serves every Python from 3.12 on, by its stable interface.
@@ -41,7 +44,25 @@ def core_version() -> str:
     return str(runpy.run_path(ENGINE)["CORE_VERSION"])
 
 
+class BuildSideBySide(build_ext):
+    """Compiles the source files of an extension at the same time."""
+
+    def build_extensions(self) -> None:
+        """Build as usual, but for what compiles several files."""
+        one_by_one = self.compiler.compile
+
+        def side_by_side(sources: list[str], **how: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                compiled = list(threads.map(lambda source: one_by_one([source], **how), sources))
+            return [made for objects in compiled for made in objects]
+
+        if sys.platform != "win32":  # whose compiler is set up at its first call
+            self.compiler.compile = side_by_side
+        super().build_extensions()
+
+
 setup(
+    cmdclass={"build_ext": BuildSideBySide},
     ext_modules=[
         Extension(
             "nearlabel._core",

@@ -18,7 +18,8 @@ def examples(usual: int):
     The profile scales them, but for the thorough one, which never tries fewer.
     """
     profile = settings().max_examples
-    return settings(max_examples=max(profile, usual) if profile > 100 else usual * profile // 100)
+    scaled = max(1, usual * profile // 100)
+    return settings(max_examples=max(profile, usual) if profile > 100 else scaled)
 
 
 SCORES = st.sampled_from([-1.0, -0.0, 0.0, 0.25, 0.5, 1.0])

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import nearlabel as nl
 from nearlabel.experiments import evaluate_splits, splits
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.data]
 
 FIVE = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 

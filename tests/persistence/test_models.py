@@ -21,8 +21,6 @@ import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.methods.registry import METHODS, estimator
 
-pytestmark = pytest.mark.engines
-
 FILES = Path(__file__).parents[1] / "files"
 ESTIMATORS = [
     *(estimator(name, 3, random_state=0) for name in METHODS),

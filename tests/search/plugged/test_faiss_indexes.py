@@ -12,8 +12,6 @@ from sklearn.model_selection import cross_val_score
 import nearlabel as nl
 from nearlabel.search import check_search
 
-pytestmark = pytest.mark.engines
-
 METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 
 

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nearlabel.search.plugged.foreign_answers import _agree, _nearest
-
-pytestmark = pytest.mark.engines
 
 
 @st.composite

@@ -9,8 +9,6 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.search import check_search
 
-pytestmark = pytest.mark.engines
-
 
 @pytest.fixture(scope="module")
 def data():

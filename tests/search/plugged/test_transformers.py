@@ -13,8 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 import nearlabel as nl
 
-pytestmark = pytest.mark.engines
-
 
 @pytest.fixture(scope="module")
 def data():
