@@ -54,7 +54,10 @@ FAR = {
 }
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+@pytest.mark.parametrize(
+    "metric",
+    ["euclidean", pytest.param("sqeuclidean", marks=pytest.mark.slow), "cosine", "manhattan"],
+)
 @pytest.mark.parametrize("kind", FAR)
 def test_as_numpy(kind, metric):
     X = FAR[kind]
