@@ -77,8 +77,8 @@ def _cell(value: Any) -> str:
 def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
     """Get data sets from their public homes into the data folder.
 
-    A download that breaks off is resumed by the next call; what comes is checked against the
-    checksum of the first time.
+    Files that are there already are not fetched again; what comes is checked against the checksum
+    of the first time.
 
     Parameters
     ----------
