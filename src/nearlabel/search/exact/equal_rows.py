@@ -81,6 +81,12 @@ class EqualRows:
 
 def equal_rows(vectors: Any) -> EqualRows | None:
     """Which rows are equal; None where so few are that it does not matter."""
+    if not sparse.issparse(
+        vectors
+    ):  # rows that differ in one feature are distinct: look there first
+        one = vectors[:, vectors.shape[1] // 2]
+        if len(np.unique(one)) > _WORTH_WHILE * len(one):
+            return None
     _, first, number = np.unique(_hashes(vectors), return_index=True, return_inverse=True)
     n, order = len(number), np.argsort(first)
     if len(first) > _WORTH_WHILE * n:
