@@ -88,7 +88,12 @@ def fit(
     say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
-    say(f"wrote {output} ({told['bytes'] / 1e6:.1f} MB)")
+    size = told["bytes"]
+    say(
+        f"wrote {output} ({size / 1e6:.1f} MB)"
+        if size >= 1e6
+        else f"wrote {output} ({size / 1e3:.0f} kB)"
+    )
 
 
 def _fitted(model: Any, scale: str, items: Dataset) -> Any:

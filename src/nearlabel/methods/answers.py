@@ -18,6 +18,7 @@ from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.methods.items import Items
 
 # To search a row takes about as long as to count or to rank the labels of so many. Progress is told
 # in steps of equal length, so that the time left is about right.
@@ -25,6 +26,7 @@ ROWS_A_SEARCH = 8
 # Of queries that are searched together: 48 MiB, and 40,000 queries of 100 neighbors, so that a
 # search by lists has many queries for each list.
 _NEIGHBORS_AT_ONCE = 2**22
+_FEW_NEIGHBORS = 2**8  # of queries that are answered at once
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
 _NEXT = 2.0**-20  # how near to 1/2 a probability is moved that the decision does not follow
 # The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
@@ -48,6 +50,10 @@ def each_run(
     scores will be made dense, which those of some methods are anyway.
     """
     needs, Y = model.needs, model._items.labels
+    if graph is None and progress is None and X.shape[0] * model.n_neighbors_ <= _FEW_NEIGHBORS:
+        near = _neighbors(model, X)  # too little to divide
+        work(slice(0, X.shape[0]), model._scores(near, X), near, X)
+        return
     # A method that reads no graph searches by itself, in threads of its own.
     n_jobs = check_n_jobs(model.n_jobs) if needs.graph else 1
     found = neighbor_blocks(model, X, progress) if graph is None else [(0, graph, progress)]
@@ -77,20 +83,19 @@ def neighbor_blocks(
     stages = Stages(progress, n)
     for start in range(0, n, max(1, _NEIGHBORS_AT_ONCE // k)):
         rows = min(max(1, _NEIGHBORS_AT_ONCE // k), n - start)
-        if model.needs.graph:
-            answering = rows // (1 + ROWS_A_SEARCH)
-            told, asked = stages.next(rows - answering), X[start : start + rows]
-            near = model._items.neighbors(
-                asked, k, n_jobs=check_n_jobs(model.n_jobs), progress=told
-            )
-        else:
-            answering, near = rows, no_neighbors(rows, model._items.labels.shape[0])
+        answering = rows // (1 + ROWS_A_SEARCH) if model.needs.graph else rows
+        near = _neighbors(model, X[start : start + rows], stages.next(rows - answering))
         yield start, near, stages.next(answering)
 
 
-def no_neighbors(rows: int, n_base: int) -> NeighborGraph:
-    """A graph without neighbors, for a method that searches by itself."""
-    return NeighborGraph.unchecked(np.empty((rows, 0), np.int32), np.empty((rows, 0)), n_base)
+def _neighbors(model: Any, X: Any, progress: Progress | None = None) -> NeighborGraph:
+    """The neighbors of queries, or a graph without any for a method that searches by itself."""
+    items: Items = model._items
+    k = model.n_neighbors_
+    if model.needs.graph:
+        return items.neighbors(X, k, n_jobs=check_n_jobs(model.n_jobs), progress=progress)
+    shape = (X.shape[0], 0)
+    return NeighborGraph.unchecked(np.empty(shape, np.int32), np.empty(shape), len(items))
 
 
 def all_scores(
