@@ -130,8 +130,13 @@ ANGLES = ["clusters", "many features", "rows of zeros", "far from the origin", "
     ("kind", "metric", "dtype"),
     [
         *((kind, "euclidean", np.float32) for kind in HARD if kind != "very large"),
-        *((kind, "manhattan", np.float64) for kind in HARD),
-        *((kind, "sqeuclidean", np.float32) for kind in SQUARES),
+        *(pytest.param(kind, "manhattan", np.float64, marks=pytest.mark.slow) for kind in HARD),
+        *(
+            pytest.param(kind, "sqeuclidean", np.float32, marks=pytest.mark.slow)
+            for kind in SQUARES
+        ),
+        ("clusters", "manhattan", np.float64),
+        ("clusters", "sqeuclidean", np.float32),
         *((kind, "cosine", np.float64) for kind in ANGLES),
         ("clusters", "euclidean", np.float64),
         ("far from the origin", "euclidean", np.float64),
