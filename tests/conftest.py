@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -46,6 +47,14 @@ def core():
     if module is None:
         pytest.skip("needs the compiled core; the engine of this run is NumPy")
     return module
+
+
+@pytest.fixture(scope="module")
+def compiled_core():
+    """Whatever engine was chosen: the tests of a module use the compiled core."""
+    module = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+    with mock.patch.object(engine, "core", return_value=module):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -20,16 +20,9 @@ from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.ranks import at_or_above
 from nearlabel.labels.scores import LabelScores
 
-pytestmark = pytest.mark.kernels
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled():
-    """Whatever engine was chosen: here it is the compiled core."""
-    with mock.patch.object(engine, "core", return_value=CORE):
-        yield
 
 
 def both(work):

@@ -39,8 +39,10 @@ from nearlabel.methods.items import Items
 from nearlabel.methods.needs import Needs, needs_vectors
 from nearlabel.methods.stored import (
     Field,
+    Value,
     check_declared,
     check_learned,
+    keep_settings,
     model_from,
     model_tree,
 )
@@ -78,7 +80,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """The method's name in print."""
     needs: ClassVar[Needs] = Needs()
     """What the method asks for."""
-    settings: ClassVar[tuple[Field, ...]] = ()
+    settings: ClassVar[tuple[Value, ...]] = ()
     """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
     stored: ClassVar[tuple[Field, ...]] = ()
     """What `_learn` learns, as it stands in files; see `nearlabel.methods.stored`."""
@@ -332,8 +334,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         model.n_neighbors_, model.search_recall_ = k, graph.recall
         model.classes_, model.label_names_ = items.given.classes, items.given.names
         rows = np.arange(items.labels.shape[0]) if rows is None else rows
-        for setting in self.settings:
-            setattr(model, setting.attribute, setting.check(getattr(self, setting.key)))
+        keep_settings(model)
         before = set(vars(model))
         model._learn(graph, items.labels, items.vectors, rows, progress)
         check_learned(model, before)

@@ -16,6 +16,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.mlknn import priors
 from nearlabel.methods.needs import Needs
 from nearlabel.methods.stored import Choice, Integer, NeighborCounts, Real
 
@@ -106,7 +107,7 @@ class DMLkNN(NeighborClassifier):
         s, k, q = self._smoothing, self.n_neighbors_, self._labels.shape[1]
         # The published numbers were made with q, where ML-kNN has k + 1.
         cells = q if self._denominator == "labels" else k + 1
-        prior, no_prior = Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
+        prior, no_prior = priors(s, n, n_l)
         likelihood = Ratio(s + V, s * cells + n_l)
         no_likelihood = Ratio(s + U, s * cells + n - n_l)
         return posterior(prior, likelihood, no_prior, no_likelihood)
@@ -126,9 +127,9 @@ class DMLkNN(NeighborClassifier):
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
         _, (admissible, V, U) = next(self._rows.tallies(neighbor_counts(graph, self._labels)))
-        s, n, n_l = self._smoothing, self._labels.shape[0], self._totals[label]
+        prior, _ = priors(self._smoothing, len(self._items), self._totals[label])
         return {
-            "prior": float((s + n_l) / (2 * s + n)),
+            "prior": float(prior.value),
             "admissible": int(admissible[0]),
             "with": int(V[0, label]),
             "without": int(U[0, label]),

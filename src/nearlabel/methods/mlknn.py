@@ -22,7 +22,7 @@ from nearlabel.methods.needs import Needs
 from nearlabel.methods.stored import Field, Histograms, Real
 
 
-def priors(s: float, n: Array, n_l: Array) -> tuple[Ratio, Ratio]:
+def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:
     """P(H_1) and P(H_0) where n_l of n rows carry the label, as in Fig. 1 of the 2007 paper."""
     return Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
 
@@ -140,8 +140,8 @@ class MLkNN(NeighborClassifier):
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         counts = neighbor_counts(graph, self._labels)  # j of each label
-        posteriors = cell_values(self._table, self._counted.start, counts.indices, counts.data)
-        return LabelScores.of(with_data(counts, posteriors), self._defaults)
+        found = cell_values(self._table, self._counted.start, counts.indices, counts.data)
+        return LabelScores.of(with_data(counts, found), self._defaults)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         both = counts_and_own(graph, self._labels, rows)

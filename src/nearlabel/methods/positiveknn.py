@@ -135,10 +135,10 @@ class PositivekNN(NeighborClassifier):
         self.median_distance_ = median_distance(graph)
         both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # an order needs two labels
         self.rate_ = self._fitted_rate(graph, both, both[rows])
-        self.cut_ = hamming_cut(self._left_out_scores(graph, X, rows), Y[rows])
-        order = self._left_out_scores(graph, X, rows)
-        if Y.shape[1] == 1:
-            order = LabelScores(log_sums(graph, both, self.rate_, self.n_neighbors_))
+        scores = order = self._left_out_scores(graph, X, rows)
+        self.cut_ = hamming_cut(scores, Y[rows])
+        if both is not Y:
+            order = LabelScores.of(log_sums(graph, both, self.rate_, self.n_neighbors_))
         self.loss_ = ranking_loss(both[rows], order)
 
     def _fitted_rate(self, graph: NeighborGraph, Y: Csr, truth: Csr) -> float:

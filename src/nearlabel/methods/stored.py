@@ -7,9 +7,9 @@ the way back, as if it came from a stranger: a wrong index would crash the inter
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,33 +49,41 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
-class Field:
-    """Something that a method learns: its key in files and its attribute.
-
-    A subclass says how a value is written and what is accepted when it is read.
-    """
+class Field(ABC):
+    """Something that a method learns: its key in files and its attribute."""
 
     key: str
     attribute: str
 
-    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> Any:
-        """The value as it is kept; an error that names the key where it cannot be."""
-        raise NotImplementedError
-
+    @abstractmethod
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         """Add the value to what the model has learned, a tree of plain values and arrays."""
-        learned[self.key] = getattr(model, self.attribute)
 
+    @abstractmethod
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
         """Set the attribute from a tree; a ValueError or the like where it makes no sense.
 
         `sizes` has the numbers of rows, labels and features as n, q and d.
         """
+
+
+@dataclass(frozen=True)
+class Value(Field):
+    """A value that is checked by itself, as a parameter and when a file is read."""
+
+    @abstractmethod
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
+        """The value as it is kept; an error that names the key where it cannot be."""
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        learned[self.key] = getattr(model, self.attribute)
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
         setattr(model, self.attribute, self.check(learned[self.key], sizes))
 
 
 @dataclass(frozen=True)
-class Real(Field):
+class Real(Value):
     """A finite number; `absent`, if given, is one that JSON does not have and stands as null."""
 
     low: float = -_LARGEST
@@ -86,31 +94,31 @@ class Real(Field):
         value = float(getattr(model, self.attribute))
         learned[self.key] = value if np.isfinite(value) else None
 
-    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> float:
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> float:
         if value is None and self.absent is not None:
             return self.absent
         return check_real(value, self.key, low=self.low, high=self.high)
 
 
 @dataclass(frozen=True)
-class Integer(Field):
+class Integer(Value):
     """A whole number from `low` up, to the number of rows where it has `at_most_rows`."""
 
     low: int = 0
     at_most_rows: bool = False
 
-    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> int:
-        high = sizes["n"] if self.at_most_rows else None
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> int:
+        high = sizes["n"] if sizes and self.at_most_rows else None
         return check_integer(value, self.key, low=self.low, high=high)
 
 
 @dataclass(frozen=True)
-class Choice(Field):
+class Choice(Value):
     """One of several words, or None where that is among them."""
 
     choices: tuple[str | None, ...] = ()
 
-    def check(self, value: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> Any:
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
         if None not in self.choices:
             return check_choice(value, self.key, self.choices)
         words = [word for word in self.choices if word is not None]
@@ -118,7 +126,7 @@ class Choice(Field):
 
 
 @dataclass(frozen=True)
-class Reals(Field):
+class Reals(Value):
     """An array of floats between bounds.
 
     Its shape is in letters: n rows, q labels, d features; another letter stands for the size that
@@ -144,7 +152,8 @@ class Reals(Field):
             return
         super().read(model, learned, sizes)
 
-    def check(self, value: Any, sizes: dict[str, int]) -> Array:  # type: ignore[override]
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
+        sizes = {} if sizes is None else sizes
         array = stored_array(value, self.key, "f", len(self.shape))
         array = array.T if self.transposed else array
         _check_shape(array, self.key, self.shape, sizes)
@@ -155,13 +164,14 @@ class Reals(Field):
 
 
 @dataclass(frozen=True)
-class Numbers(Field):
+class Numbers(Value):
     """An array of whole numbers, each below the size that a letter stands for."""
 
     shape: str = "n"
     below: str = "m"
 
-    def check(self, value: Any, sizes: dict[str, int]) -> Array:  # type: ignore[override]
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
+        sizes = {} if sizes is None else sizes
         array = stored_array(value, self.key, "i", len(self.shape))
         _check_shape(array, self.key, self.shape, sizes)
         if array.size and not 0 <= array.min() <= array.max() < sizes[self.below]:
@@ -233,6 +243,12 @@ def check_declared(kind: type) -> None:
             f"{kind.__name__} defines _learn, so it must declare what it learns: stored = (…), "
             "with fields of nearlabel.methods.stored"
         )
+
+
+def keep_settings(model: Any) -> None:
+    """Keep the settings of a model as they are, whatever its parameters become after the fit."""
+    for setting in model.settings:
+        setattr(model, setting.attribute, setting.check(getattr(model, setting.key)))
 
 
 def check_learned(model: Any, before: set[str]) -> None:

@@ -16,7 +16,7 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import KEPT, NO_ROWS, NeighborClassifier
-from nearlabel.methods.stored import Field, Reals, learned_tree, read_learned
+from nearlabel.methods.stored import Field, Reals, keep_settings, learned_tree, read_learned
 from nearlabel.methods.wrapping import forwards_hooks
 
 _OBJECTIVES = ("f1",)
@@ -124,8 +124,7 @@ class LabelThresholds(NeighborClassifier):
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
         inner, n = self._inner(), Y.shape[0]
-        for setting in inner.settings:
-            setattr(inner, setting.attribute, setting.check(getattr(inner, setting.key)))
+        keep_settings(inner)
         wanted = inner._rows_to_learn_from(Y, X)
         if wanted is None:
             inner._learn(graph, Y, X, rows, progress)

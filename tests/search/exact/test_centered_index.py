@@ -6,32 +6,15 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from twin_graphs import assert_same, by_numpy
 
 import nearlabel as nl
-from nearlabel.common import engine
 from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
 from nearlabel.search.exact.numpy_index import NumpyIndex
 
-pytestmark = pytest.mark.kernels
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_core():
-    """Whatever engine was chosen: here it is the compiled core."""
-    with mock.patch.object(engine, "core", return_value=CORE):
-        yield
-
-
-def by_numpy(*arguments, **options):
-    with mock.patch.object(engine, "core", return_value=None):
-        return nl.neighbor_graph(*arguments, **options)
-
-
-def assert_same(ours, twin):
-    np.testing.assert_array_equal(ours.indices, twin.indices)
-    np.testing.assert_array_equal(ours.distances, twin.distances)
 
 
 def clusters(count, sizes=1e6, n=1500, d=9, outliers=0):

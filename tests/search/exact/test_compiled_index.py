@@ -10,36 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import vectors
+from twin_graphs import assert_same, by_numpy
 
 import nearlabel as nl
-from nearlabel.common import engine
 from nearlabel.search.exact import centered_index, choice_of_bounds
 from nearlabel.search.exact import compiled_index as compiled
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
 
-pytestmark = pytest.mark.kernels
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
 NO_INTS, NO_FLOATS = np.empty(0, np.int32), np.empty(0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_core():
-    """Whatever engine was chosen: here it is the compiled core."""
-    with mock.patch.object(engine, "core", return_value=CORE):
-        yield
-
-
-def by_numpy(*arguments, **options):
-    with mock.patch.object(engine, "core", return_value=None):
-        return nl.neighbor_graph(*arguments, **options)
-
-
-def assert_same(ours, twin):
-    np.testing.assert_array_equal(ours.indices, twin.indices)
-    np.testing.assert_array_equal(ours.distances, twin.distances)
 
 
 @pytest.fixture

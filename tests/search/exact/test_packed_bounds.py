@@ -12,21 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from nearlabel.common import engine
 from nearlabel.search.exact import choice_of_bounds
 from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
 from nearlabel.search.exact.sparse_bounds import SparseFactors
 
-pytestmark = pytest.mark.kernels
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_core():
-    """Whatever engine was chosen: here it is the compiled core."""
-    with mock.patch.object(engine, "core", return_value=CORE):
-        yield
 
 
 def exactly(metric, a, b):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import pairwise
-from unittest import mock
 
 import numpy as np
 import oracles
@@ -13,21 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-from nearlabel.common import engine
 from nearlabel.search.exact.core_rows import core_rows
 
-pytestmark = pytest.mark.kernels
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
 NO_INTS, NO_FLOATS = np.empty(0, np.int32), np.empty(0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_core():
-    """Whatever engine was chosen: here it is the compiled core."""
-    with mock.patch.object(engine, "core", return_value=CORE):
-        yield
 
 
 def dense(X, metric="euclidean"):
