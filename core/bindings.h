@@ -40,6 +40,7 @@ inline std::size_t checked_index(std::int64_t index, std::size_t size, const cha
 // Lets other Python threads run while a kernel does.
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
+void bind_all_pairs(nb::module_& module);
 void bind_counts(nb::module_& module);
 void bind_distances(nb::module_& module);
 void bind_neighbors_of_neighbors(nb::module_& module);

@@ -9,6 +9,7 @@ NB_MODULE(_core, module) {
     module.attr("VERSION") = NEARLABEL_CORE_VERSION;  // setup.py takes it from engine.py
     module.attr("COMPILER") = compiler().c_str();
     module.def("instruction_set", &instruction_set);
+    bind_all_pairs(module);
     bind_counts(module);
     bind_distances(module);
     bind_neighbors_of_neighbors(module);

@@ -10,6 +10,7 @@ from twin_graphs import assert_same, by_numpy
 
 import nearlabel as nl
 from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
+from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.numpy_index import NumpyIndex
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
@@ -53,12 +54,14 @@ def test_as_numpy(kind, metric):
 
 
 def test_clusters_are_seen_from_their_own_centers():
-    assert isinstance(compiled_index(FAR["two clusters"], "euclidean", 2**26), CenteredIndex)
+    def made(X):
+        return compiled_index(X, "euclidean", core_rows(X, "euclidean"), 2**26)
+
+    assert isinstance(made(FAR["two clusters"]), CenteredIndex)
     near = np.random.default_rng(0).normal(size=(1500, 9))
     for X in (near, near + 1e6, np.eye(400)):
-        index = compiled_index(X, "euclidean", 2**26)
-        assert index is not None
-        assert not isinstance(index, CenteredIndex)
+        assert made(X) is not None
+        assert not isinstance(made(X), CenteredIndex)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

@@ -79,8 +79,8 @@ def test_bounds_from_another_center_hold_without_the_errors_of_queries(data, X, 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
 def test_only_bounds_of_far_clusters_are_vague(metric):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 8))
-    far = X + 1e6 * rng.normal(size=(4, 8))[np.arange(600) % 4]
+    X = rng.normal(size=(1200, 8))
+    far = X + 1e6 * rng.normal(size=(4, 8))[np.arange(1200) % 4]
     assert not are_vague(products_for(X, metric), X)
     assert are_vague(products_for(far, metric), far)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
@@ -26,9 +25,8 @@ from nearlabel.search.exact.compiled_index import (
     CompiledIndex,
     fill_among,
 )
-from nearlabel.search.exact.core_rows import can_read, core_rows
+from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.dense_bounds import DenseProducts
-from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.row_arithmetic import chunks
 
 _STRIPES = 16  # as a rule at least
@@ -41,11 +39,12 @@ _DIRECTIONS = 8  # along which it shows which rows are far from each other
 
 
 def compiled_index(
-    vectors: Any, metric: Metric, block_bytes: int
+    vectors: Any, metric: str, rows: Any, block_bytes: int
 ) -> CompiledIndex | CenteredIndex | None:
-    """Base rows that the core searches, or None where it cannot."""
-    if engine.core() is None or not can_read(vectors):
-        return None
+    """Base rows that the core bounds the distances of, or None where it cannot.
+
+    `rows` are those rows as the core measures them.
+    """
     products = products_for(vectors, metric)
     if products is None:
         return None
@@ -56,8 +55,8 @@ def compiled_index(
         side = min(products.side, isqrt(block_bytes // 4), max(_FEW_ROWS, n // _STRIPES))
         stripes = _near_rows(points, max(1, side))
         if stripes is not None and _are_narrow(points - products.center, stripes):
-            return CenteredIndex(vectors, str(metric), products, points, stripes)
-    return CompiledIndex(vectors, str(metric), products, block_bytes)
+            return CenteredIndex(vectors, metric, products, points, stripes)
+    return CompiledIndex(vectors, metric, rows, products, block_bytes)
 
 
 class CenteredIndex:

@@ -74,9 +74,8 @@ def are_vague(products: Products, vectors: Any) -> bool:
     So it is where clusters are much farther from each other than their rows are: seen from one
     center, float32 has no digits left for the differences within a cluster.
     """
-    n = vectors.shape[0]
-    queries, base = _SAMPLE[0], min(_SAMPLE[1], n - _SAMPLE[0])
-    if base < queries or not isinstance(products, DenseProducts) or not products.can_move:
+    n, (queries, base) = vectors.shape[0], _SAMPLE
+    if n < queries + base or not isinstance(products, DenseProducts) or not products.can_move:
         return False
     sample = np.random.default_rng(0).choice(n, queries + base, replace=False)
     left, right = (products.pack(vectors[np.sort(some)]) for some in np.split(sample, [queries]))

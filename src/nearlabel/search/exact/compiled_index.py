@@ -84,10 +84,11 @@ class BaseRows:
 class CompiledIndex:
     """Base rows that the core searches, in stripes of rows that are packed together."""
 
-    def __init__(self, vectors: Any, metric: str, products: Products, block_bytes: int) -> None:
-        self._vectors, self._metric, self._products = vectors, metric, products
-        self._block_bytes = block_bytes
-        self._rows = core_rows(vectors, metric)
+    def __init__(
+        self, vectors: Any, metric: str, rows: Any, products: Products, block_bytes: int
+    ) -> None:
+        self._vectors, self._metric, self._rows = vectors, metric, rows
+        self._products, self._block_bytes = products, block_bytes
         self._is_kept = products.bytes_of(vectors) <= KEPT_BYTES
         self._kept_side = self._even(min(products.side, isqrt(block_bytes // 4)))
         side = self._kept_side

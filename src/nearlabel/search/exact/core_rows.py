@@ -10,6 +10,7 @@ from scipy import sparse
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, kernel_array
 from nearlabel.search.budgets import KEPT_BYTES
+from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.row_arithmetic import (
     as_float,
     chunks,
@@ -18,14 +19,14 @@ from nearlabel.search.exact.row_arithmetic import (
     unit_scales,
 )
 
+METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
 
-def can_read(vectors: Any) -> bool:
-    """Whether the core can read these rows as they stand, or as a copy that is not too large."""
-    if max(vectors.shape) >= 2**31:
+
+def can_measure(vectors: Any, metric: Metric) -> bool:
+    """Whether the core reads these rows as they stand, or as a copy that is not too large."""
+    if engine.core() is None or metric not in METRICS or max(vectors.shape) >= 2**31:
         return False
-    if sparse.issparse(vectors) or _is_plain(vectors):
-        return True
-    return bool(8 * vectors.size <= KEPT_BYTES)
+    return bool(sparse.issparse(vectors) or _is_plain(vectors) or 8 * vectors.size <= KEPT_BYTES)
 
 
 def core_rows(vectors: Any, metric: str) -> Any:

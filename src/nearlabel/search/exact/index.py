@@ -1,6 +1,7 @@
-"""Exact search: the first of three ways that can, and what it leaves goes to the next.
+"""Exact search: the first of four ways that can, and what it leaves goes to the next.
 
-A k-d tree in few dimensions; the compiled core; NumPy. All of them decide by canonical distances.
+A k-d tree in few dimensions; all distances of few rows, or bounds on those of many, by the compiled
+core; NumPy. All of them decide by canonical distances.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.budgets import BLOCK_BYTES
+from nearlabel.search.exact.all_pairs import are_few, fill_from_all_pairs
 from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
 from nearlabel.search.exact.compiled_index import CompiledIndex
+from nearlabel.search.exact.core_rows import can_measure, core_rows
 from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
@@ -44,11 +47,13 @@ class ExactSearch:
     def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         block_bytes = check_integer(self.block_bytes, "block_bytes", low=1)
-        rows = None if callable(check_metric(metric)) else equal_rows(vectors)
-        distinct = vectors if rows is None else rows.distinct(vectors)
-        index = ExactIndex(distinct, metric, block_bytes)
-        warn_if_slow(metric)
-        return index if rows is None else EqualRowsIndex(rows, distinct, metric, index)
+        warn_if_slow(check_metric(metric))
+        is_small = callable(metric) or are_few(vectors, vectors.shape[0])
+        rows = None if is_small else equal_rows(vectors)
+        if rows is None:
+            return ExactIndex(vectors, metric, block_bytes)
+        distinct = rows.distinct(vectors)
+        return EqualRowsIndex(rows, distinct, metric, ExactIndex(distinct, metric, block_bytes))
 
 
 class ExactIndex:
@@ -57,18 +62,21 @@ class ExactIndex:
     def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
         self._space = space(vectors, metric)
         self._metric, self._block_bytes = metric, block_bytes
+        self._rows = core_rows(vectors, str(metric)) if can_measure(vectors, metric) else None
         self._tree: TreeIndex | None = None
         self._compiled: CompiledIndex | CenteredIndex | None = None
         self._numpy: NumpyIndex | None = None
         if tree_wins(vectors, metric):
             self._tree = TreeIndex(self._space, str(metric), block_bytes)
-        else:
+        elif not are_few(vectors, vectors.shape[0]):
             self._prepare()
 
     def _prepare(self) -> None:
-        """Make ready what compares all rows: the core, or NumPy where the core cannot."""
+        """Make ready what compares many rows: the core, or NumPy where the core cannot."""
         if self._compiled is None and self._numpy is None:
-            self._compiled = compiled_index(self._space.vectors, self._metric, self._block_bytes)
+            if self._rows is not None:
+                vectors, metric = self._space.vectors, str(self._metric)
+                self._compiled = compiled_index(vectors, metric, self._rows, self._block_bytes)
             if self._compiled is None:
                 self._numpy_index()
 
@@ -93,17 +101,21 @@ class ExactIndex:
         Without queries: of each base row, itself left out.
         """
         base = self._space.vectors
-        rows, alone = (base, True) if queries is None else (matching(queries, base), False)
-        shape, n_base = (rows.shape[0], k), base.shape[0]
-        found = NeighborGraph.unchecked(
-            np.empty(shape, index_type(n_base)), np.empty(shape), n_base
-        )
-        left = np.arange(len(found))
+        n, alone = base.shape[0], queries is None
+        rows = base if alone else matching(queries, base)
+        m = rows.shape[0]
+        found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
+        if self._tree is None and self._rows is not None and are_few(base, m):
+            fill_from_all_pairs(self._rows, str(self._metric), None if alone else rows, found)
+            if progress is not None:
+                progress(m, m)
+            return found
+        left = np.arange(m)
         tell = progress  # for whoever looks at all rows first
         if self._tree is not None:
             left = self._tree.search(rows, found, alone, n_jobs, _all_but_one(tell))
             tell = None
-        if len(left) > _FEW * len(found):
+        if len(left) > _FEW * m:
             self._prepare()
             if self._compiled is not None and (alone or self._compiled.reaches(rows)):
                 left = self._compiled.fill(None if alone else rows, found, n_jobs, tell)
@@ -111,7 +123,7 @@ class ExactIndex:
         if len(left):
             self._numpy_index().fill(rows, left, found, alone, n_jobs, tell)
         if self._tree is not None and progress is not None:
-            progress(len(found), len(found))
+            progress(m, m)
         return found
 
 

@@ -1,0 +1,65 @@
+// The nearest of few rows: every canonical distance is measured. See
+// src/nearlabel/search/exact/all_pairs.py.
+#include "bindings.h"
+#include "distances.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace nearlabel {
+
+namespace {
+
+// Write the k nearest base rows of each query, ties by row. With `alone`, the queries are the base
+// rows, and each is left out of its own list.
+void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std::int32_t> rows,
+                  Matrix<double> distances) {
+    const std::int64_t m = queries.size(), n = base.size();
+    const auto k = static_cast<std::int64_t>(rows.shape(1));
+    require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
+                queries.metric() == base.metric(),
+            "queries and base must be rows of one kind");
+    require(!alone || m == n, "queries must be the base rows where each is left out");
+    require(n <= std::numeric_limits<std::int32_t>::max(), "base must have less than 2^31 rows");
+    require(0 < k && k <= n - (alone ? 1 : 0), "k must be from 1 to the rows searched");
+    require(rows.shape(0) == static_cast<std::size_t>(m) && distances.shape(0) == rows.shape(0) &&
+                distances.shape(1) == rows.shape(1),
+            "rows and distances must have one row a query");
+    std::vector<std::int32_t> all(static_cast<std::size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<double> measured(static_cast<std::size_t>(n));
+    std::vector<std::pair<double, std::int32_t>> found(static_cast<std::size_t>(n));
+    Query query;
+    for (std::int64_t i = 0; i < m; ++i) {
+        queries.load(i, query);
+        base.distances(query, all.data(), n, measured.data());
+        for (std::int64_t row = 0; row < n; ++row) {
+            // A NaN, of two overflows, would have no place in an order.
+            const bool is_far = std::isnan(measured[row]) || (alone && row == i);
+            found[row] = {is_far ? std::numeric_limits<double>::infinity() : measured[row],
+                          static_cast<std::int32_t>(row)};
+        }
+        std::nth_element(found.begin(), found.begin() + k - 1, found.end());
+        std::sort(found.begin(), found.begin() + k);
+        require(std::isfinite(found[k - 1].first),
+                "a distance to a neighbor is too large for float64; rescale X");
+        for (std::int64_t place = 0; place < k; ++place) {
+            distances.data()[i * k + place] = found[place].first;
+            rows.data()[i * k + place] = found[place].second;
+        }
+    }
+}
+
+}  // namespace
+
+void bind_all_pairs(nb::module_& module) {
+    module.def("nearest_rows", &nearest_rows, Released(), "queries"_a, "base"_a, "alone"_a,
+               "rows"_a.noconvert(), "distances"_a.noconvert());
+}
+
+}  // namespace nearlabel
