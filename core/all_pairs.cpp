@@ -15,6 +15,8 @@ namespace nearlabel {
 
 namespace {
 
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
 // Write the k nearest base rows of each query, ties by row. With `alone`, the queries are the base
 // rows, and each is left out of its own list.
 void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std::int32_t> rows,
@@ -33,19 +35,26 @@ void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std:
     std::vector<std::int32_t> all(static_cast<std::size_t>(n));
     std::iota(all.begin(), all.end(), 0);
     std::vector<double> measured(static_cast<std::size_t>(n));
-    std::vector<std::pair<double, std::int32_t>> found(static_cast<std::size_t>(n));
+    std::vector<std::pair<double, std::int32_t>> found;  // the nearest so far, the farthest on top
     Query query;
     for (std::int64_t i = 0; i < m; ++i) {
         queries.load(i, query);
         base.distances(query, all.data(), n, measured.data());
-        for (std::int64_t row = 0; row < n; ++row) {
+        found.clear();
+        for (std::int32_t row = 0; row < n; ++row) {
+            if (alone && row == i) continue;
             // A NaN, of two overflows, would have no place in an order.
-            const bool is_far = std::isnan(measured[row]) || (alone && row == i);
-            found[row] = {is_far ? std::numeric_limits<double>::infinity() : measured[row],
-                          static_cast<std::int32_t>(row)};
+            const double distance = std::isnan(measured[row]) ? infinite : measured[row];
+            const bool is_full = static_cast<std::int64_t>(found.size()) == k;
+            if (is_full && !(distance < found.front().first)) continue;  // equal ones were before
+            if (is_full) {
+                std::pop_heap(found.begin(), found.end());
+                found.pop_back();
+            }
+            found.emplace_back(distance, row);
+            std::push_heap(found.begin(), found.end());
         }
-        std::nth_element(found.begin(), found.begin() + k - 1, found.end());
-        std::sort(found.begin(), found.begin() + k);
+        std::sort_heap(found.begin(), found.end());
         require(std::isfinite(found[k - 1].first),
                 "a distance to a neighbor is too large for float64; rescale X");
         for (std::int64_t place = 0; place < k; ++place) {

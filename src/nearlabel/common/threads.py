@@ -27,7 +27,14 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
     Work of many steps yields after each. An error or an interrupt ends all threads at their next
     step, or at the end of the block that they work on.
     """
-    n, done = sum(block.stop - block.start for block in blocks), 0
+    n, done = sum([block.stop - block.start for block in blocks]), 0
+    ended = Event()
+
+    def take_steps(block: slice) -> slice:
+        for _ in work(block) or ():
+            if ended.is_set():
+                break
+        return block
 
     def tell(block: slice) -> None:
         nonlocal done
@@ -35,26 +42,16 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
         if progress is not None:
             progress(done, n)
 
-    ended = Event()
-
-    def take_steps(block: slice) -> None:
-        for _ in work(block) or ():
-            if ended.is_set():
-                return
-
     if n_jobs == 1 or len(blocks) == 1:
         for block in blocks:
-            take_steps(block)
-            tell(block)
+            tell(take_steps(block))
         return
 
     blas = _hold_blas_of_this_thread
     with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
         try:
-            running = {pool.submit(take_steps, block): block for block in blocks}
-            for finished in as_completed(running):
-                finished.result()
-                tell(running[finished])
+            for finished in as_completed([pool.submit(take_steps, block) for block in blocks]):
+                tell(finished.result())
         except BaseException:
             ended.set()
             pool.shutdown(cancel_futures=True)

@@ -13,7 +13,7 @@ from nearlabel.common import engine
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.exact.core_rows import core_rows
 
-_FEW = 2**19  # differences of features, as measured
+_FEW = 2**18  # differences of features, as measured
 _SPARSE_COST = 8  # a stored feature takes as long as so many in dense rows
 
 

@@ -136,10 +136,9 @@ class CenteredIndex:
                     if len(some):
                         lists.offer_to(self._bounds(points[some], place), some, stripe.start)
                         yield
-            mine = found.rows(rows.start, rows.stop)
-            mine.indices[:] = 0
-            lists.finish(0, mine.indices, mine.distances)
-            mine.indices[:] = self._order[mine.indices]
+            places = np.zeros_like(found.indices[rows])
+            lists.finish(0, places, found.distances[rows])
+            found.indices[rows] = self._order[places]
             lists.given_up(given_up[rows])
 
         run_blocks(search, m, min(self._products.side, -(-m // n_jobs)), n_jobs, progress)

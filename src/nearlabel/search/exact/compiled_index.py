@@ -87,19 +87,17 @@ class CompiledIndex:
     def __init__(
         self, vectors: Any, metric: str, rows: Any, products: Products, block_bytes: int
     ) -> None:
-        self._vectors, self._metric, self._rows = vectors, metric, rows
+        self._vectors, self._metric = vectors, metric
         self._products, self._block_bytes = products, block_bytes
         self._is_kept = products.bytes_of(vectors) <= KEPT_BYTES
-        self._kept_side = self._even(min(products.side, isqrt(block_bytes // 4)))
-        side = self._kept_side
-        packed = (self._pack(place, side) for place in range(self._count(side)))
-        if self._is_kept:
-            self._kept = list(packed)
-            self._errors = np.concatenate([stripe.errors for stripe in self._kept])
-        else:
-            self._errors = np.concatenate([stripe.errors for stripe in packed])
-
-        self._base_rows = BaseRows(self._rows, self._errors, products.scale)
+        self._kept_side = side = self._even(min(products.side, isqrt(block_bytes // 4)))
+        self._kept, errors = [], []
+        for first in range(0, vectors.shape[0], side):
+            packed = products.pack(vectors[first : first + side])
+            errors.append(packed.errors)
+            if self._is_kept:
+                self._kept.append(packed)
+        self._base_rows = BaseRows(rows, np.concatenate(errors), products.scale)
 
     def reaches(self, queries: Any) -> bool:
         """Whether these queries can be searched."""
@@ -120,14 +118,14 @@ class CompiledIndex:
         return self._nearest(queries, found, n_jobs, progress)
 
     def _among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
-        side = self._side(n_jobs)
-        lists = self._base_rows.shortlist(self._rows, self._errors, found.k, stripe=side, itself=0)
+        side, n, base = self._side(n_jobs), found.n_base, self._base_rows
+        lists = base.shortlist(base.rows, base.errors, found.k, stripe=side, itself=0)
 
         def blocks(mine: int, others: Iterable[int]) -> Blocks:
             queries = self._products.pack_queries(self._base(mine, side))
             return self._blocks(queries, others, side)
 
-        stripes = [slice(i, min(i + side, len(found))) for i in range(0, len(found), side)]
+        stripes = [slice(first, min(first + side, n)) for first in range(0, n, side)]
         return fill_among(lists, stripes, blocks, found, n_jobs, progress)
 
     def _nearest(
@@ -142,11 +140,11 @@ class CompiledIndex:
             its_rows = core_rows(part, self._metric)
             lists = self._base_rows.shortlist(its_rows, packed.errors, found.k, stripe=side)
             packed = self._products.pack_queries(packed)
-            for first, block in self._blocks(packed, range(self._count(side)), side):
+            stripes = range(-(-found.n_base // side))
+            for first, block in self._blocks(packed, stripes, side):
                 lists.offer(block, 0, first, False)
                 yield
-            mine = found.rows(rows.start, rows.stop)
-            lists.finish(0, mine.indices, mine.distances)
+            lists.finish(0, found.indices[rows], found.distances[rows])
             lists.given_up(given_up[rows])
 
         run_blocks(search, m, min(side, -(-m // n_jobs)), n_jobs, progress)
@@ -162,18 +160,12 @@ class CompiledIndex:
 
     def _even(self, side: int) -> int:
         """Rows of stripes that are all of one size, and not above `side`."""
-        side = max(1, side)
-        return int(-(-self._vectors.shape[0] // self._count(side)))
-
-    def _count(self, side: int) -> int:
-        return int(-(-self._vectors.shape[0] // side))
+        n = self._vectors.shape[0]
+        return int(-(-n // -(-n // max(1, side))))
 
     def _base(self, place: int, side: int) -> Packed:
         if self._is_kept:
             return self._kept[place]
-        return self._pack(place, side)
-
-    def _pack(self, place: int, side: int) -> Packed:
         return self._products.pack(self._vectors[place * side : (place + 1) * side])
 
     def _blocks(self, queries: Packed, places: Iterable[int], side: int) -> Blocks:
@@ -219,8 +211,7 @@ def fill_among(
             yield
 
     def finish(rows: slice) -> None:
-        part = found.rows(rows.start, rows.stop)
-        lists.finish(rows.start, part.indices, part.distances)
+        lists.finish(rows.start, found.indices[rows], found.distances[rows])
 
     # Within itself first: that gives every row a good limit.
     run_slices(partial(compare, with_others=False), stripes, n_jobs, None)

@@ -157,5 +157,5 @@ class ManhattanSums(EuclideanProducts):
 
 def largest_entry(rows: Any, center: Floats) -> float:
     """The largest absolute entry of centered rows."""
-    low, high = (dense_rows(ends).ravel() for ends in (rows.min(axis=0), rows.max(axis=0)))
-    return float(np.maximum(high - center, center - low).max())
+    low, high = dense_rows(rows.min(axis=0)), dense_rows(rows.max(axis=0))
+    return float(np.maximum(high.ravel() - center, center - low.ravel()).max())
