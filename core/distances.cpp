@@ -99,8 +99,13 @@ void Rows::to_unit(std::int64_t row, Query& query) const {
 }
 
 double Rows::finished(double sum) const {
-    if (metric_ == Metric::euclidean) return std::sqrt(sum);
-    return metric_ == Metric::cosine ? sum / 2 : sum;
+    return metric_ == Metric::euclidean ? std::sqrt(sum) : sum;
+}
+
+double Rows::finished_cosine(double sum, const Query& query, std::int64_t row) const {
+    if (query.empty || unit(row).empty) return 1;
+    const double near = std::ldexp(static_cast<double>(width_ + 8), -50);
+    return std::fabs(sum / 2 - 1) <= near && !shares(query, row) ? 1 : sum / 2;
 }
 
 namespace {
@@ -146,10 +151,16 @@ public:
             four(query.values.data(), from, same, four_results);
             result[done] = four_results[0];
         }
-        for (std::int64_t i = 0; i < count; ++i) {
-            const bool empty = metric_ == Metric::cosine && (query.empty || unit(rows[i]).empty);
-            result[i] = empty ? 1.0 : finished(result[i]);
-        }
+        for (std::int64_t i = 0; i < count; ++i)
+            result[i] = metric_ == Metric::cosine ? finished_cosine(result[i], query, rows[i])
+                                                  : finished(result[i]);
+    }
+
+    bool shares(const Query& query, std::int64_t row) const override {
+        const Unit unit = metric_ == Metric::cosine ? this->unit(row) : Unit();
+        for (std::int64_t f = 0; f < width_; ++f)
+            if (query.values[f] != 0 && unit.of(at(row)[f]) != 0) return true;
+        return false;
     }
 
     void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const override {
@@ -281,15 +292,27 @@ public:
     void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                    double* result) const override {
         for (std::int64_t i = 0; i < count; ++i) {
-            Unit unit;
-            if (metric_ == Metric::cosine) unit = this->unit(rows[i]);
-            if (metric_ == Metric::cosine && (query.empty || unit.empty))
-                result[i] = 1.0;
+            if (metric_ == Metric::cosine)
+                result[i] =
+                    finished_cosine(merged<Squares>(query, rows[i], unit(rows[i])), query, rows[i]);
             else if (metric_ == Metric::manhattan)
-                result[i] = finished(merged<Magnitudes>(query, rows[i], unit));
+                result[i] = finished(merged<Magnitudes>(query, rows[i], Unit()));
             else
-                result[i] = finished(merged<Squares>(query, rows[i], unit));
+                result[i] = finished(merged<Squares>(query, rows[i], Unit()));
         }
+    }
+
+    bool shares(const Query& query, std::int64_t row) const override {
+        const Unit unit = metric_ == Metric::cosine ? this->unit(row) : Unit();
+        std::int64_t at = starts_.data()[row];
+        const std::int64_t end = starts_.data()[row + 1];
+        for (std::size_t mine = 0; mine < query.values.size() && at < end;) {
+            const std::int64_t a = query.columns[mine], b = columns_.data()[at];
+            if (a == b && query.values[mine] != 0 && unit.of(values_.data()[at]) != 0) return true;
+            mine += a <= b;
+            at += b <= a;
+        }
+        return false;
     }
 
 private:

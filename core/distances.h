@@ -38,6 +38,9 @@ public:
     virtual void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                            double* result) const = 0;
 
+    // Whether a row and a query have a feature in common: for cosine, by their unit rows.
+    virtual bool shares(const Query& query, std::int64_t row) const = 0;
+
     // Drop what is surely farther from a row than `limit`, where that is cheaper to see than the
     // distances are to compute.
     virtual void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const;
@@ -60,6 +63,10 @@ protected:
     void to_unit(std::int64_t row, Query& query) const;  // for cosine only
 
     double finished(double sum) const;
+
+    // The cosine distance of two rows, from the sum: exactly 1 where they share nothing, of which
+    // a sum of squares alone could be off by its rounding.
+    double finished_cosine(double sum, const Query& query, std::int64_t row) const;
 
     Metric metric_;
     std::int64_t size_, width_;

@@ -3,10 +3,13 @@
 #include "cpu.h"
 #include "distances.h"
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace nearlabel {
@@ -96,10 +99,11 @@ public:
                                                      values.data()[i]};
     }
 
-    // block[i, j] = factor * queries[i] . rows[j] + query_offsets[i] + offsets[j]
+    // block[i, j] = factor * queries[i] . rows[j] + query_offsets[i] + offsets[j], or `apart` where
+    // the two store no feature in common.
     void block(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                Vector<const float> values, float factor, Vector<const float> query_offsets,
-               Vector<const float> offsets, Matrix<float> block) const {
+               Vector<const float> offsets, Matrix<float> block, std::optional<float> apart) const {
         check_csr(starts, columns, values.shape(0), width_);
         const auto height = static_cast<std::int64_t>(starts.shape(0)) - 1;
         require(block.shape(0) == static_cast<std::size_t>(height) &&
@@ -108,7 +112,8 @@ public:
                 "block must have one row per query and one column per base row");
         for (std::int64_t i = 0; i < height; ++i) {
             float* result = block.data() + i * rows_;
-            std::fill(result, result + rows_, 0.0f);
+            // Whatever is added to -0, another -0 aside, gives something else.
+            std::fill(result, result + rows_, -0.0f);
             for (std::int64_t at = starts.data()[i]; at < starts.data()[i + 1]; ++at) {
                 const float value = values.data()[at];
                 const std::int64_t feature = columns.data()[at];
@@ -117,8 +122,11 @@ public:
                     result[e->row] += value * e->value;
             }
             const float offset = query_offsets.data()[i];
-            for (std::int64_t j = 0; j < rows_; ++j)
-                result[j] = factor * result[j] + (offset + offsets.data()[j]);
+            for (std::int64_t j = 0; j < rows_; ++j) {
+                const bool is_apart = apart && result[j] == 0 && std::signbit(result[j]);
+                const float bound = factor * result[j] + (offset + offsets.data()[j]);
+                result[j] = is_apart ? *apart : bound;
+            }
         }
     }
 
@@ -146,7 +154,7 @@ void bind_packed_bounds(nb::module_& module) {
              "width"_a)
         .def("block", &Postings::block, Released(), "starts"_a.noconvert(), "columns"_a.noconvert(),
              "values"_a.noconvert(), "factor"_a, "query_offsets"_a.noconvert(),
-             "offsets"_a.noconvert(), "block"_a.noconvert());
+             "offsets"_a.noconvert(), "block"_a.noconvert(), "apart"_a = nb::none());
 }
 
 }  // namespace nearlabel

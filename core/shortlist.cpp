@@ -29,6 +29,7 @@ namespace nearlabel {
 namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
+constexpr float APART = 8;  // twice what a limit can be: no distance of unit rows is above 2
 constexpr double BETTER = 1.0 / (1 << 28);  // errors of bounds in double, in those in float
 
 NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, float limit) {
@@ -110,11 +111,13 @@ public:
     // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
     // `names` decide between rows at one distance; if there are none, the rows' numbers. Stripes
     // are those rows of queries that one thread at a time may write to: `stripe` rows each, or
-    // from each of `starts` to the next.
+    // from each of `starts` to the next. With `apart`, a bound of APART says that a query and a
+    // base row share nothing, and so are at distance 1 exactly: they are never listed, and `finish`
+    // adds those that are needed.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::int64_t stripe, Vector<const std::int32_t> names,
-              float relative, std::vector<std::int64_t> starts)
+              float relative, std::vector<std::int64_t> starts, bool apart)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -127,7 +130,10 @@ public:
           stripe_(stripe),
           names_(std::move(names)),
           relative_(relative),
-          starts_(std::move(starts)) {
+          starts_(std::move(starts)),
+          apart_(apart) {
+        require(!apart || (base.sparse() && base.metric() == Metric::cosine),
+                "apart is for the cosine distances of sparse rows");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
         require(names_.shape(0) == 0 || names_.shape(0) == static_cast<std::size_t>(base.size()),
                 "names must have one entry a base row, or none");
@@ -145,7 +151,7 @@ public:
         require(query_errors_.shape(0) == static_cast<std::size_t>(n_) &&
                     base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
                 "errors must have one entry a row");
-        limits_.assign(static_cast<std::size_t>(n_), infinite);
+        limits_.assign(static_cast<std::size_t>(n_), most());
         sizes_.assign(static_cast<std::size_t>(n_), 0);
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
@@ -210,11 +216,14 @@ public:
         for (std::int64_t i = 0; i < count; ++i) {
             const std::scoped_lock guard(locks_[stripe_of(query + i)]);
             if (limits_[query + i] == -infinite) continue;
-            require(sizes_[query + i] >= k_, "a query has been offered too few rows");
-            shrink(query + i, work);
-            require(sizes_[query + i] >= k_, "query_errors and base_errors must be numbers");
+            require(apart_ || sizes_[query + i] >= k_, "a query has been offered too few rows");
+            if (sizes_[query + i] >= k_) {
+                shrink(query + i, work);
+                require(sizes_[query + i] >= k_, "query_errors and base_errors must be numbers");
+            }
             measure(query + i, work);
             auto& found = work.found;
+            if (apart_) add_those_apart(query + i, work);
             if (static_cast<std::int64_t>(found.size()) > k_)
                 std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
             std::sort(found.begin(), found.begin() + k_);
@@ -256,9 +265,9 @@ private:
         const float largest = *std::max_element(errors, errors + width);
         for (std::int64_t i = 0; i < height; ++i) {
             const std::int64_t query = queries[i];
-            if (limits_[query] == infinite)
-                limits_[query] = upper(limit_of(block + i * width, width, needed),
-                                       query_errors_.data()[query] + largest);
+            if (limits_[query] == most())
+                limits_[query] = std::min(most(), upper(limit_of(block + i * width, width, needed),
+                                                        query_errors_.data()[query] + largest));
         }
     }
 
@@ -352,6 +361,24 @@ private:
         }
     }
 
+    // Add the first k rows that share nothing with a query, if k that do are not all nearer.
+    void add_those_apart(std::int64_t query, Work& work) const {
+        auto& found = work.found;
+        const auto nearer = std::count_if(found.begin(), found.end(),
+                                          [](const Measured& row) { return row.distance < 1; });
+        std::int64_t missing = nearer < k_ ? k_ : 0;
+        for (std::int32_t row = 0; missing > 0 && row < base_.size(); ++row)
+            if (!(itself_ >= 0 && row == itself_ + query) && !base_.shares(work.query, row)) {
+                found.push_back({1, name(row), row});
+                --missing;
+            }
+        require(static_cast<std::int64_t>(found.size()) >= k_,
+                "a query has been offered too few rows");
+    }
+
+    // The limit of a query that has seen nothing.
+    float most() const { return apart_ ? APART / 2 : infinite; }
+
     // No distance whose lower bound is `bound` is above this.
     float upper(float bound, float error) const { return (bound + error) * (1 + relative_); }
 
@@ -376,6 +403,7 @@ private:
     Vector<const std::int32_t> names_;
     float relative_;
     std::vector<std::int64_t> starts_;  // of stripes that are not all of one size
+    bool apart_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
@@ -387,14 +415,15 @@ private:
 }  // namespace
 
 void bind_shortlist(nb::module_& module) {
+    module.attr("APART") = APART;
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::int64_t,
-                      Vector<const std::int32_t>, float, std::vector<std::int64_t>>(),
+                      Vector<const std::int32_t>, float, std::vector<std::int64_t>, bool>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
              "stripe"_a, "names"_a.noconvert(), "relative"_a = 0.0f,
-             "starts"_a = std::vector<std::int64_t>())
+             "starts"_a = std::vector<std::int64_t>(), "apart"_a = false)
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

@@ -34,6 +34,8 @@ def distance(x, y, metric="euclidean"):
     assert metric == "cosine"
     if not any(x) or not any(y):
         return 1.0
+    if not any(a and b for a, b in zip(_unit(x), _unit(y), strict=True)):
+        return 1.0
     return distance(_unit(x), _unit(y), "sqeuclidean") / 2
 
 

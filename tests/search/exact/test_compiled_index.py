@@ -5,11 +5,12 @@ from __future__ import annotations
 from unittest import mock
 
 import numpy as np
+import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import vectors
+from strategies import examples, vectors
 from twin_graphs import assert_same, by_numpy
 
 import nearlabel as nl
@@ -135,6 +136,34 @@ def test_hard_data(kind, metric, dtype):
         assert_same(nl.neighbor_graph(sparse.csr_array(X), k, metric=metric, n_jobs=2), twin)
     some = X[::7]
     assert_same(nl.neighbor_graph(X, 5, some, metric=metric), by_numpy(X, 5, some, metric=metric))
+
+
+@examples(60)
+@given(data=st.data(), stored=st.sampled_from([0.1, 0.3, 0.6]), signed=st.booleans())
+def test_sparse_rows_that_share_nothing_are_at_one_exactly(data, stored, signed):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n, d = data.draw(st.integers(2, 30)), data.draw(st.integers(1, 12))
+    X = rng.choice([1, 0.3, 1e-25, 1e-200], (n, d)) * (rng.random((n, d)) < stored)
+    X *= rng.choice([1, -1], (n, d)) if signed else 1
+    csr = sparse.csr_array(X)
+    csr.data[rng.random(csr.nnz) < 0.1] = 0  # stored, and still nothing to share
+    X = csr.toarray()
+    k = data.draw(st.integers(1, n - 1))
+    queries = X[: data.draw(st.integers(1, n))] * 3.3
+    for asked in (None, queries):
+        indices, distances = oracles.neighbors(X, k, asked, "cosine")
+        for form in (csr, X):
+            found = nl.neighbor_graph(form, k, asked, metric="cosine", n_jobs=2)
+            np.testing.assert_array_equal(found.indices, indices)
+            np.testing.assert_array_equal(found.distances, distances)
+
+
+def test_many_sparse_rows_that_share_nothing_are_not_left_to_numpy():
+    X = sparse.random_array((900, 10**6), density=4e-5, rng=np.random.default_rng(0)).tocsr()
+    with mock.patch.object(NumpyIndex, "fill", side_effect=AssertionError):
+        found = nl.neighbor_graph(X, 20, metric="cosine", search=nl.ExactSearch(2**20))
+    assert_same(found, by_numpy(X, 20, metric="cosine"))
+    assert np.mean(found.distances == 1) > 0.5
 
 
 @given(data=st.data(), metric=st.sampled_from(METRICS), cells=st.integers(1, 4))

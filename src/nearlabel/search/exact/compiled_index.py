@@ -41,6 +41,8 @@ class BaseRows:
         Of the bounds; see `packed_bounds.py`.
     names : ndarray of int32, shape (n,) or (0,)
         Numbers that decide between rows at one distance; without them, their places.
+    tells_apart : bool
+        Whether blocks of bounds mark the rows that share nothing with a query.
     """
 
     rows: Any
@@ -48,6 +50,7 @@ class BaseRows:
     scale: float
     relative: float = 0.0
     names: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    tells_apart: bool = False
 
     def shortlist(
         self,
@@ -78,6 +81,7 @@ class BaseRows:
             starts=list(starts),
             names=self.names,
             relative=self.relative,
+            apart=self.tells_apart,
         )
 
 
@@ -97,7 +101,9 @@ class CompiledIndex:
             errors.append(packed.errors)
             if self._is_kept:
                 self._kept.append(packed)
-        self._base_rows = BaseRows(rows, np.concatenate(errors), products.scale)
+        self._base_rows = BaseRows(
+            rows, np.concatenate(errors), products.scale, tells_apart=products.tells_apart
+        )
 
     def reaches(self, queries: Any) -> bool:
         """Whether these queries can be searched."""

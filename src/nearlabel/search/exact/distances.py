@@ -28,6 +28,7 @@ from nearlabel.search.exact.row_arithmetic import (
     dense_rows,
     largest_entries,
     most_terms,
+    share_features,
     squared,
     squared_lengths,
     sum_in_feature_order,
@@ -189,8 +190,8 @@ class SquaredEuclidean(Euclidean):
 class Cosine(ProductSpace):
     """1 - cosine, as half the squared difference of the unit rows.
 
-    So the distance of equal rows is exactly zero. A row of zeros is at distance 1 from every row,
-    as in scikit-learn.
+    So the distance of equal rows is exactly zero. Rows that share no feature are at distance 1, and
+    so is a row of zeros from every row, as in scikit-learn.
     """
 
     def ready(self, rows: Any) -> Any:
@@ -204,9 +205,12 @@ class Cosine(ProductSpace):
         return Bounds(lower, 0.0, np.full(n, 2 * slack), np.zeros(n_base))
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        difference = sum_in_feature_order(squared(unit_rows(A) - unit_rows(B)))
-        empty = (largest_entries(A) == 0) | (largest_entries(B) == 0)
-        return np.where(empty, 1.0, difference / 2)
+        a, b = unit_rows(A), unit_rows(B)
+        distances: Floats = sum_in_feature_order(squared(a - b)) / 2
+        distances[(largest_entries(A) == 0) | (largest_entries(B) == 0)] = 1
+        near = np.flatnonzero(np.abs(distances - 1) <= (A.shape[1] + 8) * 2.0**-50)
+        distances[near[~share_features(a[near], b[near])]] = 1  # of which sums are off by rounding
+        return distances
 
 
 class Pairwise(Space):

@@ -38,6 +38,7 @@ class Products(ABC):
     side: ClassVar[int]  # rows of a block, as measured
     share: ClassVar[float] = 1.0  # of the sizes of two rows in their bound, beside the product
 
+    tells_apart: ClassVar[bool] = False  # whether its blocks mark rows that share nothing
     relative = 0.0  # see the head of this file
     _margins = 2 + 1e-5  # between a lower and an upper bound
 

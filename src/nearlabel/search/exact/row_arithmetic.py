@@ -85,6 +85,13 @@ def largest_entries(vectors: Any) -> Floats:
     return largest
 
 
+def share_features(A: Any, B: Any) -> Array:
+    """Whether row i of A and row i of B have a feature that is zero in neither."""
+    if not sparse.issparse(A):
+        return np.asarray(((A != 0) & (B != 0)).any(axis=1))
+    return np.asarray((A != 0).multiply(B != 0).sum(axis=1) > 0)
+
+
 def dense_rows(vectors: Any) -> Array:
     """Rows as a dense array, of float64 or bool."""
     dense: Array = vectors.toarray() if sparse.issparse(vectors) else vectors

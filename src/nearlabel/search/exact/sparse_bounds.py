@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, with_data
 from nearlabel.search.exact.packed_bounds import FAR, Packed, Products, power_of_two_near
 from nearlabel.search.exact.row_arithmetic import as_float, squared_lengths, unit_rows
+
+_LEAST_FACTOR = 1e-19  # whose square is a float32; unit rows may be off by so little
 
 
 class SparseProducts(Products):
@@ -24,8 +26,9 @@ class SparseProducts(Products):
         self._features = np.unique(vectors.indices) if vectors.shape[1] > vectors.nnz else None
 
     def fill(self, block: Array, queries: Packed, base: Packed) -> None:
+        apart = engine.core().APART if self.tells_apart else None
         base.factors.postings.block(
-            *queries.factors.parts, self.factor, queries.offsets, base.offsets, block
+            *queries.factors.parts, self.factor, queries.offsets, base.offsets, block, apart
         )
 
     def bytes_of(self, rows: Any) -> int:
@@ -52,15 +55,20 @@ class SparseEuclideanProducts(SparseProducts):
 
 
 class SparseCosineProducts(SparseProducts):
-    """1 - xy of unit rows."""
+    """1 - xy of unit rows; rows that share nothing, at 1 exactly, are told apart by that alone."""
 
     factor = -1.0
+    tells_apart = True
 
     def __init__(self, vectors: Csr) -> None:
         super().__init__(1.0, vectors)
 
     def pack(self, rows: Any) -> Packed:
-        factors = SparseFactors(unit_rows(rows), self._features)
+        unit = unit_rows(rows)
+        # The product of two that are not zero must not be zero either, see `Postings::block`.
+        larger = np.copysign(np.maximum(np.abs(unit.data), _LEAST_FACTOR), unit.data)
+        unit = with_data(unit, np.where(unit.data == 0, 0, larger))
+        factors = SparseFactors(unit, self._features)
         return self._packed(factors, np.full(rows.shape[0], 0.5))
 
 
