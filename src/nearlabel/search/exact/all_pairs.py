@@ -27,12 +27,7 @@ def are_few(vectors: Any, count: int) -> bool:
 def fill_from_all_pairs(base: Any, metric: str, queries: Any, found: NeighborGraph) -> None:
     """Fill the graph of queries; for None that of the base rows, each left out of its own.
 
-    Parameters
-    ----------
-    base : Rows of the core
-    metric : str
-    queries : ndarray, csr_array or None
-    found : NeighborGraph
+    `base` are the base rows as the core measures them.
     """
     rows = base if queries is None else core_rows(queries, metric)
     engine.core().nearest_rows(rows, base, queries is None, found.indices, found.distances)

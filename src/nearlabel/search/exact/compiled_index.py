@@ -195,17 +195,8 @@ def fill_among(
 ) -> Array:
     """Fill the graph of base rows; returns those that are left to do.
 
-    Parameters
-    ----------
-    lists : Shortlist of the core
-        Of all base rows.
-    stripes : list of slice
-        Of the base rows.
-    blocks : callable
-        Gives the lower bounds between a stripe and each of some others, by their numbers.
-    found : NeighborGraph
-    n_jobs : int
-    progress : callable or None
+    `lists` are the core's, of all base rows; `blocks` gives the lower bounds between a stripe and
+    each of some others, by their numbers.
     """
     number = {rows.start: place for place, rows in enumerate(stripes)}
 

@@ -81,9 +81,7 @@ class EqualRows:
 
 def equal_rows(vectors: Any) -> EqualRows | None:
     """Which rows are equal; None where so few are that it does not matter."""
-    if not sparse.issparse(
-        vectors
-    ):  # rows that differ in one feature are distinct: look there first
+    if not sparse.issparse(vectors):  # rows that differ in one feature are distinct
         one = vectors[:, vectors.shape[1] // 2]
         if len(np.unique(one)) > _WORTH_WHILE * len(one):
             return None
@@ -136,32 +134,15 @@ def _are_equal(vectors: Any, first: Array) -> bool:
 
 
 class EqualRowsIndex:
-    """Base rows of which many are equal.
-
-    Parameters
-    ----------
-    rows : EqualRows
-    distinct : ndarray or csr_array, shape (n_distinct, d)
-    metric : str
-    index : Index
-        Of the distinct rows.
-    """
+    """Base rows of which many are equal, and an index of the distinct ones."""
 
     def __init__(self, rows: EqualRows, distinct: Any, metric: Metric, index: Any) -> None:
         self._rows, self._distinct, self._metric, self._index = rows, distinct, metric, index
 
     def graph(
-        self,
-        k: int,
-        queries: Any = None,
-        *,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
-        """Find the k nearest base rows of each query.
-
-        Without queries: of each base row, itself left out.
-        """
+        """Find the k nearest base rows of each query; see `Index`."""
         if queries is not None:
             near = self._index.graph(
                 min(k, len(self._rows)), queries, n_jobs=n_jobs, progress=progress

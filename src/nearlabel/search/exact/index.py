@@ -89,17 +89,9 @@ class ExactIndex:
         return ExactIndex, (self._space.vectors, self._metric, self._block_bytes)
 
     def graph(
-        self,
-        k: int,
-        queries: Any = None,
-        *,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
-        """Find the k nearest base rows of each query.
-
-        Without queries: of each base row, itself left out.
-        """
+        """Find the k nearest base rows of each query; see `Index`."""
         base = self._space.vectors
         n, alone = base.shape[0], queries is None
         rows = base if alone else matching(queries, base)

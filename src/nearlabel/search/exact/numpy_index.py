@@ -66,15 +66,8 @@ def nearest(
 ) -> tuple[Array, Floats]:
     """The k nearest columns of each row by (distance, column), and their distances.
 
-    Parameters
-    ----------
-    bounds : Bounds
-        Of the distances between n rows and all columns; its lower bounds may be written to.
-    distance : callable
-        Distances of pairs of a row and a column.
-    k : int
-    itself : ndarray of shape (n,), optional
-        For each row a column that is left out.
+    `bounds` are those of all distances, whose lower ones may be written to; `distance` measures
+    pairs of a row and a column; `itself` has for each row a column that is left out.
     """
     lower = bounds.lower
     n = len(lower)

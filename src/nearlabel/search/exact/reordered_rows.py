@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,16 +23,18 @@ def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
     """
     shape = len(order), vectors.shape[1]
     size = shape[0] * shape[1] * np.dtype(kind).itemsize
+    step = max(1, ELEMENTS_AT_ONCE // shape[1])
     if size <= _KEPT_BYTES:
         rows = np.empty(shape, kind)
-        for start, part in _parts(vectors, order):
-            rows[start : start + len(part)] = part
+        for start in range(0, len(order), step):
+            rows[start : start + step] = vectors[order[start : start + step]]
         return rows
     try:
         if shutil.disk_usage(tempfile.gettempdir()).free < size:
             raise OSError(errno.ENOSPC, "no space left on device")
         with tempfile.TemporaryFile(prefix="nearlabel-") as file:
-            for _, part in _parts(vectors, order):
+            for start in range(0, len(order), step):
+                part = vectors[order[start : start + step]]
                 file.write(np.ascontiguousarray(part, kind).data)
             file.flush()
             return np.memmap(file, kind, "r", shape=shape)
@@ -44,9 +45,3 @@ def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
             f"{tempfile.gettempdir()} ({error.strerror}); nothing is left of it. Make room there, "
             "or set TMPDIR to another folder",
         ) from error
-
-
-def _parts(vectors: Any, order: Array) -> Iterator[tuple[int, Array]]:
-    step = max(1, ELEMENTS_AT_ONCE // vectors.shape[1])
-    for start in range(0, len(order), step):
-        yield start, vectors[order[start : start + step]]
