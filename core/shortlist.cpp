@@ -265,9 +265,11 @@ private:
         const float largest = *std::max_element(errors, errors + width);
         for (std::int64_t i = 0; i < height; ++i) {
             const std::int64_t query = queries[i];
-            if (limits_[query] == most())
-                limits_[query] = std::min(most(), upper(limit_of(block + i * width, width, needed),
-                                                        query_errors_.data()[query] + largest));
+            if (limits_[query] == most()) {
+                const float first = upper(limit_of(block + i * width, width, needed),
+                                          query_errors_.data()[query] + largest);
+                limits_[query] = std::min(first, most());  // in this order, to let a NaN show
+            }
         }
     }
 

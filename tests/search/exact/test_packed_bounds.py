@@ -29,7 +29,9 @@ def exactly(metric, a, b):
     return sum(difference * difference for difference in differences)
 
 
-numbers = st.one_of(st.floats(-1e6, 1e6), st.floats(-1e-20, 1e-20), st.integers(-3, 3).map(float))
+numbers = st.one_of(
+    st.floats(-1e6, 1e6), st.floats(-1e-20, 1e-20), st.integers(-3, 3).map(float)
+).filter(lambda value: value == 0 or abs(value) > 1e-130)  # smaller rows are left to NumPy
 
 
 @given(
