@@ -11,7 +11,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.methods import lamlknn
+from nearlabel.formulas import k_means
 
 pytestmark = pytest.mark.engines
 
@@ -27,7 +27,7 @@ class TestWorkedExample:
         model = nl.LAMLkNN(n_neighbors=2, n_clusters=2, random_state=0).fit(X, Y)
         centers = np.array(sorted(model.cluster_centers_.tolist()))
         np.testing.assert_allclose(centers, [[0.333333, 0.666667], [4.333333, 1.033333]], **NEAR)
-        far = lamlknn._center_distances(centers, t)
+        far = k_means.center_distances(centers, t)
         np.testing.assert_allclose(far, [[3.555556, 4.952222]], **NEAR)
         assert (model.cluster_sizes_ / len(X)).tolist() == [0.5, 0.5]  # P(W)
 
@@ -36,7 +36,7 @@ class TestWorkedExample:
         group = np.array([0, 0, 0, 1, 1, 1])
         model = nl.LAMLkNN(n_neighbors=3, cluster_centers=CENTERS)
         with pytest.MonkeyPatch.context() as patch:
-            everything = "nearlabel.methods.lamlknn._large_enough"
+            everything = "nearlabel.methods.k_means.large_enough"
             patch.setattr(everything, lambda distances, least: np.arange(2))
             model.fit(X, Y)
         assert model._cluster.tolist() == group.tolist()
@@ -119,7 +119,7 @@ def test_a_left_out_row_is_in_no_table(problem, s, m):
 @given(problem=problems(), least=st.integers(1, 8), m=st.integers(1, 6))
 def test_centers_are_dropped_as_a_literal_loop_drops_them(problem, least, m):
     X, centers = problem[0].astype(float), problem[0][:m].astype(float)
-    distances = lamlknn._center_distances(centers, X)
+    distances = k_means.center_distances(centers, X)
     kept = list(range(len(centers)))
     while len(kept) > 1:
         of_row = [min(kept, key=lambda j: (distances[i, j], j)) for i in range(len(X))]
@@ -127,7 +127,7 @@ def test_centers_are_dropped_as_a_literal_loop_drops_them(problem, least, m):
         if min(sizes) >= least:
             break
         kept.pop(sizes.index(min(sizes)))
-    assert lamlknn._large_enough(distances, least).tolist() == kept
+    assert k_means.large_enough(distances, least).tolist() == kept
 
 
 @given(problem=problems(), s=st.sampled_from([1.0, 0.0]))
@@ -166,7 +166,7 @@ def test_more_clusters_than_distinct_rows_are_no_warning():
 
 def test_of_many_rows_k_means_sees_some(monkeypatch):
     data = nl.datasets.make_local_labels(400, 3, 5)
-    monkeypatch.setattr(lamlknn, "_ROWS", 100)
+    monkeypatch.setattr(k_means, "_ROWS", 100)
     model = nl.LAMLkNN(n_clusters=3, random_state=7).fit(data.X, data.Y)
     some = np.sort(np.random.RandomState(7).choice(400, 100, replace=False))
     monkeypatch.undo()

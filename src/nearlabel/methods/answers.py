@@ -118,16 +118,23 @@ def all_scores(
 
 
 def ranked(
-    model: Any, X: Any, graph: NeighborGraph | None, top: int, progress: Progress | None = None
+    model: Any,
+    X: Any,
+    graph: NeighborGraph | None,
+    top: int,
+    progress: Progress | None = None,
+    also: ScoredRun | None = None,
 ) -> RankedLabels:
-    """The best labels of each query."""
+    """The best labels of each query; `also` sees the same runs."""
     n = X.shape[0] if graph is None else len(graph)
     r = min(top, model._items.labels.shape[1])
     check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
     labels, best = np.empty((n, r), np.int32), np.empty((n, r))
 
-    def rank(place: slice, scores: LabelScores, *_: Any) -> None:
+    def rank(place: slice, scores: LabelScores, *more: Any) -> None:
         scores.fill_top(labels[place], best[place])
+        if also is not None:
+            also(place, scores, *more)
 
     each_run(model, rank, X, graph, progress=progress)
     return RankedLabels(labels, best, model.label_names_)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NO_ROWS, NeighborClassifier
+from nearlabel.methods.fields import Integer, Real, Reals
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.stored import Integer, Real, Reals
 from nearlabel.search import class_neighbors
 
 _MEMBERS_AT_ONCE = 2**23  # neighbors of queries that are held together: some 100 MB
@@ -83,8 +84,6 @@ class BalancedkNN(NeighborClassifier):
 
     per_class: int = 10
     bandwidth: float | str = "median"
-    metric: Any = "euclidean"
-    n_jobs: int | None = None
 
     title = "BKNN"
     needs = Needs(vectors=True, graph=False, dense_scores=True)
@@ -93,12 +92,9 @@ class BalancedkNN(NeighborClassifier):
         Real("bandwidth", "bandwidth_", low=0),
         Reals("cuts", "cuts_", "q", low=0, high=np.inf),
     )
-    search = "auto"  # of `kneighbors`
-
-    @property
-    def n_neighbors(self) -> int:  # type: ignore[override]
-        """What the base asks of every method: here `per_class`."""
-        return self.per_class
+    # Not parameters of this method: what the base asks of all, and the search of `kneighbors`.
+    n_neighbors: ClassVar[Any] = property(attrgetter("per_class"))  # type: ignore[misc]
+    search: ClassVar[Any] = "auto"  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_integer(self.per_class, "per_class", low=1)
@@ -142,24 +138,18 @@ class BalancedkNN(NeighborClassifier):
             n_jobs=check_n_jobs(self.n_jobs),
         )
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        return self._sums(X)
-
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        return self._sums(X, rows)
-
-    def _sums(self, X: Any, left_out: Array | None = None) -> LabelScores:
-        """score_l = sum over N*(t) of kappa(d_j) y_jl, the rows of X in blocks.
-
-        Without a row of N*(t), the next of its labels move up.
-        """
+    def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
+        """score_l = sum over N*(t) of kappa(d_j) y_jl; without `rows`, the next ones move up."""
         scores = np.empty((X.shape[0], self._labels.shape[1]))
         members = _most_members(self._labels, self._per_class)
         for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
-            distances = self._members(X[some], None if left_out is None else left_out[some])
+            distances = self._members(X[some], None if rows is None else rows[some])
             similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
             scores[some] = (similarities @ self._labels).toarray()
         return DenseScores(scores)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        return self._scores(graph, X, rows)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, self.cuts_)

@@ -3,7 +3,7 @@
 A method says what it needs, what it learns from the neighbors of the training rows, and how it
 scores labels from the neighbors of queries. Everything else is here or in a collaborator: the items
 (`items.py`), answers by runs of rows (`answers.py`), explanations (`explanations.py`) and files
-(`stored.py`).
+(`model_trees.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -35,31 +36,14 @@ from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores, RankedLabels
 from nearlabel.methods import answers, explanations
+from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items
+from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
-from nearlabel.methods.stored import (
-    Field,
-    Value,
-    check_declared,
-    check_learned,
-    keep_settings,
-    model_from,
-    model_tree,
-)
 from nearlabel.search import VectorStore, check_metric, check_search, is_precomputed
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
 NO_ROWS = np.empty(0, np.int64)
-# Attributes of a fitted model that are the same whatever its method has learned.
-KEPT = (
-    "_items",
-    "n_neighbors_",
-    "classes_",
-    "label_names_",
-    "search_recall_",
-    "n_features_in_",
-    "feature_names_in_",
-)
 HOOKS = (
     "_check_parameters",
     "_rows_to_learn_from",
@@ -73,22 +57,8 @@ HOOKS = (
 )
 
 
-class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """A method that reads labels off a neighbor graph."""
-
-    title: ClassVar[str]
-    """The method's name in print."""
-    needs: ClassVar[Needs] = Needs()
-    """What the method asks for."""
-    settings: ClassVar[tuple[Value, ...]] = ()
-    """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
-    stored: ClassVar[tuple[Field, ...]] = ()
-    """What `_learn` learns, as it stands in files; see `nearlabel.methods.stored`."""
-
-    n_neighbors: int | None
-    metric: Any
-    search: Any
-    n_jobs: int | None
+class FittedModel:
+    """The attributes of every fitted model, whatever its method has learned."""
 
     n_neighbors_: int
     classes_: LabelClasses | Array
@@ -98,9 +68,33 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     search_recall_: Recall | None
     _items: Items
 
+
+@dataclass(repr=False, eq=False)
+class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """A method that reads labels off a neighbor graph. Its fields are the parameters of all."""
+
+    n_neighbors: int | None = 10
+    _: KW_ONLY
+    metric: Any = "euclidean"
+    search: Any = "auto"
+    n_jobs: int | None = None
+
+    title: ClassVar[str]
+    """The method's name in print."""
+    needs: ClassVar[Needs] = Needs()
+    """What the method asks for."""
+    settings: ClassVar[tuple[Value, ...]] = ()
+    """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
+    stored: ClassVar[tuple[Field, ...]] = ()
+    """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_declared(cls)
+        if "_learn" in vars(cls) and "stored" not in vars(cls):  # its files would lack something
+            raise TypeError(
+                f"{cls.__name__} defines _learn, so it must declare what it learns: stored = (…), "
+                "with fields of nearlabel.methods.fields"
+            )
 
     # The hooks: what the author of a method writes.
 
@@ -183,9 +177,12 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
+        self._checked_settings()
+
+    def _checked_settings(self) -> dict[str, Any]:
+        """The method's own parameters as a fitted model keeps them, all parameters checked."""
         self._check_parameters()
-        for setting in self.settings:
-            setting.check(getattr(self, setting.key))
+        settings = {one.attribute: one.check(getattr(self, one.key)) for one in self.settings}
         if not (self.n_neighbors is None and self.needs.all_rows):
             check_integer(self.n_neighbors, "n_neighbors", low=1)
         check_n_jobs(self.n_jobs)
@@ -194,6 +191,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
                 "not only distances"
             )
+        return settings
 
     def fit(
         self,
@@ -225,21 +223,7 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        self.check_parameters()
-        model, labels = copy(self), check_labels(y, label_names)
-        X = model._check_training(X, labels.matrix)
-        rows = self._rows_to_learn_from(labels.matrix, X)
-        k = self._usable_neighbors(X.shape[0])
-        items = model._items = Items(labels, self.metric, self.search, VectorStore(X, ids))
-        searched = X.shape[0] if rows is None else len(rows)
-        learning = 1 + searched // answers.ROWS_A_SEARCH
-        stages = Stages(progress, searched + learning)
-        told = stages.next(searched)
-        most = min(k, X.shape[0] - 1)
-        graph = items.left_out_neighbors(
-            rows, most, n_jobs=check_n_jobs(self.n_jobs), progress=told
-        )
-        return self._become(model, graph, k, rows, stages.next(learning))
+        return self._fit(X, y, None, label_names, ids, progress)
 
     def fit_graph(
         self,
@@ -271,35 +255,82 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        self.check_parameters()
+        return self._fit(X, y, as_self_graph(graph), label_names, ids, progress)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        graph: NeighborGraph | None,
+        label_names: Any,
+        ids: Any,
+        progress: Progress | None,
+    ) -> Self:
+        """Learn on a copy and become it when all went well.
+
+        A fit that fails or is interrupted leaves this model as it was.
+        """
+        settings = self._checked_settings()
         model, labels = copy(self), check_labels(y, label_names)
-        graph = as_self_graph(graph)
-        n = len(graph)
-        check_same_length(graph=n, y=labels.matrix.shape[0])
+        X = model._check_training(X, labels.matrix.shape[0], graph)
+        n = labels.matrix.shape[0]
         k = self._usable_neighbors(n)
-        graph = _first_neighbors(graph, min(k, n - 1))
-        if X is None and needs_vectors(self):
-            raise ValueError(
-                f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
-            )
-        X = model._check_training(X, labels.matrix)
-        if X is not None:
-            check_metric(self.metric)
-            check_search(self.search)
+        if graph is not None:
+            graph = _first_neighbors(graph, min(k, n - 1))
         rows = self._rows_to_learn_from(labels.matrix, X)
         store = None if X is None else VectorStore(X, ids)
-        model._items = Items(labels, self.metric, self.search, store)
-        graph = graph if rows is None else graph.take(rows)
-        return self._become(model, graph, k, rows, Stages(progress, n).next(n))
+        model._items = items = Items(labels, self.metric, self.search, store)
+        searched = 0 if graph is not None else n if rows is None else len(rows)
+        learning = 1 + searched // answers.ROWS_A_SEARCH
+        stages = Stages(progress, searched + learning)
+        if graph is None:
+            told, threads = stages.next(searched), check_n_jobs(self.n_jobs)
+            graph = items.left_out_neighbors(rows, min(k, n - 1), n_jobs=threads, progress=told)
+        elif rows is not None:
+            graph = graph.take(rows)
+        model.n_neighbors_, model.search_recall_ = k, graph.recall
+        model.classes_, model.label_names_ = labels.classes, labels.names
+        model.__dict__.update(settings)
+        told = stages.next(learning)
+        model._learn_from(graph, rows, told)
+        if told is not None:
+            told(1, 1)
+        self.__dict__ = model.__dict__
+        return self
 
-    def _check_training(self, X: Any, Y: Csr) -> Any:
+    def _learn_from(
+        self, graph: NeighborGraph, rows: Array | None, progress: Progress | None
+    ) -> None:
+        """Learn from the neighbors of `rows`, of all training rows if None, and prepare."""
+        items, before = self._items, set(vars(self))
+        rows = np.arange(len(items)) if rows is None else rows
+        self._learn(graph, items.labels, items.vectors, rows, progress)
+        declared = {field.attribute for field in self.stored}
+        wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
+        if wrong:
+            raise TypeError(
+                f"{type(self).__name__}: _learn must set what stored declares, and nothing else; "
+                f"they differ in {', '.join(sorted(wrong))}"
+            )
+        self._prepare()
+
+    def _check_training(self, X: Any, n: int, graph: NeighborGraph | None) -> Any:
         """Training vectors, checked, or None; the names of their features are noted."""
-        if X is None:
+        if graph is not None:
+            check_same_length(graph=len(graph), y=n)
+        if X is None and graph is not None:
+            if needs_vectors(self):
+                raise ValueError(
+                    f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
+                )
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
             return None
         X = checked_vectors(partial(validate_data, self), X, "X")
-        check_same_length(X=X.shape[0], y=Y.shape[0])
+        check_same_length(X=X.shape[0], y=n)
+        if graph is not None:  # what searching would refuse is refused now
+            check_metric(self.metric)
+            check_search(self.search)
         return X
 
     def _usable_neighbors(self, n: int) -> int:
@@ -313,36 +344,9 @@ class NeighborClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
                 f"using {n - 1}",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return min(int(self.n_neighbors), n - 1)
-
-    def _become(
-        self,
-        model: Self,
-        graph: NeighborGraph,
-        k: int,
-        rows: Array | None,
-        progress: Progress | None,
-    ) -> Self:
-        """Learn on a copy that has its items, and become it when all went well.
-
-        The graph has the neighbors of `rows`, of all training rows if None. A fit that fails or is
-        interrupted leaves this model as it was.
-        """
-        items = model._items
-        model.n_neighbors_, model.search_recall_ = k, graph.recall
-        model.classes_, model.label_names_ = items.given.classes, items.given.names
-        rows = np.arange(items.labels.shape[0]) if rows is None else rows
-        keep_settings(model)
-        before = set(vars(model))
-        model._learn(graph, items.labels, items.vectors, rows, progress)
-        check_learned(model, before)
-        model._prepare()
-        if progress is not None:
-            progress(1, 1)
-        self.__dict__ = model.__dict__
-        return self
 
     def search_with(self, search: Any) -> Self:
         """Search in another way from now on, without learning anew.

@@ -14,7 +14,7 @@ from nearlabel.labels.counts import neighbor_counts, neighbor_shares
 from nearlabel.labels.decisions import best_labels, labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.stored import Choice
+from nearlabel.methods.fields import Choice
 
 
 @dataclass(repr=False, eq=False)
@@ -26,8 +26,6 @@ class BRkNN(NeighborClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
         A vote of each neighbor, or 1 / distance of it (BRkNN-w [2]_). Neighbors at distance 0 vote
         alone where there are some.
@@ -36,7 +34,7 @@ class BRkNN(NeighborClassifier):
         there is none (BRkNN-a); or the b best labels, where b is the mean number of labels of the
         neighbors, halves rounded up (BRkNN-b). Of labels with equal shares the more frequent one
         is better, then the lower column.
-    metric, search, n_jobs
+    n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
     Attributes
@@ -66,12 +64,8 @@ class BRkNN(NeighborClassifier):
     array([[0.709146, 0.743784, 0.      , 1.      ]])
     """
 
-    n_neighbors: int = 10
     weights: str = "uniform"
     fill: str | None = None
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "BRkNN"
     settings = (

@@ -16,9 +16,9 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fields import Choice, Integer, NeighborCounts, Real
 from nearlabel.methods.mlknn import priors
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.stored import Choice, Integer, NeighborCounts, Real
 
 
 @dataclass(repr=False, eq=False)
@@ -33,9 +33,6 @@ class DMLkNN(NeighborClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
-        warning.
     tolerance : int, default=6
         Delta of the paper: most that the number of neighbors with another label may differ. With k
         or more all rows count, as in ML-kNN.
@@ -45,7 +42,7 @@ class DMLkNN(NeighborClassifier):
     denominator : {"labels", "counts"}, default="labels"
         How many times the smoothing stands in the denominators of the likelihoods: once a label, as
         in Mulan, or once a possible count, k + 1 times, as in ML-kNN.
-    metric, search, n_jobs
+    n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
     Attributes
@@ -74,13 +71,9 @@ class DMLkNN(NeighborClassifier):
     array([[0.75    , 0.294118, 0.106383, 0.893617]])
     """
 
-    n_neighbors: int = 10
     tolerance: int = 6
     smoothing: float = 1.0
     denominator: str = "labels"
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "DML-kNN"
     # The admissible rows, and so the score of any label, are the query's own.

@@ -22,8 +22,8 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fields import Reals
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.stored import Reals
 
 _TINY = float(np.nextafter(0, 1))
 
@@ -40,9 +40,6 @@ class IBLR(NeighborClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
-        warning.
     keep_features : bool, default=False
         Whether the regressions see the features of the row, too: IBLR-ML+ of the paper. Such a
         model needs vectors, not only a graph.
@@ -50,7 +47,7 @@ class IBLR(NeighborClassifier):
         Penalty on the squared weights of the standardized inputs. The default leaves the maximum
         of the likelihood; where a label can be separated perfectly there is none, and the penalty
         alone keeps its weights finite. A greater one, such as 1, guards rare labels.
-    metric, search, n_jobs
+    n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
     Attributes
@@ -85,12 +82,8 @@ class IBLR(NeighborClassifier):
     array([[0.725373, 0.53669 , 0.      , 1.      ]])
     """
 
-    n_neighbors: int = 10
     keep_features: bool = False
     ridge: float = 1e-8
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "IBLR-ML"
     needs = Needs(vectors="keep_features", dense_scores=True, counts=True)

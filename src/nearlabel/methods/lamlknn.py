@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
-from nearlabel.common.arrays import (
-    Array,
-    Csr,
-    Floats,
-    csr_of_known,
-    row_numbers,
-    runs,
-    with_data,
-)
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, with_data
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
+from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.histograms import LabelHistograms, cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.fields import Field, Histograms, Numbers, Reals
 from nearlabel.methods.mlknn import MLkNN
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.stored import Field, Histograms, Numbers, Reals
-from nearlabel.search import pair_distances
-
-_PAIRS_AT_ONCE = 2**20  # of rows and centers
-_ROWS = 2**17  # that k-means sees at most: more tell little more of a few centers
-_RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
 
+@dataclass(repr=False, eq=False)
 class LAMLkNN(MLkNN):
     """Locally adaptive ML-kNN: the likelihoods of counts differ from cluster to cluster [1]_.
 
@@ -46,24 +34,15 @@ class LAMLkNN(MLkNN):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
-        warning.
     n_clusters : int, default=5
         Clusters, m of the paper, before small ones are dropped.
     cluster_centers : array-like of shape (m, d), optional
         Centers to use instead of k-means, such as the `cluster_centers_` of another model.
-    smoothing : float, default=1.0
-        s of the paper: rows added to every cell of the counts.
     random_state : int, RandomState or None, default=None
         Of k-means, whose best of ten starts is taken. Of more than 131,072 training rows it sees
         so many, drawn at random.
-    metric : str or callable, default="euclidean"
-        Of the neighbors; see `neighbor_graph`. Clusters are always Euclidean.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    n_neighbors, smoothing, metric, search, n_jobs
+        As in `MLkNN`. Clusters are always Euclidean.
 
     Attributes
     ----------
@@ -90,6 +69,10 @@ class LAMLkNN(MLkNN):
     [3, 3]
     """
 
+    n_clusters: int = 5
+    cluster_centers: Any = None
+    random_state: Any = None
+
     title = "LAML-kNN"
     needs = Needs(vectors=True, counts=True)
     stored: ClassVar[tuple[Field, ...]] = (
@@ -97,22 +80,6 @@ class LAMLkNN(MLkNN):
         Numbers("cluster", "_cluster", "n", below="m"),
         Histograms(clusters="_cluster"),
     )
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        n_clusters: int = 5,
-        cluster_centers: Any = None,
-        smoothing: float = 1.0,
-        random_state: Any = None,
-        metric: Any = "euclidean",
-        search: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(n_neighbors, smoothing, metric, search, n_jobs)
-        self.n_clusters = n_clusters
-        self.cluster_centers = cluster_centers
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_integer(self.n_clusters, "n_clusters", low=1)
@@ -124,9 +91,9 @@ class LAMLkNN(MLkNN):
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
         centers = self.initial_centers(X)
-        distances = _center_distances(centers, X)
+        distances = center_distances(centers, X)
         # Departs from the paper, which leaves small clusters open.
-        kept = _large_enough(distances, self.n_neighbors_ + 1)
+        kept = large_enough(distances, self.n_neighbors_ + 1)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
         members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
         n_jobs, stages = check_n_jobs(self.n_jobs), Stages(progress, len(graph))
@@ -145,32 +112,15 @@ class LAMLkNN(MLkNN):
 
     def initial_centers(self, X: Any) -> Floats:
         """The given centers, or those of k-means."""
-        if self.cluster_centers is not None:
-            centers = _as_centers(self.cluster_centers)
-            if centers.shape[1] != X.shape[1]:
-                raise ValueError(
-                    f"cluster_centers must have as many features as X: {X.shape[1]}; "
-                    f"got {centers.shape[1]}"
-                )
-            return centers
-        if X.shape[0] > _ROWS:
-            random = check_random_state(self.random_state)
-            X = X[np.sort(random.choice(X.shape[0], _ROWS, replace=False))]
-        if sparse.issparse(X):  # scikit-learn takes indices of 32 bits only
-            X = csr_of_known(X.data, X.indices, X.indptr, X.shape)
-        from sklearn.cluster import KMeans
-        from sklearn.exceptions import ConvergenceWarning
-
-        means = KMeans(
-            min(int(self.n_clusters), X.shape[0]),
-            n_init=_RESTARTS,
-            random_state=self.random_state,
-        )
-        # One thread: the sums of several would round in another way on another machine.
-        with warnings.catch_warnings(), threadpool_limits(1):
-            # Fewer distinct rows than clusters: the clusters without rows are dropped.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return np.asarray(means.fit(X).cluster_centers_, np.float64)
+        if self.cluster_centers is None:
+            return k_means_centers(X, self.n_clusters, self.random_state)
+        centers = _as_centers(self.cluster_centers)
+        if centers.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"cluster_centers must have as many features as X: {X.shape[1]}; "
+                f"got {centers.shape[1]}"
+            )
+        return centers
 
     @property
     def likelihood_(self) -> Floats:
@@ -178,7 +128,7 @@ class LAMLkNN(MLkNN):
         return super().likelihood_.reshape(2, *self.prior_.shape, -1)
 
     def _clusters_of(self, X: Any) -> Array:
-        return np.asarray(_center_distances(self.cluster_centers_, X).argmin(axis=1))
+        return np.asarray(center_distances(self.cluster_centers_, X).argmin(axis=1))
 
     def _table_labels(self, entries: Csr, cluster: Array) -> Array:
         """The label of the stacked tables for each entry: that of its row's cluster."""
@@ -207,28 +157,3 @@ def _as_centers(centers: Any) -> Floats:
     """Centers that a user gave, in any form, as floats."""
     checked = check_vectors(centers, "cluster_centers")
     return np.asarray(checked.toarray() if sparse.issparse(checked) else checked, np.float64)
-
-
-def _center_distances(centers: Floats, X: Any) -> Floats:
-    """Squared distances of the rows of X to the centers, shape (n, m)."""
-    n, m = X.shape[0], len(centers)
-    base = sparse.csr_array(centers) if sparse.issparse(X) else centers
-    distances = np.empty((n, m))
-    for some in runs(np.full(n, m), _PAIRS_AT_ONCE):
-        row, center = np.divmod(np.arange(some.start * m, some.stop * m), m)
-        distances[some] = pair_distances(base, "sqeuclidean", X, row, center).reshape(-1, m)
-    return distances
-
-
-def _large_enough(distances: Floats, least: int) -> Array:
-    """Centers that keep at least so many rows each, when the smallest are dropped one by one."""
-    center = distances.argmin(axis=1)
-    sizes = np.bincount(center, minlength=distances.shape[1])
-    kept = np.arange(len(sizes))
-    while len(kept) > 1 and sizes[kept].min() < least:
-        dropped = kept[sizes[kept].argmin()]
-        kept = kept[kept != dropped]
-        rows = np.flatnonzero(center == dropped)
-        center[rows] = kept[distances[np.ix_(rows, kept)].argmin(axis=1)]
-        sizes += np.bincount(center[rows], minlength=len(sizes))
-    return kept

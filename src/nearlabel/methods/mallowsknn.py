@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, with_data
-from nearlabel.common.validation import check_dense_size, check_integer
+from nearlabel.common.validation import check_integer
 from nearlabel.formulas.dispersion import dispersion, reversed_pairs
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import blocks_of_votes, counts_and_own, neighbor_counts
+from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores, RankedLabels
-from nearlabel.methods.answers import each_run, neighbor_blocks
+from nearlabel.methods.answers import each_run, ranked
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.stored import Choice
+from nearlabel.methods.fields import Choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,11 @@ class CalibratedRanking(RankedLabels):
     neutral: Array
 
 
+def prior(n: int, n_l: Array) -> Floats:
+    """The prior g of Theorem 2, kept inside (0, 1): less than the difference of one count."""
+    return np.asarray((n_l + 1) / (n + 2))
+
+
 @dataclass(repr=False, eq=False)
 class MallowskNN(NeighborClassifier):
     """k nearest neighbors under the Mallows model of rankings [1]_.
@@ -49,12 +54,10 @@ class MallowskNN(NeighborClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, with a warning.
     estimate : {"map", "mle"}, default="map"
         Ties by the frequency of labels in training (maximum a posteriori), or left as ties
         (maximum likelihood).
-    metric, search, n_jobs
+    n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
     Attributes
@@ -87,29 +90,19 @@ class MallowskNN(NeighborClassifier):
     array([1.113112])
     """
 
-    n_neighbors: int = 10
     estimate: str = "map"
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "Mallows kNN"
     settings = (Choice("estimate", "_estimate", ("map", "mle")),)
 
-    def _prior(self, n: int, totals: Array) -> Floats:
-        """The prior g of Theorem 2, kept inside (0, 1): less than the difference of one count."""
-        return np.asarray((totals + 1) / (n + 2))
-
-    def _ranked_by(self, count: Array | float, prior: Floats) -> Floats:
+    def _ranked_by(self, count: Array, prior: Floats) -> Floats:
         """What labels are sorted by: f = c / k of Theorem 1, or with the prior of Theorem 2."""
         k = self.n_neighbors_
         return np.asarray(count / k if self._estimate == "mle" else (count + prior) / (k + 1))
 
     def _prepare(self) -> None:
-        self.prior_ = self._prior(self._labels.shape[0], self._totals)
-        self._defaults = DefaultScores(
-            np.atleast_2d(self._ranked_by(0.0 * self.prior_, self.prior_))
-        )
+        self.prior_ = prior(len(self._items), self._totals)
+        self._defaults = DefaultScores(self._ranked_by(0 * self._totals, self.prior_)[None])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         counts = neighbor_counts(graph, self._labels)
@@ -117,11 +110,11 @@ class MallowskNN(NeighborClassifier):
         return LabelScores.of(with_data(counts, values), self._defaults)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        n, totals = self._labels.shape[0] - 1, self._totals
+        n, totals = len(self._items) - 1, self._totals
         both = counts_and_own(graph, self._labels, rows)
         own, count = np.divmod(both.data, graph.k + 1)
-        touched = self._ranked_by(count, self._prior(n, totals[both.indices] - own))
-        defaults = self._ranked_by(0.0 * totals, self._prior(n, totals))
+        touched = self._ranked_by(count, prior(n, totals[both.indices] - own))
+        defaults = self._ranked_by(0 * totals, prior(n, totals))
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
@@ -160,18 +153,14 @@ class MallowskNN(NeighborClassifier):
             columns.
         """
         X = self._check_queries(X)
-        n, q = X.shape[0], self._labels.shape[1]
-        r = q if top is None else min(q, check_integer(top, "top", low=1))
-        check_dense_size(f"the {r:,} best labels", (n, r), 12, "fewer labels by top=")
-        labels, best = np.empty((n, r), np.int32), np.empty((n, r))
-        neutral = np.empty(n, np.int64)
+        top = self._labels.shape[1] if top is None else check_integer(top, "top", low=1)
+        neutral = np.empty(X.shape[0], np.int64)
 
-        def rank(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
-            scores.fill_top(labels[place], best[place])
+        def note(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
             neutral[place] = np.diff(self._decide(scores, graph).indptr)
 
-        each_run(self, rank, X)
-        return CalibratedRanking(labels, best, self.label_names_, neutral)
+        ranking = ranked(self, X, None, top, also=note)
+        return CalibratedRanking(ranking.labels, ranking.scores, ranking.label_names, neutral)
 
     def theta(self, X: Any) -> Floats:
         """How closely the neighbors of each row agree: the spread that suits their ranking best.
@@ -189,9 +178,11 @@ class MallowskNN(NeighborClassifier):
         """
         X = self._check_queries(X)
         theta = np.empty(X.shape[0])
-        for start, near, _ in neighbor_blocks(self, X):
-            for place, graph in blocks_of_votes(near, self._labels):
-                theta[start + place.start : start + place.stop] = self._theta(graph)
+
+        def note(place: slice, _: LabelScores, graph: NeighborGraph, *__: Any) -> None:
+            theta[place] = self._theta(graph)
+
+        each_run(self, note, X)
         return theta
 
     def _theta(self, graph: NeighborGraph) -> Floats:

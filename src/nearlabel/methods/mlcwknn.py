@@ -32,15 +32,9 @@ class MLCWkNN(NeighborClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, with a warning.
-    metric : str or callable, default="euclidean"
-        What makes a neighbor; see `neighbor_graph`. Vectors are needed, so that "precomputed" is
-        refused. The reconstruction is Euclidean in the space of X whatever the metric.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+    n_neighbors, metric, search, n_jobs
+        As in `MLkNN`. The reconstruction is Euclidean in the space of X whatever the metric, and
+        needs vectors: "precomputed" is refused.
 
     Attributes
     ----------
@@ -63,11 +57,6 @@ class MLCWkNN(NeighborClassifier):
     >>> model.label_scores([[2.2, 0.4]]).toarray().round(6)
     array([[0.624454, 1.      , 0.      , 1.      ]])
     """
-
-    n_neighbors: int = 10
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "MLC-WkNN"
     needs = Needs(vectors=True)

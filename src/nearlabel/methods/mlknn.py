@@ -18,12 +18,12 @@ from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fields import Field, Histograms, Real
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.stored import Field, Histograms, Real
 
 
 def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:
-    """P(H_1) and P(H_0) where n_l of n rows carry the label, as in Fig. 1 of the 2007 paper."""
+    """P(H_1) and P(H_0) where n_l of n rows carry the label: Fig. 1, steps (1) and (2)."""
     return Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
 
 
@@ -46,42 +46,35 @@ class MLkNN(NeighborClassifier):
     """Multi-label k nearest neighbors by maximum a posteriori [1]_ [2]_.
 
     For each label the number j of a row's neighbors that carry it is evidence E_j. Its likelihood
-    is counted on the training rows, each with its own neighbors and itself left out, once over the
-    rows that carry the label (H_1) and once over those that do not (H_0). Bayes' rule gives the
-    posterior by which labels are ranked; a label is predicted where it is at least 1/2.
+    is counted on the training rows, each left out of its own neighbors, once over the rows that
+    carry the label (H_1) and once over the others (H_0). Bayes' rule gives the posterior by which
+    labels are ranked; a label is predicted where it is at least 1/2.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbors, k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a
-        warning.
+        k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a warning.
     smoothing : float, default=1.0
         s of the paper: rows added to every cell of the counts. With 0, evidence that was never seen
         in training leaves the prior.
-    metric : str or callable, default="euclidean"
-        See `neighbor_graph`. Rescaling of features is left to a pipeline step.
-    search : {"auto", "exact", "approximate"} or object, default="auto"
-        A faiss index, a transformer, a function or a `Search`, too: see `neighbor_graph`.
+    metric, search : default="euclidean", default="auto"
+        The distance and how neighbors are searched: see `neighbor_graph`.
     n_jobs : int, optional
         Threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
-    n_neighbors_ : int
-        Neighbors in use.
+    n_neighbors_, n_features_in_ : int
+        Neighbors in use; features.
     classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
     label_names_ : ndarray of str, shape (q,), or None
-        Names of the labels: given to `fit`, or the columns of a DataFrame, or the second class
-        where y was 1-d.
-    n_features_in_ : int
+        Given to `fit`, the columns of a DataFrame, or the second class where y was 1-d.
     search_recall_ : Recall or None
-        How much of the true neighbors of the training rows an approximate search has found; None
-        for an exact one, and where nothing had to be searched to learn.
+        How many of the true neighbors an approximate search found in `fit`; None for an exact one.
     prior_ : ndarray of float, shape (q,)
         P(H_1): how likely a row carries the label before its neighbors are seen.
     likelihood_ : ndarray of float, shape (2, q, k + 1)
-        P(E_j | H_0) and P(E_j | H_1): how likely j of k neighbors carry the label if the row does
-        not, and if it does. Computed when asked for.
+        P(E_j | H_0) and P(E_j | H_1), computed when asked for.
 
     References
     ----------
@@ -95,18 +88,11 @@ class MLkNN(NeighborClassifier):
     >>> import nearlabel as nl
     >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
     >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
-    >>> model = nl.MLkNN(n_neighbors=3).fit(X, y)
-    >>> model.predict([[2.2, 0.4]])
-    array([[1, 0, 0, 1]])
-    >>> model.predict_proba([[2.2, 0.4]]).round(6)
+    >>> nl.MLkNN(n_neighbors=3).fit(X, y).predict_proba([[2.2, 0.4]]).round(6)
     array([[0.8     , 0.294118, 0.048544, 0.951456]])
     """
 
-    n_neighbors: int = 10
     smoothing: float = 1.0
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "ML-kNN"
     needs = Needs(counts=True)
@@ -123,7 +109,7 @@ class MLkNN(NeighborClassifier):
         return posteriors(self._smoothing, self.n_neighbors_, n, n_l, c, c_prime)
 
     def _prepare(self) -> None:
-        """Posteriors of all labels and counts, and those of count 0 as default scores."""
+        """Posteriors of all labels and counts; those of count 0 are the default scores."""
         counted = self._counted
         self.prior_ = priors(self._smoothing, counted.n, counted.totals)[0].value
         self._table = np.empty(counted.start[-1])

@@ -22,8 +22,8 @@ from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fields import Real
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.stored import Real
 from nearlabel.metrics import ranking_loss
 
 _FIT_BY = ("grid", "gradient")
@@ -44,8 +44,7 @@ class PositivekNN(NeighborClassifier):
     Parameters
     ----------
     n_neighbors : int or None, default=40
-        Neighbors, k of the paper; None for all training rows (the paper's Eq. 4). More than n - 1
-        are lowered to n - 1, with a warning.
+        k of the paper; None for all training rows (the paper's Eq. 4).
     rate : "fit" or float, default="fit"
         z of exp(-z d), in units of 1 / distance. "fit": that of the least ranking loss on the
         training rows, each left out of its own neighbors.
@@ -99,9 +98,6 @@ class PositivekNN(NeighborClassifier):
     rate: str | float = "fit"
     fit_by: str = "grid"
     random_state: Any = None
-    metric: Any = "euclidean"
-    search: Any = "auto"
-    n_jobs: int | None = None
 
     title = "PositivekNN"
     needs = Needs(all_rows=True)

@@ -15,8 +15,9 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import KEPT, NO_ROWS, NeighborClassifier
-from nearlabel.methods.stored import Field, Reals, keep_settings, learned_tree, read_learned
+from nearlabel.methods.base import NO_ROWS, FittedModel, NeighborClassifier
+from nearlabel.methods.fields import Field, Reals
+from nearlabel.methods.model_trees import learned_tree, read_learned
 from nearlabel.methods.wrapping import forwards_hooks
 
 _OBJECTIVES = ("f1",)
@@ -123,15 +124,11 @@ class LabelThresholds(NeighborClassifier):
     def _learn(
         self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
     ) -> None:
-        inner, n = self._inner(), Y.shape[0]
-        keep_settings(inner)
+        inner = self._inner()
+        vars(inner).update(inner._checked_settings())
         wanted = inner._rows_to_learn_from(Y, X)
-        if wanted is None:
-            inner._learn(graph, Y, X, rows, progress)
-        else:
-            inner._learn(graph.take(wanted), Y, X, wanted, progress)
-        inner._prepare()
-        left_out = inner._left_out_scores(graph, X, np.arange(n))
+        inner._learn_from(graph if wanted is None else graph.take(wanted), wanted, progress)
+        left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
         self.estimator_ = inner
@@ -143,7 +140,8 @@ class LabelThresholds(NeighborClassifier):
     def _inner(self) -> Any:
         """A copy of the method that keeps the same items, and has learned nothing yet."""
         inner = clone(self.estimator)
-        inner.__dict__.update({name: vars(self)[name] for name in KEPT if name in vars(self)})
+        kept = vars(self).keys() & FittedModel.__annotations__.keys()
+        vars(inner).update({name: vars(self)[name] for name in kept})
         return inner
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:

@@ -13,8 +13,8 @@ from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fields import stored_array, stored_names
 from nearlabel.methods.registry import METHODS, method
-from nearlabel.methods.stored import stored_array, stored_names
 from nearlabel.methods.thresholds import LabelThresholds
 
 _OWN: dict[str, Any] = {

@@ -8,8 +8,8 @@ import pytest
 import nearlabel as nl
 from nearlabel.common.files import read_tree
 from nearlabel.methods.base import HOOKS, NeighborClassifier
+from nearlabel.methods.fields import Integer, Numbers, Real, Reals
 from nearlabel.methods.registry import METHODS, estimator
-from nearlabel.methods.stored import Integer, Numbers, Real, Reals
 
 pytestmark = pytest.mark.engines
 

@@ -1,0 +1,235 @@
+"""Kinds of values that a method learns or is set to, as they stand in model files.
+
+A method declares what it learns as `Field` objects, each with its name in files, its attribute and
+what values are possible. Saving, loading and checking follow from that. Everything is checked on
+the way back, as if it came from a stranger: a wrong index would crash the interpreter later.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.files import csr_from, csr_tree
+from nearlabel.common.messages import text_array
+from nearlabel.common.validation import check_choice, check_integer, check_real
+from nearlabel.labels.histograms import LabelHistograms
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Field(ABC):
+    """Something that a method learns: its key in files and its attribute."""
+
+    key: str
+    attribute: str
+
+    @abstractmethod
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        """Add the value to what the model has learned, a tree of plain values and arrays."""
+
+    @abstractmethod
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        """Set the attribute from a tree; a ValueError or the like where it makes no sense.
+
+        `sizes` has the numbers of rows, labels and features as n, q and d.
+        """
+
+
+@dataclass(frozen=True)
+class Value(Field):
+    """A value that is checked by itself, as a parameter and when a file is read."""
+
+    @abstractmethod
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
+        """The value as it is kept; an error that names the key where it cannot be."""
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        learned[self.key] = getattr(model, self.attribute)
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        setattr(model, self.attribute, self.check(learned[self.key], sizes))
+
+
+@dataclass(frozen=True)
+class Real(Value):
+    """A finite number; `absent`, if given, is one that JSON does not have and stands as null."""
+
+    low: float = -_LARGEST
+    high: float = _LARGEST
+    absent: float | None = None
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        value = float(getattr(model, self.attribute))
+        learned[self.key] = value if np.isfinite(value) else None
+
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> float:
+        if value is None and self.absent is not None:
+            return self.absent
+        return check_real(value, self.key, low=self.low, high=self.high)
+
+
+@dataclass(frozen=True)
+class Integer(Value):
+    """A whole number from `low` up, to the number of rows where it has `at_most_rows`."""
+
+    low: int = 0
+    at_most_rows: bool = False
+
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> int:
+        high = sizes["n"] if sizes and self.at_most_rows else None
+        return check_integer(value, self.key, low=self.low, high=high)
+
+
+@dataclass(frozen=True)
+class Choice(Value):
+    """One of several words, or None where that is among them."""
+
+    choices: tuple[str | None, ...] = ()
+
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
+        if None not in self.choices:
+            return check_choice(value, self.key, self.choices)
+        words = [word for word in self.choices if word is not None]
+        return None if value is None else check_choice(value, f"{self.key} (or None)", words)
+
+
+@dataclass(frozen=True)
+class Reals(Value):
+    """An array of floats between bounds.
+
+    Its shape is in letters: n rows, q labels, d features; another letter stands for the size that
+    it has where it first occurs. Where `optional` names a key and the file does not have that, the
+    array is None. The file has the transposed array where `transposed`.
+    """
+
+    shape: str = "q"
+    low: float = -_LARGEST
+    high: float = _LARGEST
+    nan: bool = False
+    optional: str = ""
+    transposed: bool = False
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        array = getattr(model, self.attribute)
+        if array is not None:
+            learned[self.key] = array.T if self.transposed else array
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        if self.optional and self.optional not in learned:
+            setattr(model, self.attribute, None)
+            return
+        super().read(model, learned, sizes)
+
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
+        sizes = {} if sizes is None else sizes
+        array = stored_array(value, self.key, "f", len(self.shape))
+        array = array.T if self.transposed else array
+        _check_shape(array, self.key, self.shape, sizes)
+        inside = (array >= self.low) & (array <= self.high)
+        if not np.all(inside | np.isnan(array) if self.nan else inside):
+            raise ValueError(f"its {self.key} hold a number that cannot be")
+        return array
+
+
+@dataclass(frozen=True)
+class Numbers(Value):
+    """An array of whole numbers, each below the size that a letter stands for."""
+
+    shape: str = "n"
+    below: str = "m"
+
+    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
+        sizes = {} if sizes is None else sizes
+        array = stored_array(value, self.key, "i", len(self.shape))
+        _check_shape(array, self.key, self.shape, sizes)
+        if array.size and not 0 <= array.min() <= array.max() < sizes[self.below]:
+            raise ValueError(f"its {self.key} are not numbers below {sizes[self.below]}")
+        return array
+
+
+@dataclass(frozen=True)
+class Histograms(Field):
+    """Counts of rows by label and number of neighbors: a table, or one per cluster.
+
+    `clusters` is the attribute with the cluster of each row, from 0 up; none for one table.
+    """
+
+    key: str = "with_label"
+    attribute: str = "_counted"
+    clusters: str | None = None
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        counted = getattr(model, self.attribute)
+        learned["with_label"] = counted.with_label
+        learned["without_label"] = counted.without_label
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        cells = [stored_array(learned[key], key, "i", 1) for key in ("with_label", "without_label")]
+        if any(some.size and some.min() < 0 for some in cells):
+            raise ValueError("its counts hold a negative number")
+        Y, k = model._items.labels, min(model.n_neighbors_, sizes["n"] - 1)
+        members: list[Array | None] = [None]
+        if self.clusters is not None:
+            cluster = getattr(model, self.clusters)
+            members = [np.flatnonzero(cluster == g) for g in range(sizes["m"])]
+        if any(len(some) % len(members) for some in cells):
+            raise ValueError("its tables are not of one size")
+        parts = zip(*(np.split(some, len(members)) for some in cells), strict=True)
+        tables = [
+            LabelHistograms.of_cells(Y, k, *part, rows=rows)
+            for part, rows in zip(parts, members, strict=True)
+        ]
+        stacked = tables[0] if self.clusters is None else LabelHistograms.stacked(tables)
+        setattr(model, self.attribute, stacked)
+
+
+@dataclass(frozen=True)
+class NeighborCounts(Field):
+    """How many neighbors of each training row carry each label, a sparse matrix."""
+
+    key: str = "counts"
+    attribute: str = "_counts"
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        learned[self.key] = csr_tree(getattr(model, self.attribute))
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        counts = csr_from(learned[self.key], self.key)
+        if counts.shape != (sizes["n"], sizes["q"]):
+            raise ValueError("its counts are of other labels")
+        most = np.minimum(model._items.totals, model.n_neighbors_)
+        wrong = (counts.data < 1) | (counts.data > most[counts.indices])
+        if counts.dtype.kind != "i" or np.any(wrong):
+            raise ValueError("its counts are not those of neighbors")
+        setattr(model, self.attribute, counts.astype(np.int32))
+
+
+def stored_array(array: Any, key: str, kinds: str, ndim: int) -> Array:
+    """An array of a tree with the number of axes and the kind of numbers that are expected."""
+    if not isinstance(array, np.ndarray) or array.ndim != ndim or array.dtype.kind not in kinds:
+        raise TypeError(f"its {key} must be a {ndim}-d array of numbers")
+    return array
+
+
+def stored_names(stored: Any, count: int) -> Array | None:
+    """Names of a tree, or None where it has none."""
+    if stored is None:
+        return None
+    if not isinstance(stored, list) or len(stored) != count:
+        raise ValueError(f"its names are not {count} texts")
+    return text_array(stored)
+
+
+def _check_shape(array: Array, key: str, shape: str, sizes: dict[str, int]) -> None:
+    for letter, size in zip(shape, array.shape, strict=True):
+        if letter in "nqd" and letter not in sizes:
+            raise ValueError(f"it has {key}, and no vectors")
+        if size != sizes.setdefault(letter, size) or not size:
+            raise ValueError(f"its {key} do not fit its labels and vectors")

@@ -1,0 +1,219 @@
+"""Fitted models as trees of plain values and arrays, and back: what a model file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.files import csr_from, csr_tree
+from nearlabel.common.validation import LabelClasses, Labels, all_finite, check_flag, check_integer
+from nearlabel.common.versions import package_versions
+from nearlabel.graph import stored_recall
+from nearlabel.methods.fields import stored_array, stored_names
+from nearlabel.methods.items import Items
+from nearlabel.methods.needs import needs_vectors
+from nearlabel.methods.registry import METHODS, method
+from nearlabel.search import (
+    ExactSearch,
+    InvertedLists,
+    VectorStore,
+    check_metric,
+    check_search,
+    is_precomputed,
+)
+
+_SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
+_CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+_CLASS_TYPES += ["float16", "float32", "float64"]
+
+
+def learned_tree(model: Any) -> dict[str, Any]:
+    """What a method has learned, as its fields write it."""
+    # The totals are known from the labels. They are a check: a small file cannot name many labels.
+    learned: dict[str, Any] = {"totals": model._items.totals}
+    for field in (*model.settings, *model.stored):
+        field.write(model, learned)
+    return learned
+
+
+def read_learned(model: Any, learned: Mapping[str, Any]) -> None:
+    """Take up again what `learned_tree` gave, and prepare the model."""
+    store = model._items.store
+    if needs_vectors(model) and (store is None or is_precomputed(model._items.metric)):
+        raise ValueError("it has no vectors, which its method needs")
+    n, q = model._items.labels.shape
+    sizes = {"n": n, "q": q} if store is None else {"n": n, "q": q, "d": store.vectors.shape[1]}
+    if "totals" in learned:  # which older files of some methods do not have
+        totals = stored_array(learned["totals"], "totals", "i", 1)
+        if not np.array_equal(totals, model._items.totals):
+            raise ValueError("its totals are not those of its labels")
+    for field in (*model.settings, *model.stored):
+        field.read(model, learned, sizes)
+    model._prepare()
+
+
+def model_tree(model: Any) -> dict[str, Any]:
+    """A fitted model as a tree."""
+    if not type(model).__module__.startswith("nearlabel."):
+        raise _custom_class(model)
+    items, recall = model._items, model.search_recall_
+    return {
+        "class": type(model).__name__,
+        "versions": package_versions(),
+        "parameters": _parameter_tree(model),
+        "neighbors": model.n_neighbors_,
+        "metric": _plain("metric", items.metric),
+        "search": _plain("search", items.search),
+        "classes": _class_tree(model.classes_),
+        "sparse_output": items.given.sparse,
+        "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
+        "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
+        "labels": csr_tree(items.labels, only_ones=True),
+        "vectors": None if items.store is None else _vector_tree(items.vectors),
+        "ids": _ids_tree(items.store),
+        **({} if recall is None else {"search_recall": asdict(recall)}),
+        "learned": learned_tree(model),
+    }
+
+
+def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
+    """The model of a tree; a ValueError or the like where the tree makes no sense."""
+    if version < 2:  # it kept the ids of all rows, of which none had a name then
+        tree = {**tree, "ids": None}
+    model = kind(**{name: _object(value) for name, value in tree["parameters"].items()})
+    model.check_parameters()
+    labels = csr_from(tree["labels"], "labels")
+    n, q = labels.shape
+    if tree["labels"]["data"] is not None or not (n > 1 and q > 0):
+        raise ValueError("its labels are no 0/1 matrix")
+    learned = tree["learned"].values()
+    if q > max((part.size for part in learned if isinstance(part, np.ndarray)), default=0):
+        raise ValueError("it has learned nothing of most of its labels")
+    most = n if model.needs.all_rows else n - 1
+    model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=most)
+    recall = tree.get("search_recall")  # files of exact searches, and older ones, have none
+    model.search_recall_ = None if recall is None else stored_recall(recall)
+    model.classes_ = _classes(tree["classes"], q)
+    model.label_names_ = stored_names(tree["label_names"], q)
+    is_sparse = check_flag(tree["sparse_output"], "sparse_output")
+    given = Labels(labels, model.classes_, model.label_names_, is_sparse)
+    metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
+    check_search(search)
+    model._items = Items(given, metric, search, None)
+    if tree["vectors"] is not None:
+        vectors = _vectors(tree["vectors"], n)
+        model._items.store = VectorStore(vectors, _ids(tree["ids"]))
+        model.n_features_in_ = vectors.shape[1]
+        if is_precomputed(metric) and vectors.shape[0] != vectors.shape[1]:
+            raise ValueError("its distances are not square")
+        feature_names = stored_names(tree["feature_names"], vectors.shape[1])
+        if feature_names is not None:
+            model.feature_names_in_ = feature_names.astype(object)
+    read_learned(model, tree["learned"])
+    return model
+
+
+def _custom_class(model: Any) -> TypeError:
+    return TypeError(
+        f"cannot save the custom class {type(model).__name__}: a file keeps nearlabel's own "
+        "estimators (joblib or pickle keep any object)"
+    )
+
+
+def _parameter_tree(model: Any) -> dict[str, Any]:
+    parameters = model.get_params(deep=False)
+    return {name: _plain(name, value) for name, value in parameters.items()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A parameter as a value of JSON, an array, or an estimator in parts."""
+    if type(value) in _SEARCHES.values():
+        return {type(value).__name__: asdict(value)}
+    if name == "estimator":
+        if type(value).__name__ not in METHODS or method(type(value).__name__) is not type(value):
+            raise _custom_class(value)
+        return {"class": type(value).__name__, "parameters": _parameter_tree(value)}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if sparse.issparse(value):
+        value = value.toarray()
+    if isinstance(value, np.ndarray | list | tuple):
+        return np.asarray(value, np.float64)
+    raise TypeError(
+        f"{name}={value!r} cannot be saved: a file keeps numbers, texts, arrays and nearlabel's "
+        "own search objects (joblib or pickle keep any object)"
+    )
+
+
+def _object(value: Any) -> Any:
+    """A parameter of what `_plain` gave."""
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"class", "parameters"}:
+        parameters = {name: _object(one) for name, one in value["parameters"].items()}
+        return method(value["class"])(**parameters)
+    ((name, parameters),) = value.items()
+    if name not in _SEARCHES:
+        raise ValueError(f"its search {name!r} is unknown")
+    search = _SEARCHES[name](**parameters)
+    search.build(np.zeros((2, 1)))  # where searches check their parameters
+    return search
+
+
+def _vector_tree(vectors: Any) -> dict[str, Any]:
+    return csr_tree(vectors) if sparse.issparse(vectors) else {"dense": vectors}
+
+
+def _vectors(tree: Mapping[str, Any], n: int) -> Any:
+    is_dense = "dense" in tree
+    vectors = (
+        stored_array(tree["dense"], "vectors", "biuf", 2) if is_dense else csr_from(tree, "vectors")
+    )
+    if vectors.shape[0] != n or not vectors.shape[1]:
+        raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
+    values: Any = vectors if is_dense else vectors.data
+    # A mapped file is left on the disk: its checksum has said that it is as it was written.
+    if not isinstance(values, np.memmap) and not all_finite(values):
+        raise ValueError("its vectors hold a number that is not finite")
+    return vectors
+
+
+def _ids_tree(store: VectorStore | None) -> Any:
+    """Ids of rows, where they are not just the rows' numbers."""
+    if store is None or np.array_equal(store.ids, np.arange(len(store))):
+        return None
+    return store.ids if store.ids.dtype.kind in "iu" else store.ids.tolist()
+
+
+def _ids(ids: Any) -> Any:
+    return stored_array(ids, "ids", "iu", 1) if isinstance(ids, np.ndarray) else ids
+
+
+def _class_tree(classes: LabelClasses | Array) -> Any:
+    if isinstance(classes, LabelClasses):
+        return None
+    if classes.dtype.kind not in "biufU":
+        raise TypeError(f"classes of type {classes.dtype} cannot be saved")
+    return ["U" if classes.dtype.kind == "U" else classes.dtype.name, classes.tolist()]
+
+
+def _classes(stored: Any, q: int) -> LabelClasses | Array:
+    if stored is None:
+        return LabelClasses([np.array([0, 1])] * q)
+    name, values = stored
+    types = {"U": str, "bool": bool}
+    wanted = types.get(name, float if name.startswith("float") else int)
+    if not all(type(value) is wanted for value in values) or name not in (*types, *_CLASS_TYPES):
+        raise ValueError("its classes are of another type")
+    with np.errstate(all="ignore"):
+        classes = np.array(values, dtype=name)
+    if classes.shape != (2,) or q != 1 or classes.tolist() != values or not values[0] < values[1]:
+        raise ValueError("its classes are not two, in order")
+    return classes
