@@ -18,7 +18,7 @@ def test_a_method_that_learns_and_does_not_say_what_cannot_be_defined():
     with pytest.raises(TypeError, match="Forgetful.*_learn.*stored"):
 
         class Forgetful(nl.MLkNN):
-            def _learn(self, graph, Y, X, rows, progress):
+            def _learn(self, seen):
                 """Learns something else than its parent declares."""
 
 
@@ -27,7 +27,7 @@ def test_what_is_learned_and_what_is_declared_must_agree(declared, f6):
     class Careless(nl.BRkNN):
         stored = declared
 
-        def _learn(self, graph, Y, X, rows, progress):
+        def _learn(self, seen):
             self.more_ = 3
 
     X, Y, _ = f6

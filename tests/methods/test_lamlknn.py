@@ -36,7 +36,7 @@ class TestWorkedExample:
         group = np.array([0, 0, 0, 1, 1, 1])
         model = nl.LAMLkNN(n_neighbors=3, cluster_centers=CENTERS)
         with pytest.MonkeyPatch.context() as patch:
-            everything = "nearlabel.methods.k_means.large_enough"
+            everything = "nearlabel.methods.lamlknn.large_enough"
             patch.setattr(everything, lambda distances, least: np.arange(2))
             model.fit(X, Y)
         assert model._cluster.tolist() == group.tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -10,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, runs, with_data
-from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size, check_integer, check_n_jobs, check_real
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.counts import label_totals
@@ -18,6 +16,7 @@ from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NO_ROWS, NeighborClassifier
 from nearlabel.methods.fields import Integer, Real, Reals
+from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 from nearlabel.search import class_neighbors
 
@@ -108,12 +107,10 @@ class BalancedkNN(NeighborClassifier):
         check_dense_size(what, shape, _BYTES_A_MEMBER, "fewer per_class, or MLkNN")
         return NO_ROWS
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        n, q = Y.shape
+    def _learn(self, seen: Training) -> None:
+        Y, (n, q) = seen.Y, seen.Y.shape
         self._per_class = min(int(self.per_class), n)
-        distances = self._members(X, np.arange(n))
+        distances = self._members(seen.X, np.arange(n))
         self.bandwidth_ = self._sigma(distances.data)
         similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
         self.cuts_ = np.empty(q)
@@ -168,7 +165,7 @@ class BalancedkNN(NeighborClassifier):
         graph = NeighborGraph.unchecked(indices, members.data[order], n)
         return graph, graph
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         cut = float(self.cuts_[label])  # infinite where no training row carries the label
         return {"bandwidth": self.bandwidth_, **({"cut": cut} if np.isfinite(cut) else {})}
 

@@ -37,7 +37,7 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores, RankedLabels
 from nearlabel.methods import answers, explanations
 from nearlabel.methods.fields import Field, Value
-from nearlabel.methods.items import Items
+from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
 from nearlabel.search import VectorStore, check_metric, check_search, is_precomputed
@@ -110,15 +110,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         return NO_ROWS if type(self)._learn is NeighborClassifier._learn else None
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        """Learn from the k neighbors of the training rows `rows`, each row left out of its own.
-
-        Sets the attributes that `stored` declares, and no others. Y and X have the labels and the
-        vectors of all training rows; X is None where the model was fitted from a graph alone. Where
-        this takes long, `progress` is called with (steps done, steps in all).
-        """
+    def _learn(self, seen: Training) -> None:
+        """Learn from the neighbors of training rows: set what `stored` declares, no more."""
 
     def _prepare(self) -> None:
         """Compute what follows from what was learned: after `_learn`, and when a file was read."""
@@ -150,7 +143,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         return scores
 
     @abstractmethod
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         """The numbers that make the score of a label of one query, in the method's own words.
 
         `count` is how many of its neighbors carry the label, and is told in any case.
@@ -279,7 +272,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             graph = _first_neighbors(graph, min(k, n - 1))
         rows = self._rows_to_learn_from(labels.matrix, X)
         store = None if X is None else VectorStore(X, ids)
-        model._items = items = Items(labels, self.metric, self.search, store)
+        model._items = items = Items(labels.matrix, labels.sparse, self.metric, self.search, store)
         searched = 0 if graph is not None else n if rows is None else len(rows)
         learning = 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
@@ -304,7 +297,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """Learn from the neighbors of `rows`, of all training rows if None, and prepare."""
         items, before = self._items, set(vars(self))
         rows = np.arange(len(items)) if rows is None else rows
-        self._learn(graph, items.labels, items.vectors, rows, progress)
+        n_jobs = check_n_jobs(self.n_jobs)
+        self._learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress))
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
         if wrong:

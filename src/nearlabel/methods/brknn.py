@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +93,7 @@ class BRkNN(NeighborClassifier):
         # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
         return np.asarray(0.5 + k * (scores - 0.5) / (k + 2 / n))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         return {"share": float(self._scores(graph, X).at(np.array([0]), np.array([label]))[0])}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats
-from nearlabel.common.progress import Progress
+from nearlabel.common.arrays import Array, Floats
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
@@ -17,6 +15,7 @@ from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice, Integer, NeighborCounts, Real
+from nearlabel.methods.items import Training
 from nearlabel.methods.mlknn import priors
 from nearlabel.methods.needs import Needs
 
@@ -86,10 +85,8 @@ class DMLkNN(NeighborClassifier):
     )
     stored = (NeighborCounts(),)
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        self._counts = neighbor_counts(graph, Y)  # C_il
+    def _learn(self, seen: Training) -> None:
+        self._counts = neighbor_counts(seen.graph, seen.Y)  # C_il
 
     def _prepare(self) -> None:
         k = self.n_neighbors_
@@ -118,7 +115,7 @@ class DMLkNN(NeighborClassifier):
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         return self._scores(graph, X, rows)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         _, (admissible, V, U) = next(self._rows.tallies(neighbor_counts(graph, self._labels)))
         prior, _ = priors(self._smoothing, len(self._items), self._totals[label])
         return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,6 @@ from scipy import sparse
 from scipy.special import expit
 
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, with_data
-from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size, check_flag, check_n_jobs, check_real
 from nearlabel.formulas.regressions import (
     Standardization,
@@ -23,6 +21,7 @@ from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Reals
+from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 
 _TINY = float(np.nextafter(0, 1))
@@ -109,16 +108,13 @@ class IBLR(NeighborClassifier):
                 f"the {what} of IBLR's regressions", (rows, inputs), 8, "fewer labels, or MLkNN"
             )
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        omega = _shares(graph, Y)
-        inputs = _side_by_side(omega, X) if self.keep_features else omega
+    def _learn(self, seen: Training) -> None:
+        omega, q = _shares(seen.graph, seen.Y), seen.Y.shape[1]
+        inputs = _side_by_side(omega, seen.X) if self.keep_features else omega
         standard = Standardization.of(inputs)
         weights, intercepts = logistic_regressions(
-            standard(inputs), Y, float(self.ridge), check_n_jobs(self.n_jobs), progress
+            standard(inputs), seen.Y, float(self.ridge), seen.n_jobs, seen.progress
         )
-        q = Y.shape[1]
         # Shares are taken as they are, so that only those that are not zero cost anything.
         alpha = weights[:, :q] / standard.scale[:q]
         self.label_weights_ = np.asfortranarray(alpha)
@@ -160,7 +156,7 @@ class IBLR(NeighborClassifier):
         )
         return DenseScores(expit(log_odds))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         """Parts of the log odds: all but count and weight add up to it."""
         omega, alpha = _shares(graph, self._labels).toarray()[0], self.label_weights_[label]
         if np.isinf(self._intercepts[label]):  # every training row carries the label, or none

@@ -4,18 +4,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import Labels, check_dense_size, check_integer
+from nearlabel.common.validation import check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.search import Index, VectorStore, build_index, check_search, is_precomputed
 
 _BYTES_A_NEIGHBOR = 12  # a row and its distance
+
+
+class Training(NamedTuple):
+    """What a method learns from.
+
+    Attributes
+    ----------
+    graph : NeighborGraph
+        The k neighbors of the training rows `rows`, each left out of its own.
+    Y : csr_array, shape (n, q)
+        The labels of all training rows.
+    X : vectors of all training rows, or None where the model is fitted from a graph alone
+    rows : ndarray of int
+    n_jobs : int
+        Threads.
+    progress : callable or None
+        Called with (steps done, steps in all) where learning takes long.
+    """
+
+    graph: NeighborGraph
+    Y: Csr
+    X: Any
+    rows: Array
+    n_jobs: int
+    progress: Progress | None
 
 
 @dataclass
@@ -24,8 +49,10 @@ class Items:
 
     Attributes
     ----------
-    given : Labels
-        The labels, and the form in which they were given.
+    labels : csr_array, shape (n, q)
+        The label sets.
+    sparse_output : bool
+        Whether the labels were given as a sparse matrix.
     metric, search
         As given to the estimator when it was fitted.
     store : VectorStore or None
@@ -34,7 +61,8 @@ class Items:
         The vectors ready to be searched; built when something is first searched.
     """
 
-    given: Labels
+    labels: Csr
+    sparse_output: bool
     metric: Any
     search: Any
     store: VectorStore | None
@@ -42,11 +70,6 @@ class Items:
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])
-
-    @property
-    def labels(self) -> Csr:
-        """The label sets, shape (n, q)."""
-        return self.given.matrix
 
     @property
     def vectors(self) -> Any:

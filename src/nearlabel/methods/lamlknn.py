@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,8 +10,8 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, with_data
-from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
+from nearlabel.common.progress import Stages
+from nearlabel.common.validation import check_integer, check_vectors
 from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
@@ -20,6 +19,7 @@ from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.histograms import LabelHistograms, cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.fields import Field, Histograms, Numbers, Reals
+from nearlabel.methods.items import Training
 from nearlabel.methods.mlknn import MLkNN
 from nearlabel.methods.needs import Needs
 
@@ -87,16 +87,15 @@ class LAMLkNN(MLkNN):
             _as_centers(self.cluster_centers)
         check_random_state(self.random_state)
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        centers = self.initial_centers(X)
-        distances = center_distances(centers, X)
+    def _learn(self, seen: Training) -> None:
+        centers = self.initial_centers(seen.X)
+        distances = center_distances(centers, seen.X)
         # Departs from the paper, which leaves small clusters open.
         kept = large_enough(distances, self.n_neighbors_ + 1)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
         members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
-        n_jobs, stages = check_n_jobs(self.n_jobs), Stages(progress, len(graph))
+        graph, Y, n_jobs = seen.graph, seen.Y, seen.n_jobs
+        stages = Stages(seen.progress, len(graph))
         tables = [
             label_histograms(graph, Y, rows=own, n_jobs=n_jobs, progress=stages.next(len(own)))
             for own in members
@@ -148,7 +147,7 @@ class LAMLkNN(MLkNN):
         defaults = self._posterior(*self._counted.without_one_at_0()).reshape(self.prior_.shape)
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults), cluster)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         cluster, q = int(self._clusters_of(X)[0]), self._labels.shape[1]
         return {"cluster": cluster, **super()._terms(cluster * q + label, count, graph, X)}
 

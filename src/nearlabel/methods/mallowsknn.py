@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,7 +129,7 @@ class MallowskNN(NeighborClassifier):
             return scores
         return np.asarray((k * scores + self.prior_) / (k + 1))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         return {
             "share": count / graph.k,
             "prior": float(self.prior_[label]),

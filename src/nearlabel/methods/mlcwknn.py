@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +75,7 @@ class MLCWkNN(NeighborClassifier):
         # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
         return np.asarray((n * scores + 1) / (n + 2), np.float64)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         found = self._reconstruct(graph, X)
         carried = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
         return {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, with_data
-from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_n_jobs
+from nearlabel.common.arrays import Array, Floats, with_data
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
@@ -19,6 +16,7 @@ from nearlabel.labels.histograms import cell_values, label_histograms
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Field, Histograms, Real
+from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 
 
@@ -99,11 +97,10 @@ class MLkNN(NeighborClassifier):
     settings = (Real("smoothing", "_smoothing", low=0, high=1e100),)
     stored: ClassVar[tuple[Field, ...]] = (Histograms(),)
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
-        n_jobs = check_n_jobs(self.n_jobs)
-        self._counted = label_histograms(graph, Y, n_jobs=n_jobs, progress=progress)  # c[j], c'[j]
+    def _learn(self, seen: Training) -> None:
+        self._counted = label_histograms(  # c[j], c'[j]
+            seen.graph, seen.Y, n_jobs=seen.n_jobs, progress=seen.progress
+        )
 
     def _posterior(self, n: Array, n_l: Array, c: Array, c_prime: Array) -> Floats:
         return posteriors(self._smoothing, self.n_neighbors_, n, n_l, c, c_prime)
@@ -136,7 +133,7 @@ class MLkNN(NeighborClassifier):
         defaults = self._posterior(*self._counted.without_one_at_0())
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         rows = self._counted.rows_of(label, self._counted.cells(label, count))
         k = self.n_neighbors_
         with_label, without = (p.value for p in likelihoods(self._smoothing, k, *rows))

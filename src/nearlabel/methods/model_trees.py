@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import csr_from, csr_tree
-from nearlabel.common.validation import LabelClasses, Labels, all_finite, check_flag, check_integer
+from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
 from nearlabel.graph import stored_recall
 from nearlabel.methods.fields import stored_array, stored_names
@@ -70,7 +70,7 @@ def model_tree(model: Any) -> dict[str, Any]:
         "metric": _plain("metric", items.metric),
         "search": _plain("search", items.search),
         "classes": _class_tree(model.classes_),
-        "sparse_output": items.given.sparse,
+        "sparse_output": items.sparse_output,
         "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
         "labels": csr_tree(items.labels, only_ones=True),
@@ -101,10 +101,9 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     model.classes_ = _classes(tree["classes"], q)
     model.label_names_ = stored_names(tree["label_names"], q)
     is_sparse = check_flag(tree["sparse_output"], "sparse_output")
-    given = Labels(labels, model.classes_, model.label_names_, is_sparse)
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
     check_search(search)
-    model._items = Items(given, metric, search, None)
+    model._items = Items(labels, is_sparse, metric, search, None)
     if tree["vectors"] is not None:
         vectors = _vectors(tree["vectors"], n)
         model._items.store = VectorStore(vectors, _ids(tree["ids"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,6 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
-from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_choice, check_real
 from nearlabel.formulas.faint_sums import FAINTEST
 from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums
@@ -23,6 +21,7 @@ from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Real
+from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 from nearlabel.metrics import ranking_loss
 
@@ -125,13 +124,12 @@ class PositivekNN(NeighborClassifier):
         chosen = check_random_state(self.random_state).choice(n, most, replace=False)
         return np.asarray(np.sort(chosen))
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
+    def _learn(self, seen: Training) -> None:
+        graph, Y, rows = seen.graph, seen.Y, seen.rows
         self.median_distance_ = median_distance(graph)
         both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # an order needs two labels
         self.rate_ = self._fitted_rate(graph, both, both[rows])
-        scores = order = self._left_out_scores(graph, X, rows)
+        scores = order = self._left_out_scores(graph, seen.X, rows)
         self.cut_ = hamming_cut(scores, Y[rows])
         if both is not Y:
             order = LabelScores.of(log_sums(graph, both, self.rate_, self.n_neighbors_))
@@ -177,7 +175,7 @@ class PositivekNN(NeighborClassifier):
     def _probabilities(self, scores: Floats) -> Floats:
         return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
         S = max(0.0, float(score))  # without a positive neighbor the score is a little less
         return {

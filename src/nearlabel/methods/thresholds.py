@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import clone
 
 from nearlabel.common.arrays import Array, Csr, Floats
-from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_choice, check_dense_size, check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
@@ -17,6 +16,7 @@ from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NO_ROWS, FittedModel, NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
+from nearlabel.methods.items import Training
 from nearlabel.methods.model_trees import learned_tree, read_learned
 from nearlabel.methods.wrapping import forwards_hooks
 
@@ -121,13 +121,12 @@ class LabelThresholds(NeighborClassifier):
             check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
         return None if self.needs.graph else NO_ROWS
 
-    def _learn(
-        self, graph: NeighborGraph, Y: Csr, X: Any, rows: Array, progress: Progress | None
-    ) -> None:
+    def _learn(self, seen: Training) -> None:
+        graph, Y, X = seen.graph, seen.Y, seen.X
         inner = self._inner()
         vars(inner).update(inner._checked_settings())
         wanted = inner._rows_to_learn_from(Y, X)
-        inner._learn_from(graph if wanted is None else graph.take(wanted), wanted, progress)
+        inner._learn_from(graph if wanted is None else graph.take(wanted), wanted, seen.progress)
         left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
@@ -159,7 +158,7 @@ class LabelThresholds(NeighborClassifier):
         moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
         return np.asarray(np.where(cut, moved, own))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> Mapping[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         terms = {**self.estimator_._terms(label, count, graph, X)}
         if np.isfinite(self.cuts_[label]):
             terms["cut"] = float(self.cuts_[label])
