@@ -35,13 +35,10 @@ class DMLkNN(NeighborClassifier):
     tolerance : int, default=6
         Delta of the paper: most that the number of neighbors with another label may differ. With k
         or more all rows count, as in ML-kNN.
-    smoothing : float, default=1.0
-        s of the paper: rows added to every count. With 0, evidence that was never seen in training
-        leaves the prior.
     denominator : {"labels", "counts"}, default="labels"
-        How many times the smoothing stands in the denominators of the likelihoods: once a label, as
-        in Mulan, or once a possible count, k + 1 times, as in ML-kNN.
-    n_neighbors, metric, search, n_jobs
+        How often the smoothing stands in the denominators of the likelihoods: once per label, as
+        in Mulan, or once per possible count, k + 1 times, as in ML-kNN.
+    n_neighbors, smoothing, metric, search, n_jobs
         As in `MLkNN`.
 
     Attributes
@@ -63,10 +60,7 @@ class DMLkNN(NeighborClassifier):
     >>> import nearlabel as nl
     >>> X = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
     >>> y = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
-    >>> model = nl.DMLkNN(n_neighbors=3, tolerance=0).fit(X, y)
-    >>> model.predict([[2.2, 0.4]])
-    array([[1, 0, 0, 1]])
-    >>> model.predict_proba([[2.2, 0.4]]).round(6)
+    >>> nl.DMLkNN(n_neighbors=3, tolerance=0).fit(X, y).predict_proba([[2.2, 0.4]]).round(6)
     array([[0.75    , 0.294118, 0.106383, 0.893617]])
     """
 

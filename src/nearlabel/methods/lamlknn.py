@@ -39,8 +39,8 @@ class LAMLkNN(MLkNN):
     cluster_centers : array-like of shape (m, d), optional
         Centers to use instead of k-means, such as the `cluster_centers_` of another model.
     random_state : int, RandomState or None, default=None
-        Of k-means, whose best of ten starts is taken. Of more than 131,072 training rows it sees
-        so many, drawn at random.
+        Of k-means, the best of ten starts; of more than 131,072 training rows it sees that many,
+        drawn at random.
     n_neighbors, smoothing, metric, search, n_jobs
         As in `MLkNN`. Clusters are always Euclidean.
 
