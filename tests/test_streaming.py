@@ -239,7 +239,7 @@ def test_training_vectors_are_not_copied(dtype, tmp_path, monkeypatch):
     X = np.memmap(path, dtype, "r", shape=(60_000, 40))
     y = np.arange(60_000) % 2
     nl.BRkNN(3).fit(X[:1000], y[:1000])
-    most, model = peak(lambda: nl.BRkNN(3)._check_training(X, np.zeros((len(X), 1))))
+    most, model = peak(lambda: nl.BRkNN(3)._check_training(X, len(X), None))
     assert np.shares_memory(model, X)
     assert most < X.size // 2
     assert np.shares_memory(nl.BRkNN(3).fit(X, y)._items.vectors, X)

@@ -274,7 +274,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         store = None if X is None else VectorStore(X, ids)
         model._items = items = Items(labels.matrix, labels.sparse, self.metric, self.search, store)
         searched = 0 if graph is not None else n if rows is None else len(rows)
-        learning = 1 + searched // answers.ROWS_A_SEARCH
+        learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
         if graph is None:
             told, threads = stages.next(searched), check_n_jobs(self.n_jobs)
