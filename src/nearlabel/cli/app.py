@@ -34,6 +34,10 @@ app = App(
     "  nearlabel rank songs.model new.csv --top 3\n\n"
     "'nearlabel VERB --help' tells more, with examples.",
     default_parameter=Parameter(negative=()),
+    # Errors, interrupts and the exit code are for `nearlabel.cli.process`.
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
 for _verb in _VERBS:

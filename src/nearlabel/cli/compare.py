@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.measurements import metric_cell, or_none, say_setting, summary
+from nearlabel.cli.measurements import defined, metric_cell, say_setting, summary
 from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.options.learning import estimator, with_thresholds
+from nearlabel.cli.options.learning import estimator
 from nearlabel.cli.options.measuring import Measuring
 from nearlabel.cli.output import Steps, say, say_table
-from nearlabel.methods.registry import METHODS
+from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
-    from nearlabel.datasets import Dataset
     from nearlabel.experiments.selection import Selection
 
-_MEASURING = Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
@@ -34,7 +31,7 @@ def compare(
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     tune: Switch = False,
-    measuring: Measuring = _MEASURING,
+    measuring: Measuring = Measuring(),
 ) -> None:
     """Compare all algorithms on one neighbor graph.
 
@@ -68,75 +65,62 @@ def compare(
     items = measuring.load(data)
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
+    import nearlabel as nl
+    from nearlabel.experiments import evaluate_splits
+    from nearlabel.experiments.selection import Selection, select_and_evaluate, usual_candidates
     from nearlabel.metrics.conventions import has_metric
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
     usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
     wanted = list(measuring.metric or usual)
     kind, parts = measuring.parts(items, "holdout")
+    shared = measuring.parameters()
     with Steps("comparing") as progress, naming(scale="--scale"):
+        work = {"progress": progress, **measuring.how()}
         if tune:
-            decisive = measuring.metric[0] if measuring.metric else "ranking_loss"
-            how: dict[str, Any] = {"tuned": decisive}
-            title = f"tuned by {decisive} on the items to learn from"
-            found = _tuned(items, names, k, distance, parts, decisive, measuring, progress)
+            how: dict[str, Any] = {"tuned": (measuring.metric or ("ranking_loss",))[0]}
+            what = f"tuned by {how['tuned']} on the items to learn from"
+            n = min(len(part.train) for part in parts)
+            tried = k or None, distance or ("euclidean", "cosine")
+            candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
+            scoring = nl.metrics.scorer(
+                how["tuned"], convention=measuring.convention, at=measuring.at
+            )
+            found = select_and_evaluate(items, candidates, parts, scoring, **work)
         else:
-            from nearlabel.experiments import evaluate_splits
-            from nearlabel.experiments.selection import Selection
-
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
             cuts = ", one threshold per label" if thresholds else ""
-            title = f"k = {how['k']}{cuts}, {how['distance']}"
-            shared = {**measuring.parameters(), "metric": how["distance"]}
+            what = f"k = {how['k']}{cuts}, {how['distance']}"
+            shared["metric"] = how["distance"]
             models = [estimator(name, how["k"], shared) for name in names]
             if thresholds:
-                models = [with_thresholds(model) for model in models]
-            each = evaluate_splits(
-                items, models, parts, refusals=True, progress=progress, **measuring.how()
-            )
+                models = [nl.LabelThresholds(model) for model in models]
+            each = evaluate_splits(items, models, parts, refusals=True, **work)
             found = {
                 name: [Selection(None, math.nan, one) for one in of_model]
                 for name, of_model in zip(names, each, strict=True)
             }
     told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
     results = [_result(name, found[name], wanted) for name in names]
-    records = _records(found, wanted, tuned=tune)
-    if not measuring.deliver(told, records, {"results": results}):
+    records = (
+        _record(name, part, one, wanted, tuned=tune)
+        for name in names
+        for part, one in enumerate(found[name], 1)
+    )
+    if not measuring.deliver(told, records, results=results):
         return
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    say_setting(told, f"{len(names)} algorithms, {title}{measuring.searching.title()}", spread)
+    say_setting(told, f"{len(names)} algorithms, {what}{measuring.searching.title()}", spread)
+    _say_tables(results, wanted)
     searches = "a distance" if tune else "for all"
-    _say(results, wanted, f"processor seconds without the searches, one {searches}")
+    say(f"* the best; s: processor seconds without the searches, one {searches}")
+    for one in results:
+        if one["refusal"]:
+            say(f"{title(one['algorithm'])} was left out: {one['refusal']}")
     if tune:
         _say_choices(results, len(parts))
     if measuring.output is not None:
         say(f"wrote {measuring.output}")
-
-
-def _tuned(
-    items: Dataset,
-    names: list[str],
-    neighbors: tuple[int, ...],
-    distances: tuple[str, ...],
-    parts: list[Any],
-    decisive: str,
-    measuring: Measuring,
-    progress: Any,
-) -> dict[str, list[Selection]]:
-    """For each algorithm and part the model that was chosen there, and its result."""
-    from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
-    from nearlabel.metrics import scorer
-
-    metrics = distances or ("euclidean", "cosine")
-    n = min(len(part.train) for part in parts)
-    shared = measuring.parameters()
-    candidates = {
-        name: usual_candidates(name, n, neighbors or None, metrics, **shared) for name in names
-    }
-    scoring = scorer(decisive, convention=measuring.convention, at=measuring.at)
-    return select_and_evaluate(
-        items, candidates, parts, scoring, progress=progress, **measuring.how()
-    )
 
 
 def _chosen(name: str, one: Selection) -> dict[str, Any]:
@@ -144,6 +128,15 @@ def _chosen(name: str, one: Selection) -> dict[str, Any]:
     from nearlabel.experiments.selection import tried_parameters
 
     return {} if one.model is None else tried_parameters(name, one.model)
+
+
+def _record(
+    name: str, part: int, one: Selection, wanted: list[str], *, tuned: bool
+) -> dict[str, Any]:
+    result = one.result
+    record = {"algorithm": name, "part": part, **defined(result.metrics, wanted)}
+    record |= {"seconds": result.seconds, "refusal": result.refusal}
+    return record | ({"chosen": _shown(_chosen(name, one))} if tuned else {})
 
 
 def _result(name: str, found: list[Selection], wanted: list[str]) -> dict[str, Any]:
@@ -157,50 +150,28 @@ def _result(name: str, found: list[Selection], wanted: list[str]) -> dict[str, A
     return {"algorithm": name, **told, "refusal": refusal, **more}
 
 
-def _records(
-    found: dict[str, list[Selection]], wanted: list[str], *, tuned: bool
-) -> Iterator[dict[str, Any]]:
-    for name, of_model in found.items():
-        for place, one in enumerate(of_model, 1):
-            metrics = one.result.metrics
-            values = {metric: or_none(metrics.get(metric, math.nan)) for metric in wanted}
-            more = {"seconds": one.result.seconds, "refusal": one.result.refusal}
-            if tuned:
-                more["chosen"] = _shown(_chosen(name, one))
-            yield {"algorithm": name, "part": place, **values, **more}
-
-
-def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None:
+def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:
+    """Print what was measured, the best of each metric marked as it is printed."""
     from nearlabel.experiments.reporting.names import metric_head
-    from nearlabel.methods.registry import title
     from nearlabel.metrics import METRICS
 
     run = [one for one in results if not one["refusal"]]
+    columns = []
+    for name in wanted:
+        values = [one["metrics"][name] for one in run]
+        known = [value for value in values if value is not None]
+        best = metric_cell((min if METRICS[name].loss else max)(known)) if known else ""
+        columns.append([f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)])
     for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
-        some = wanted[start : start + _COLUMNS_AT_ONCE]
-        columns = [_column(run, name, METRICS[name].loss) for name in some]
-        names = [title(one["algorithm"]) for one in run]
+        some = slice(start, start + _COLUMNS_AT_ONCE)
+        heads = [metric_head(name, short=True) for name in wanted[some]]
+        titles = [title(one["algorithm"]) for one in run]
         times = [f"{one['seconds']:.3g}" for one in run]
-        heads = [metric_head(name, short=True) for name in some]
-        say_table(("", *heads, "s"), zip(names, *columns, times, strict=True))
-    say(f"* the best; s: {seconds}")
-    for one in results:
-        if one["refusal"]:
-            say(f"{title(one['algorithm'])} was left out: {one['refusal']}")
-
-
-def _column(results: list[dict[str, Any]], metric: str, loss: bool) -> list[str]:
-    """A metric of all algorithms, the best of them marked as it is printed."""
-    values = [one["metrics"][metric] for one in results]
-    defined = [value for value in values if value is not None]
-    best = metric_cell((min if loss else max)(defined)) if defined else ""
-    return [f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)]
+        say_table(("", *heads, "s"), zip(titles, *columns[some], times, strict=True))
 
 
 def _say_choices(results: list[dict[str, Any]], parts: int) -> None:
     """What was chosen for each algorithm, most often first where there are several parts."""
-    from nearlabel.methods.registry import title
-
     say("chosen on the items to learn from" + (", in how many parts" if parts > 1 else "") + ":")
     for one in results:
         counted = Counter(map(_shown, one.get("chosen", ())))

@@ -12,7 +12,6 @@ from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import Steps, say, say_json, say_table
 from nearlabel.cli.result_files import check_target
 
-_READING = LabeledReading()
 _SETS_AT_ONCE = 3  # side by side in 80 columns
 
 
@@ -40,7 +39,7 @@ def datasets_list(*, json: Json = False) -> None:
     say_table(("name", "file", "MB"), rows)
 
 
-def describe(*data: Data, json: Json = False, reading: LabeledReading = _READING) -> None:
+def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledReading()) -> None:
     """Tell the sizes of data sets.
 
     Examples
@@ -106,7 +105,7 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
 
 
 def convert(
-    data: Data, target: str, *, json: Json = False, reading: LabeledReading = _READING
+    data: Data, target: str, *, json: Json = False, reading: LabeledReading = LabeledReading()
 ) -> None:
     """Write a data set in another form.
 

@@ -15,13 +15,11 @@ from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import Steps, say, say_json
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.quick_imports import import_scikit_learn
 from nearlabel.cli.result_files import check_target
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
-
-_READING, _LEARNING, _SEARCHING = LabeledReading(), Learning(), Searching()
 
 
 def fit(
@@ -33,9 +31,9 @@ def fit(
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
-    learning: Learning = _LEARNING,
-    searching: Searching = _SEARCHING,
-    reading: LabeledReading = _READING,
+    learning: Learning = Learning(),
+    searching: Searching = Searching(),
+    reading: LabeledReading = LabeledReading(),
 ) -> None:
     """Learn from labelled items and write a model file.
 
@@ -63,7 +61,7 @@ def fit(
     """
     check_target("--output", output, data)
     items = reading.load_labeled(data, part)
-    import_scikit_learn(*SCALING if scale != "none" else ())
+    import_scikit_learn(scaling=scale != "none")
     import nearlabel as nl
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
@@ -89,11 +87,7 @@ def fit(
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
     size = told["bytes"]
-    say(
-        f"wrote {output} ({size / 1e6:.1f} MB)"
-        if size >= 1e6
-        else f"wrote {output} ({size / 1e3:.0f} kB)"
-    )
+    say(f"wrote {output} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")
 
 
 def _fitted(model: Any, scale: str, items: Dataset) -> Any:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from nearlabel.cli.output import say
 
 
-def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
+def say_setting(told: dict[str, Any], title: str, spread: str = "") -> None:
     """Tell what is measured and how."""
-    say(
-        f"{told['dataset']}: {told['items']} items, {told['features']} features, "
-        f"{told['labels']} labels"
-    )
+    say("{dataset}: {items} items, {features} features, {labels} labels".format(**told))
     say(f"{title}, scale {told['scale']}")
     parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
     if told["split"] == "loo":
@@ -29,24 +27,22 @@ def say_setting(told: dict[str, Any], title: str, spread: str) -> None:
     say(f"convention {told['convention']}{spread}; ↓ less is better, ↑ more\n")
 
 
-def summary(metrics: list[dict[str, float]], wanted: list[str]) -> dict[str, Any]:
+def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[str, Any]:
     """Mean and spread of the wanted metrics over the parts on which each is defined."""
     import numpy as np
 
-    values = {
-        name: [one[name] for one in metrics if math.isfinite(one[name])] or [math.nan]
-        for name in wanted
-    }
-    spread = {name: np.std(some, ddof=1) if len(some) > 1 else 0.0 for name, some in values.items()}
-    return {
-        "metrics": {name: or_none(np.mean(some)) for name, some in values.items()},
-        "std": {name: or_none(std) for name, std in spread.items()} if len(metrics) > 1 else None,
-    }
+    means, spread = {}, {}
+    for name in wanted:
+        values = [one[name] for one in metrics if math.isfinite(one[name])]
+        means[name] = float(np.mean(values)) if values else None
+        spread[name] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return {"metrics": means, "std": spread if len(metrics) > 1 else None}
 
 
-def or_none(value: Any) -> float | None:
-    """A number, or None for JSON where a metric is not defined."""
-    return float(value) if math.isfinite(value) else None
+def defined(metrics: dict[str, float], wanted: Sequence[str]) -> dict[str, float | None]:
+    """The wanted metrics, None where one is not defined: JSON has no other number for it."""
+    values = {name: float(metrics.get(name, math.nan)) for name in wanted}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def metric_cell(value: float | None, std: float | None = None) -> str:
@@ -56,7 +52,7 @@ def metric_cell(value: float | None, std: float | None = None) -> str:
     return f"{value:.4f}" if std is None else f"{value:.4f} ±{std:.4f}"
 
 
-def metric_heads(names: list[str]) -> list[str]:
+def metric_heads(names: Sequence[str]) -> list[str]:
     """Metrics by the names that options have for them, with arrows to the better side."""
     from nearlabel.metrics import METRICS
 

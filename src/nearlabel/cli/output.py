@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 _PATIENCE = 1.0  # seconds before progress is shown
-WIDTH = 80  # of tables where there is no terminal that has another one
+WIDTH = 80  # of text where there is no terminal that has another one
 
 
 class Steps:
@@ -34,18 +35,18 @@ class Steps:
         if self._bar is None:
             if time.monotonic() - self._start < _PATIENCE or not sys.stderr.isatty():
                 return
+            from rich import progress
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                Progress,
-                TaskProgressColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
 
-            columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
-            left = TimeRemainingColumn(), TextColumn("left")
-            self._bar = Progress(*columns, *left, console=Console(stderr=True), transient=True)
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(),
+                progress.TaskProgressColumn(),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("left"),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self._task = self._bar.add_task(self._what, total=total)
             self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
@@ -67,18 +68,19 @@ def say(text: str = "") -> None:
     write(text + "\n")
 
 
-def printable(name: Any) -> str:
-    """A name from a file, for people: characters that control a terminal are written as escapes."""
-    text = str(name)
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+def say_folded(text: str) -> None:
+    """Print a text for people in lines of 80 characters."""
+    say(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def say_json(value: Any) -> None:
     """Print a value for programs: the only thing on standard output."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
-    write(f"{text}\n")
+    say(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def printable(name: Any) -> str:
+    """A name from a file, for people: characters that control a terminal are written as escapes."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> None:
@@ -99,9 +101,8 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console()
-    widest = console.width if console.is_terminal else WIDTH
-    needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-    console = Console(width=needed if numbers else min(needed, widest))
+    if numbers or not console.is_terminal:
+        console.width = 10_000 if numbers else WIDTH
     with console.capture() as printed:
         console.print(table)
     say("\n".join(line.rstrip() for line in printed.get().splitlines()))

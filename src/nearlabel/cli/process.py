@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 
 from nearlabel.cli.output import printable, write
 
-_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is told again
+_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is raised again
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -83,18 +83,20 @@ def run(arguments: Sequence[str]) -> int:
         if error.name not in ("cyclopts", "rich"):
             raise
         return _fail("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+    notes: set[str] = set()
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in notes:
+            notes.add(str(message))
+            _say_error(f"note: {message}")
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         # Features were brought into the model's order by name when the file was read.
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        warnings.showwarning = _Notes()
+        warnings.showwarning = note
         try:
-            code = app(
-                list(arguments),
-                exit_on_error=False,
-                print_error=False,
-                result_action="return_value",
-            )
+            code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
             return _fail(str(error))
@@ -114,7 +116,11 @@ def run(arguments: Sequence[str]) -> int:
                     OUR_ERROR,
                 )
             _drop_output()
-            return _fail(_reason(error))
+            reason = str(error).strip() or type(error).__name__
+            if isinstance(error, OSError) and error.strerror:
+                where = f"{error.filename}: " if error.filename else ""
+                reason = f"{where}{error.strerror}"
+            return _fail(reason)
     return code if isinstance(code, int) else 0
 
 
@@ -126,25 +132,11 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error).strip() or type(error).__name__
-
-
 def _fail(message: str, code: int = USER_ERROR) -> int:
-    sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")
+    _say_error(message)
     return code
 
 
-class _Notes:
-    """Warnings as notes of one line, each of them once."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
-        line = f"nearlabel: note: {printable(' '.join(str(message).split()))}\n"
-        if line not in self._told:
-            self._told.add(line)
-            sys.stderr.write(line)
+def _say_error(message: str) -> None:
+    """Print a message for people on one line of standard error."""
+    sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")

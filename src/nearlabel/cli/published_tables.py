@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
-from nearlabel.cli.output import WIDTH, say, say_table
+from nearlabel.cli.output import WIDTH, say, say_folded, say_table
 
 if TYPE_CHECKING:
     from nearlabel.experiments.papers.compared_cells import ComparedCell
@@ -73,11 +72,6 @@ def say_summary(cells: list[ComparedCell]) -> None:
     say_table(("cells", *(verdict.value for verdict in Verdict)), rows)
     for line in LEGEND:
         say_folded(line)
-
-
-def say_folded(text: str) -> None:
-    """Print a text for people in lines of 80 characters."""
-    say(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _lines(row: TableRow) -> tuple[list[str], list[str]]:

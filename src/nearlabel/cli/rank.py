@@ -5,13 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nearlabel.cli.file_answers import Answering, Answers, Record
+from nearlabel.cli.file_answers import Answering, Record, blocks, label_name
 from nearlabel.cli.options import Count, Data, Switch
 from nearlabel.cli.output import WIDTH, printable, say
+from nearlabel.cli.result_files import is_table
 
-_ANSWERING = Answering()
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
 
 
 def rank(
@@ -20,7 +22,7 @@ def rank(
     *,
     top: Count = 5,
     why: Switch = False,
-    answering: Answering = _ANSWERING,
+    answering: Answering = Answering(),
 ) -> None:
     """Rank the labels of items, best first.
 
@@ -39,15 +41,15 @@ def rank(
     nearlabel rank songs.model new.csv --id title --why
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     """
-    if why and answering.in_cells:
+    if why and is_table(answering.output):
         raise ValueError("--why has no place in a table: write a .jsonl file")
-    answers = Answers(model, data, answering)
+    pipeline, items = answering.load(model, data)
     if why and answering.output is None and not answering.json:
-        for name, explanation in answers.explained(top):
+        for name, explanation in _explanations(pipeline, items, top):
             _say_why(name, explanation)
         return
     answering.tell(
-        _explained(answers, top) if why else answers.ranked(top),
+        (_explained if why else _ranked)(pipeline, items, top),
         cells=lambda record: [
             {"id": record["id"], "rank": place, **scored}
             for place, scored in enumerate(record["labels"], 1)
@@ -61,8 +63,21 @@ def _shown(label: Record) -> str:
     return f"{label['label']} {round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
-def _explained(answers: Answers, top: int) -> Iterator[Record]:
-    for name, explanation in answers.explained(top):
+def _ranked(pipeline: Any, items: Dataset, top: int) -> Iterator[Record]:
+    model = pipeline[-1]
+    for names, X, progress in blocks(pipeline, items, "ranking"):
+        best = model.rank(X, top, progress=progress)
+        rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
+        for name, labels, scores in rows:
+            scored = [
+                {"label": label_name(model, label), "score": score}
+                for label, score in zip(labels, scores, strict=True)
+            ]
+            yield {"id": name, "labels": scored}
+
+
+def _explained(pipeline: Any, items: Dataset, top: int) -> Iterator[Record]:
+    for name, explanation in _explanations(pipeline, items, top):
         labels = [
             {
                 "label": str(one.name),
@@ -73,6 +88,14 @@ def _explained(answers: Answers, top: int) -> Iterator[Record]:
             for one in explanation
         ]
         yield {"id": name, "labels": labels}
+
+
+def _explanations(pipeline: Any, items: Dataset, top: int) -> Iterator[tuple[Any, Any]]:
+    """The name of each item and the explanation of its best labels."""
+    for names, X, progress in blocks(pipeline, items, "explaining"):
+        for place, name in enumerate(names):
+            yield name, pipeline[-1].explain(X[place : place + 1], top)
+            progress(place + 1, len(names))
 
 
 def _say_why(name: Any, explanation: Any) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from nearlabel.cli.options import Json, Several, Switch, Whole
-from nearlabel.cli.output import Steps, say, say_json
-from nearlabel.cli.published_tables import say_claims, say_folded, say_side_by_side, say_summary
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.output import Steps, say, say_folded, say_json
+from nearlabel.cli.published_tables import say_claims, say_side_by_side, say_summary
+from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.experiments.papers.table_reproduction import Reproduction
@@ -55,7 +55,7 @@ def reproduce(
     nearlabel reproduce --paper zhang-2005 zhang-2017 --report report
     nearlabel reproduce --paper zhang-2007 --table 1 --json
     """
-    import_scikit_learn(*SCALING)
+    import_scikit_learn(scaling=True)
     from nearlabel.experiments.papers.table_reproduction import reproduce as run
 
     if report is not None:

@@ -19,28 +19,25 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
 
     def counted() -> Iterator[dict[str, Any]]:
         nonlocal count
-        for record in records:
-            count += 1
+        for count, record in enumerate(records, 1):  # noqa: B007
             yield record
 
+    def rows() -> Iterator[list[Any]]:
+        for record in counted():
+            if count == 1:
+                yield list(record)
+            yield list(record.values())
+
     if is_table(path):
-        write_rows(path, _rows(counted()), "\t" if Path(path).suffix == ".tsv" else ",")
+        write_rows(path, rows(), "\t" if Path(path).suffix == ".tsv" else ",")
     else:
         write_json_records(path, counted())
     return count
 
 
-def _rows(records: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
-    """The rows of a table, after its header."""
-    for place, record in enumerate(records):
-        if place == 0:
-            yield list(record)
-        yield list(record.values())
-
-
-def is_table(path: str) -> bool:
+def is_table(path: str | None) -> bool:
     """Whether a file of results is a table of cells."""
-    return Path(path).suffix in _TABLES
+    return path is not None and Path(path).suffix in _TABLES
 
 
 def check_results(path: str | None, *sources: str) -> None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nearlabel.cli.measurements import metric_cell, metric_heads, or_none, say_setting
-from nearlabel.cli.options import (
-    Algorithm,
-    Data,
-    Distance,
-    Neighbors,
-    Part,
-    Several,
-    Texts,
-)
+from nearlabel.cli.measurements import defined, metric_cell, metric_heads, say_setting
+from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.measuring import Measuring
@@ -23,12 +16,12 @@ from nearlabel.cli.options.reading import part_of
 from nearlabel.cli.output import Steps, say, say_table
 from nearlabel.cli.result_files import check_target
 from nearlabel.cli.terminal_curve import legend, text_plot
+from nearlabel.methods.registry import title
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
 Curve = list[tuple[int, float]]  # k and the metric, by rising k
-_MEASURING = Measuring()
 
 
 def tune(
@@ -40,7 +33,7 @@ def tune(
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
     part: Part | None = None,
     figure: str | None = None,
-    measuring: Measuring = _MEASURING,
+    measuring: Measuring = Measuring(),
 ) -> None:
     """Find the best k, and other parameters, on one neighbor graph.
 
@@ -71,9 +64,9 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     if figure is not None:
-        from nearlabel.experiments.reporting.figures import check_figure_path
+        from nearlabel.experiments.reporting import figures
 
-        check_figure_path(figure)
+        figures.check_figure_path(figure)
         check_target("--figure", figure, data)
     items = measuring.load(data)
     if part is None:
@@ -81,24 +74,43 @@ def tune(
         part = "train" if own else "all"
     items = part_of(items, part)
     from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
+    from nearlabel.metrics import METRICS
 
     names: list[str] = list(dict.fromkeys(algorithm))
     ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
     candidates = list(_candidates(names, ks, grid, distance, measuring.parameters()))
     kind, parts = measuring.parts(items, "loo", own=False)
-    found = _Tried(items, parts, candidates, measuring)
+    wanted = list(measuring.metric or ("ranking_loss",))
+    first, loss = wanted[0], METRICS[wanted[0]].loss
+    records = _tried(items, parts, candidates, wanted, measuring)
+    best, curves = _best(records, first, loss=loss), _curves(records, first, loss=loss)
     told = measuring.told(data, items, kind, parts, {"part": part})
     if figure is not None:
-        _draw(found.curves(), found.wanted[0], f"{data}, {kind}", figure)
-    results = {"metric": found.wanted[0], "best": found.best(names), "results": found.records}
-    if not measuring.deliver(told, found.records, results):
+        columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
+        figures.save(figures.tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
+    if not measuring.deliver(told, records, metric=first, best=best, results=records):
         return
     graphs = len(set(distance))
-    one = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
-    rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
-    title = f"items: {rows[part]}; {len(candidates)} candidates{measuring.searching.title()}, {one}"
-    say_setting(told, title, "")
-    _say(found, names, official=kind == "official", distances=graphs > 1)
+    searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
+    which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
+    tried = f"{len(candidates)} candidates{measuring.searching.title()}, {searches}"
+    say_setting(told, f"items: {which[part]}; {tried}")
+    if kind == "official":
+        say("the items to be tried on choose: do not report the best as a result\n")
+    if curves:
+        say(f"{first} against k, * the best")
+        for line in text_plot(curves, loss):
+            say(line)
+        if len(curves) > 1:
+            say(" " * 11 + "   ".join(legend(list(curves))))
+        say()
+    rows = []
+    for name in names:
+        one = _best([one for one in records if one["algorithm"] == name], first, loss=loss)
+        settings = [f"k {one['k']}", *(f"{key} {v}" for key, v in one["parameters"].items())]
+        settings += [one["distance"]] if graphs > 1 else []
+        rows.append((title(name), ", ".join(settings), *(metric_cell(one[m]) for m in wanted)))
+    say_table(("", "best", *metric_heads(wanted)), rows)
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
@@ -122,89 +134,48 @@ def _candidates(
                 yield told, model
 
 
-class _Tried:
-    """What is told of each candidate, with its metrics; the best of them, and curves over k."""
+def _tried(
+    items: Dataset,
+    parts: list[Any],
+    candidates: list[tuple[dict[str, Any], Any]],
+    wanted: list[str],
+    measuring: Measuring,
+) -> list[dict[str, Any]]:
+    """What is told of each candidate, with the means of its metrics."""
+    from nearlabel.experiments.candidates import Candidate, try_candidates
+    from nearlabel.metrics import METRICS, scorer
 
-    def __init__(
-        self,
-        items: Dataset,
-        parts: list[Any],
-        candidates: list[tuple[dict[str, Any], Any]],
-        measuring: Measuring,
-    ) -> None:
-        from nearlabel.experiments.candidates import Candidate, try_candidates
-        from nearlabel.metrics import METRICS, scorer
-
-        self.wanted = list(measuring.metric or ("ranking_loss",))
-        self.loss = METRICS[self.wanted[0]].loss
-        options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
-        scorers = {name: scorer(name, **options) for name in self.wanted}
-        points = [Candidate(place, *one) for place, one in enumerate(candidates)]
-        how = {"scale": measuring.scale}
-        with Steps("tuning") as progress, naming(scale="--scale"):
-            trial = try_candidates(
-                items.X, items.Y, parts, points, scorers, progress=progress, **how
-            )
-        means = {name: trial.defined(name).mean(axis=1) for name in self.wanted}
-        signs = {name: -1 if METRICS[name].loss else 1 for name in self.wanted}
-        self._models, self._scores = [model for _, model in candidates], means[self.wanted[0]]
-        self.records = [
-            {**told, **{name: or_none(means[name][at] * signs[name] + 0.0) for name in self.wanted}}
-            for at, (told, _) in enumerate(candidates)
-        ]
-
-    def best(self, names: Sequence[str]) -> dict[str, Any]:
-        """The best candidate of some algorithms."""
-        from nearlabel.experiments.candidates import best_place
-
-        places = [at for at, one in enumerate(self.records) if one["algorithm"] in names]
-        models = [self._models[place] for place in places]
-        return self.records[places[best_place(self._scores[places], models)]]
-
-    def curves(self) -> dict[str, Curve]:
-        """For each algorithm and k the first metric, by the best of the other parameters."""
-        from nearlabel.methods.registry import title
-
-        values: dict[str, dict[int, list[float]]] = {}
-        for one in self.records:
-            if one[self.wanted[0]] is not None:
-                of_method = values.setdefault(title(one["algorithm"]), {})
-                of_method.setdefault(one["k"], []).append(one[self.wanted[0]])
-        best = min if self.loss else max
-        return {
-            name: sorted((k, best(of_k)) for k, of_k in by_k.items())
-            for name, by_k in values.items()
-        }
+    options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
+    scorers = {name: scorer(name, **options) for name in wanted}
+    points = [Candidate(place, *one) for place, one in enumerate(candidates)]
+    with Steps("tuning") as progress, naming(scale="--scale"):
+        trial = try_candidates(
+            items.X, items.Y, parts, points, scorers, scale=measuring.scale, progress=progress
+        )
+    signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}
+    means = {name: trial.defined(name).mean(axis=1) * signs[name] + 0.0 for name in wanted}
+    return [
+        {**told, **defined({name: means[name][place] for name in wanted}, wanted)}
+        for place, (told, _) in enumerate(candidates)
+    ]
 
 
-def _draw(curves: dict[str, Curve], metric: str, title: str, path: str) -> None:
-    from nearlabel.experiments.reporting import figures
+def _best(records: list[dict[str, Any]], metric: str, *, loss: bool) -> dict[str, Any]:
+    """The best candidate; of equal ones that of fewer neighbors, then the first."""
 
-    columns = {
-        name: ([k for k, _ in points], [value for _, value in points])
-        for name, points in curves.items()
-    }
-    figures.save(figures.tuning_curve(columns, metric, title=title), path)
+    def cost(one: dict[str, Any]) -> tuple[float, int]:
+        value = math.inf if one[metric] is None else one[metric] if loss else -one[metric]
+        return value, one["k"]
+
+    return min(records, key=cost)
 
 
-def _say(found: _Tried, names: list[str], *, official: bool, distances: bool) -> None:
-    from nearlabel.methods.registry import title
-
-    if official:
-        say("the items to be tried on choose: do not report the best as a result\n")
-    curves = found.curves()
-    if curves:
-        say(f"{found.wanted[0]} against k, * the best")
-        for line in text_plot(curves, found.loss):
-            say(line)
-        if len(curves) > 1:
-            say(" " * 11 + "   ".join(legend(list(curves))))
-        say()
-    rows = []
-    for name in names:
-        best = found.best([name])
-        settings = [f"k {best['k']}", *(f"{key} {v}" for key, v in best["parameters"].items())]
-        settings += [best["distance"]] if distances else []
-        cells = (metric_cell(best[metric]) for metric in found.wanted)
-        rows.append((title(name), ", ".join(settings), *cells))
-    say_table(("", "best", *metric_heads(found.wanted)), rows)
+def _curves(records: list[dict[str, Any]], metric: str, *, loss: bool) -> dict[str, Curve]:
+    """For each algorithm and k the metric, by the best of the other parameters."""
+    curves: dict[str, dict[int, float]] = {}
+    for one in records:
+        if one[metric] is not None:
+            curve = curves.setdefault(title(one["algorithm"]), {})
+            values = (one[metric], curve.get(one["k"], one[metric]))
+            curve[one["k"]] = min(values) if loss else max(values)
+    return {name: sorted(curve.items()) for name, curve in curves.items()}

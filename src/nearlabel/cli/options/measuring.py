@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,14 +13,12 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import say_json
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.quick_imports import import_scikit_learn
 from nearlabel.cli.result_files import check_results, write_results
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
     from nearlabel.experiments import Part
-
-_READING, _SEARCHING = LabeledReading(), Searching()
 
 
 @Parameter(name="*", group=Group("How it is measured", sort_key=1))
@@ -62,8 +61,8 @@ class Measuring:
     seed: Seed = 0
     output: Output = None
     json: Json = False
-    searching: Searching = _SEARCHING
-    reading: LabeledReading = _READING
+    searching: Searching = Searching()
+    reading: LabeledReading = LabeledReading()
 
     def __post_init__(self) -> None:
         if not self.metric:  # nor is anything loaded
@@ -81,7 +80,7 @@ class Measuring:
         """Read what is measured on, and import what that takes."""
         check_results(self.output, data)
         items = self.reading.load_labeled(data)
-        import_scikit_learn(*SCALING if self.scale != "none" else ())
+        import_scikit_learn(scaling=self.scale != "none")
         return items
 
     def parameters(self) -> dict[str, Any]:
@@ -125,7 +124,9 @@ class Measuring:
             "test": len(parts[0].test),
         }
 
-    def deliver(self, told: dict[str, Any], records: Any, results: dict[str, Any]) -> bool:
+    def deliver(
+        self, told: dict[str, Any], records: Iterable[dict[str, Any]], **results: Any
+    ) -> bool:
         """Write records to a file, print results as JSON; whether people want to see them."""
         if self.output is not None:
             write_results(self.output, ({**told, **record} for record in records))
