@@ -168,7 +168,7 @@ def test_progress_is_for_terminals(monkeypatch):
     monkeypatch.setattr(output, "_PATIENCE", 0.0)
     for stream, shows in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        with output.Steps("searching") as progress:
+        with output.steps("searching") as progress:
             for done in range(5):
                 progress(done, 5)
         assert ("searching" in stream.getvalue()) is shows
@@ -176,6 +176,6 @@ def test_progress_is_for_terminals(monkeypatch):
         assert bool(re.search(r"80% 0:00:0\d left", printed)) is shows
     monkeypatch.setattr(output, "_PATIENCE", 60.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with output.Steps("searching") as progress:
+    with output.steps("searching") as progress:
         progress(1, 5)
     assert sys.stderr.getvalue() == ""

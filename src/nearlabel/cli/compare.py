@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.measurements import defined, metric_cell, say_setting, summary
+from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
 from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
-from nearlabel.cli.options.measuring import Measuring
-from nearlabel.cli.output import Steps, say, say_table
+from nearlabel.cli.output import say, say_table, steps
 from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def compare(
     wanted = list(measuring.metric or usual)
     kind, parts = measuring.parts(items, "holdout")
     shared = measuring.parameters()
-    with Steps("comparing") as progress, naming(scale="--scale"):
+    with steps("comparing") as progress, naming(scale="--scale"):
         work = {"progress": progress, **measuring.how()}
         if tune:
             how: dict[str, Any] = {"tuned": (measuring.metric or ("ranking_loss",))[0]}
@@ -92,7 +91,7 @@ def compare(
             cuts = ", one threshold per label" if thresholds else ""
             what = f"k = {how['k']}{cuts}, {how['distance']}"
             shared["metric"] = how["distance"]
-            models = [estimator(name, how["k"], shared) for name in names]
+            models = [estimator(name, how["k"], shared, {}, {}) for name in names]
             if thresholds:
                 models = [nl.LabelThresholds(model) for model in models]
             each = evaluate_splits(items, models, parts, refusals=True, **work)
@@ -107,10 +106,10 @@ def compare(
         for name in names
         for part, one in enumerate(found[name], 1)
     )
-    if not measuring.deliver(told, records, results=results):
-        return
+    what = f"{len(names)} algorithms, {what}{measuring.searching.title()}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    say_setting(told, f"{len(names)} algorithms, {what}{measuring.searching.title()}", spread)
+    if not measuring.deliver(told, records, {"results": results}, what, spread):
+        return
     _say_tables(results, wanted)
     searches = "a distance" if tune else "for all"
     say(f"* the best; s: processor seconds without the searches, one {searches}")

@@ -9,8 +9,7 @@ from typing import Any
 from nearlabel.cli.options import Data, Json
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
-from nearlabel.cli.output import Steps, say, say_json, say_table
-from nearlabel.cli.result_files import check_target
+from nearlabel.cli.output import check_target, say, say_json, say_table, steps
 
 _SETS_AT_ONCE = 3  # side by side in 80 columns
 
@@ -96,7 +95,7 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
         raise ValueError("which data set? Give a name, for example yeast")
     paths = []
     for one in name:
-        with Steps(f"fetching {one}") as progress:
+        with steps(f"fetching {one}") as progress:
             paths.append(nl.datasets.fetch(one, mirror=mirror, progress=progress))
         if not json:
             say(f"{one}: {paths[-1]}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from nearlabel.cli.measurements import defined, metric_cell, metric_heads, say_setting, summary
+from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads, summary
 from nearlabel.cli.options import Counts, Data
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
-from nearlabel.cli.options.measuring import Measuring
-from nearlabel.cli.output import Steps, say, say_table
+from nearlabel.cli.output import say, say_table, steps
 
 
 def evaluate(
@@ -36,7 +35,7 @@ def evaluate(
 
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
-    with Steps("evaluating") as progress, naming(scale="--scale"):
+    with steps("evaluating") as progress, naming(scale="--scale"):
         results = evaluate_splits(items, models, parts, progress=progress, **measuring.how())
     found = {count: [one.metrics for one in each] for count, each in zip(k, results, strict=True)}
     wanted = list(measuring.metric or found[k[0]][0])
@@ -47,14 +46,14 @@ def evaluate(
         for count, of_model in found.items()
         for place, metrics in enumerate(of_model, 1)
     )
-    if not measuring.deliver(told, records, results=means):
-        return
     own = "".join(
         f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
         for name, value in told["parameters"].items()
     )
     title = f"{learning.title()}{own}, {learning.distance}{measuring.searching.title()}"
-    say_setting(told, title, "; mean ± standard deviation" if len(parts) > 1 else "")
+    spread = "; mean ± standard deviation" if len(parts) > 1 else ""
+    if not measuring.deliver(told, records, {"results": means}, title, spread):
+        return
     at_once = 5 if len(parts) == 1 else 3  # values of k that fit into 80 columns
     for start in range(0, len(means), at_once):
         some = means[start : start + at_once]

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from cyclopts import Parameter
 
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import Steps, say, say_json, say_table
+from nearlabel.cli.output import (
+    check_results,
+    is_table,
+    say,
+    say_json,
+    say_table,
+    steps,
+    write_results,
+)
 from nearlabel.cli.quick_imports import import_scikit_learn
-from nearlabel.cli.result_files import check_results, is_table, write_results
 from nearlabel.common.progress import Stages
-
-if TYPE_CHECKING:
-    from nearlabel.datasets import Dataset
 
 # Rows of which answers are told before the next are searched: many, since a search by lists is far
 # faster for many queries than for each alone.
 _ROWS_AT_ONCE = 2**15
 Record = dict[str, Any]
+Blocks = Callable[[str], Iterator[tuple[Any, Any, Any]]]
 
 
 @Parameter(name="*")
@@ -44,8 +50,8 @@ class Answering:
     searching: Searching = Searching()
     reading: Reading = Reading()
 
-    def load(self, path: str, data: str) -> tuple[Any, Dataset]:
-        """Read a model, as a pipeline that may scale before it, and items with its features."""
+    def load(self, path: str, data: str) -> tuple[Any, Blocks]:
+        """Read a model, and items with its features, which come in blocks of rows."""
         check_results(self.output, path, data)
         import_scikit_learn(scaling=True)
         from sklearn.pipeline import Pipeline
@@ -64,7 +70,8 @@ class Answering:
                 getattr(model, method, model).set_params(n_jobs=self.searching.jobs)
         names = getattr(loaded, "feature_names_in_", None)
         features = None if names is None else [str(name) for name in names.tolist()]
-        return pipeline, self.reading.load(data, self.part, features=features, labels=())
+        items = self.reading.load(data, self.part, features=features, labels=())
+        return model, partial(_blocks, pipeline, items)
 
     def tell(
         self,
@@ -88,20 +95,19 @@ class Answering:
                 say(f"wrote {self.output} ({count} rows)")
 
 
-def blocks(pipeline: Any, items: Dataset, what: str) -> Iterator[tuple[Any, Any, Any]]:
-    """Names and vectors, as the model takes them, of runs of rows; progress of each run."""
+def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:
+    """Names of rows, their vectors as the model takes them, and progress of answering for them."""
     from scipy import sparse
     from sklearn.utils import get_tags
 
-    scaling = pipeline[:-1]
     names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
     dense = sparse.issparse(items.X) and not get_tags(pipeline).input_tags.sparse
-    with Steps(what) as progress:
+    with steps(what) as progress:
         stages = Stages(progress, len(items))
         for start in range(0, len(items), _ROWS_AT_ONCE):
             rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
             X = items.X[rows].toarray() if dense else items.X[rows]
-            if len(scaling):
+            for _, scaling in pipeline.steps[:-1]:
                 X = scaling.transform(X)
             yield names[rows], X, stages.next(rows.stop - rows.start)
 

@@ -14,9 +14,8 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import Steps, say, say_json
+from nearlabel.cli.output import check_target, say, say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
-from nearlabel.cli.result_files import check_target
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -96,18 +95,17 @@ def _fitted(model: Any, scale: str, items: Dataset) -> Any:
 
     with naming(scale="--scale"):
         scaling = scaler(scale, items.X)
-    fitted, first, step = model, model, ""
-    if scaling is not None:
-        from sklearn.pipeline import make_pipeline
-
-        fitted, first = make_pipeline(scaling, model), scaling
-        step = f"{fitted.steps[-1][0]}__"
-    with Steps("learning") as progress:
-        how = {"label_names": items.label_names, "ids": _ids(items), "progress": progress}
-        fitted.fit(items.X, items.Y, **{f"{step}{name}": value for name, value in how.items()})
+    X = items.X if scaling is None else scaling.fit_transform(items.X)
+    with steps("learning") as progress:
+        model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
     if items.feature_names is not None:  # by these a later file's columns are found
+        first = model if scaling is None else scaling
         first.feature_names_in_ = items.feature_names.astype(object)
-    return fitted
+    if scaling is None:
+        return model
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(scaling, model)
 
 
 def _ids(items: Dataset) -> Any:

@@ -1,4 +1,4 @@
-"""What people and programs see on a terminal: lines, tables, JSON and progress."""
+"""What leaves a command: lines, tables and JSON, progress, and files of results."""
 
 from __future__ import annotations
 
@@ -6,50 +6,40 @@ import json
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 _PATIENCE = 1.0  # seconds before progress is shown
+_LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 WIDTH = 80  # of text where there is no terminal that has another one
 
 
-class Steps:
+@contextmanager
+def steps(what: str) -> Iterator[Callable[[int, int | None], None]]:
     """Progress on standard error, of what takes more than a second, with the time that is left.
 
     Silent without a terminal.
     """
+    start, bar = time.monotonic(), None
+    with ExitStack() as shown:
 
-    def __init__(self, what: str) -> None:
-        self._what, self._start = what, time.monotonic()
-        self._bar: Any = None
+        def tell(done: int, total: int | None) -> None:
+            nonlocal bar
+            if bar is None:
+                if time.monotonic() - start < _PATIENCE or not sys.stderr.isatty():
+                    return
+                from rich.console import Console
+                from rich.progress import Progress
 
-    def __enter__(self) -> Self:
-        return self
+                columns = Progress.get_default_columns()
+                bar = Progress(*columns, "left", console=Console(stderr=True), transient=True)
+                bar.add_task(what)
+                shown.enter_context(bar)
+            bar.update(bar.task_ids[0], completed=done, total=total)
 
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Tell how much of all is done."""
-        if self._bar is None:
-            if time.monotonic() - self._start < _PATIENCE or not sys.stderr.isatty():
-                return
-            from rich import progress
-            from rich.console import Console
-
-            self._bar = progress.Progress(
-                progress.TextColumn("{task.description}"),
-                progress.BarColumn(),
-                progress.TaskProgressColumn(),
-                progress.TimeRemainingColumn(),
-                progress.TextColumn("left"),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._task = self._bar.add_task(self._what, total=total)
-            self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
+        yield tell
 
 
 def write(text: str = "", *, flush: bool = False) -> None:
@@ -106,3 +96,54 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     with console.capture() as printed:
         console.print(table)
     say("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
+    """Write records to a CSV or JSON-lines file; how many."""
+    from nearlabel.datasets.csv_tables import write_rows
+    from nearlabel.datasets.json_lines import write_json_records
+
+    count = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for count, record in enumerate(records, 1):  # noqa: B007
+            yield record
+
+    def rows() -> Iterator[list[Any]]:
+        for record in counted():
+            if count == 1:
+                yield list(record)
+            yield list(record.values())
+
+    if is_table(path):
+        write_rows(path, rows(), "\t" if Path(path).suffix == ".tsv" else ",")
+    else:
+        write_json_records(path, counted())
+    return count
+
+
+def is_table(path: str | None) -> bool:
+    """Whether a file of results is a table of cells."""
+    return path is not None and Path(path).suffix in _TABLES
+
+
+def check_results(path: str | None, *sources: str) -> None:
+    """Refuse a file of results that could not be written, before the work is done."""
+    if path is None:
+        return
+    if Path(path).suffix not in _TABLES + _LINES:
+        raise ValueError(f"--output must end in .csv, .tsv or .jsonl; got {path}")
+    check_target("--output", path, *sources)
+
+
+def check_target(what: str, path: str, *sources: str) -> None:
+    """Refuse a file whose folder is not there, a folder, and the very file that is read."""
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"{what} {path}: there is no folder {target.absolute().parent}")
+    if target.is_dir():
+        raise ValueError(f"{what} {path}: this is a folder; give a file")
+    for source in sources:
+        if target.exists() and Path(source).exists() and target.samefile(source):
+            raise ValueError(f"{what} {path}: this would overwrite the input; give another file")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Record, blocks, label_name
+from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
 from nearlabel.cli.options import Data
-from nearlabel.cli.result_files import is_table
-
-if TYPE_CHECKING:
-    from nearlabel.datasets import Dataset
+from nearlabel.cli.output import is_table
 
 
 def predict(model: str, data: Data, *, answering: Answering = Answering()) -> None:
@@ -29,25 +26,24 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
     nearlabel predict songs.model new.csv -o tagged.csv
     cat new.jsonl | nearlabel predict songs.model - --json
     """
-    pipeline, items = answering.load(model, data)
-    names = pipeline[-1].label_names_
+    fitted, blocks = answering.load(model, data)
+    names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
     if is_table(answering.output) and names is not None and any(";" in one for one in names):
         raise ValueError("a label has ';' in its name: write a .jsonl file")
     answering.tell(
-        _predicted(pipeline, items),
+        _predicted(fitted, blocks),
         cells=lambda record: [{**record, "labels": ";".join(record["labels"])}],
         head=("item", "labels"),
         shown=lambda record: (record["id"], ", ".join(record["labels"]) or "-"),
     )
 
 
-def _predicted(pipeline: Any, items: Dataset) -> Iterator[Record]:
+def _predicted(model: Any, blocks: Blocks) -> Iterator[Record]:
     import numpy as np
     from scipy import sparse
 
-    model = pipeline[-1]
-    for names, X, progress in blocks(pipeline, items, "predicting"):
+    for names, X, progress in blocks("predicting"):
         decided = model.predict(X, progress=progress)
         if isinstance(model.classes_, np.ndarray):  # y was one column of two classes
             decided = (decided == model.classes_[1])[:, None]

@@ -5,15 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Record, blocks, label_name
+from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
 from nearlabel.cli.options import Count, Data, Switch
-from nearlabel.cli.output import WIDTH, printable, say
-from nearlabel.cli.result_files import is_table
-
-if TYPE_CHECKING:
-    from nearlabel.datasets import Dataset
+from nearlabel.cli.output import WIDTH, is_table, printable, say
 
 
 def rank(
@@ -43,13 +39,13 @@ def rank(
     """
     if why and is_table(answering.output):
         raise ValueError("--why has no place in a table: write a .jsonl file")
-    pipeline, items = answering.load(model, data)
+    fitted, blocks = answering.load(model, data)
     if why and answering.output is None and not answering.json:
-        for name, explanation in _explanations(pipeline, items, top):
+        for name, explanation in _explanations(fitted, blocks, top):
             _say_why(name, explanation)
         return
     answering.tell(
-        (_explained if why else _ranked)(pipeline, items, top),
+        (_explained if why else _ranked)(fitted, blocks, top),
         cells=lambda record: [
             {"id": record["id"], "rank": place, **scored}
             for place, scored in enumerate(record["labels"], 1)
@@ -63,9 +59,8 @@ def _shown(label: Record) -> str:
     return f"{label['label']} {round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
-def _ranked(pipeline: Any, items: Dataset, top: int) -> Iterator[Record]:
-    model = pipeline[-1]
-    for names, X, progress in blocks(pipeline, items, "ranking"):
+def _ranked(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
+    for names, X, progress in blocks("ranking"):
         best = model.rank(X, top, progress=progress)
         rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
         for name, labels, scores in rows:
@@ -76,8 +71,8 @@ def _ranked(pipeline: Any, items: Dataset, top: int) -> Iterator[Record]:
             yield {"id": name, "labels": scored}
 
 
-def _explained(pipeline: Any, items: Dataset, top: int) -> Iterator[Record]:
-    for name, explanation in _explanations(pipeline, items, top):
+def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
+    for name, explanation in _explanations(model, blocks, top):
         labels = [
             {
                 "label": str(one.name),
@@ -90,11 +85,11 @@ def _explained(pipeline: Any, items: Dataset, top: int) -> Iterator[Record]:
         yield {"id": name, "labels": labels}
 
 
-def _explanations(pipeline: Any, items: Dataset, top: int) -> Iterator[tuple[Any, Any]]:
+def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
     """The name of each item and the explanation of its best labels."""
-    for names, X, progress in blocks(pipeline, items, "explaining"):
+    for names, X, progress in blocks("explaining"):
         for place, name in enumerate(names):
-            yield name, pipeline[-1].explain(X[place : place + 1], top)
+            yield name, model.explain(X[place : place + 1], top)
             progress(place + 1, len(names))
 
 

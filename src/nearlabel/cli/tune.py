@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import count, product
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nearlabel.cli.measurements import defined, metric_cell, metric_heads, say_setting
+from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
 from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
-from nearlabel.cli.options.measuring import Measuring
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import Steps, say, say_table
-from nearlabel.cli.result_files import check_target
+from nearlabel.cli.output import check_target, say, say_table, steps
 from nearlabel.cli.terminal_curve import legend, text_plot
 from nearlabel.methods.registry import title
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
+    from nearlabel.experiments.candidates import Candidate
 
 Curve = list[tuple[int, float]]  # k and the metric, by rising k
 
@@ -83,18 +82,20 @@ def tune(
     wanted = list(measuring.metric or ("ranking_loss",))
     first, loss = wanted[0], METRICS[wanted[0]].loss
     records = _tried(items, parts, candidates, wanted, measuring)
-    best, curves = _best(records, first, loss=loss), _curves(records, first, loss=loss)
+    # Best first; of equal ones that of fewer neighbors, then the first.
+    ranked = sorted(records, key=lambda one: (_cost(one[first], loss), one["k"]))
+    curves = _curves(ranked, names, first)
     told = measuring.told(data, items, kind, parts, {"part": part})
     if figure is not None:
         columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
         figures.save(figures.tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
-    if not measuring.deliver(told, records, metric=first, best=best, results=records):
-        return
     graphs = len(set(distance))
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
     tried = f"{len(candidates)} candidates{measuring.searching.title()}, {searches}"
-    say_setting(told, f"items: {which[part]}; {tried}")
+    results = {"metric": first, "best": ranked[0], "results": records}
+    if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
+        return
     if kind == "official":
         say("the items to be tried on choose: do not report the best as a result\n")
     if curves:
@@ -106,7 +107,7 @@ def tune(
         say()
     rows = []
     for name in names:
-        one = _best([one for one in records if one["algorithm"] == name], first, loss=loss)
+        one = next(one for one in ranked if one["algorithm"] == name)
         settings = [f"k {one['k']}", *(f"{key} {v}" for key, v in one["parameters"].items())]
         settings += [one["distance"]] if graphs > 1 else []
         rows.append((title(name), ", ".join(settings), *(metric_cell(one[m]) for m in wanted)))
@@ -122,8 +123,11 @@ def _candidates(
     grid: Sequence[str],
     distances: Sequence[str],
     shared: dict[str, Any],
-) -> Iterator[tuple[dict[str, Any], Any]]:
-    """What is told of each candidate, and its model."""
+) -> Iterator[Candidate]:
+    """All combinations of values, with the parameters that are told of each."""
+    from nearlabel.experiments.candidates import Candidate
+
+    place = count()
     for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
             settings = dict(zip(own, values, strict=True))
@@ -131,51 +135,44 @@ def _candidates(
             for k in ks:
                 model = estimator(name, k, {**shared, "metric": distance}, settings, options)
                 told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
-                yield told, model
+                yield Candidate(next(place), told, model)
 
 
 def _tried(
     items: Dataset,
     parts: list[Any],
-    candidates: list[tuple[dict[str, Any], Any]],
+    candidates: list[Candidate],
     wanted: list[str],
     measuring: Measuring,
 ) -> list[dict[str, Any]]:
     """What is told of each candidate, with the means of its metrics."""
-    from nearlabel.experiments.candidates import Candidate, try_candidates
+    from nearlabel.experiments.candidates import try_candidates
     from nearlabel.metrics import METRICS, scorer
 
-    options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
-    scorers = {name: scorer(name, **options) for name in wanted}
-    points = [Candidate(place, *one) for place, one in enumerate(candidates)]
-    with Steps("tuning") as progress, naming(scale="--scale"):
+    scorers = {
+        name: scorer(name, convention=measuring.convention, at=measuring.at) for name in wanted
+    }
+    how: dict[str, Any] = {"scale": measuring.scale}
+    with steps("tuning") as progress, naming(scale="--scale"):
         trial = try_candidates(
-            items.X, items.Y, parts, points, scorers, scale=measuring.scale, progress=progress
+            items.X, items.Y, parts, candidates, scorers, progress=progress, **how
         )
     signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}
     means = {name: trial.defined(name).mean(axis=1) * signs[name] + 0.0 for name in wanted}
     return [
-        {**told, **defined({name: means[name][place] for name in wanted}, wanted)}
-        for place, (told, _) in enumerate(candidates)
+        {**one.parameters, **defined({name: means[name][one.place] for name in wanted}, wanted)}
+        for one in candidates
     ]
 
 
-def _best(records: list[dict[str, Any]], metric: str, *, loss: bool) -> dict[str, Any]:
-    """The best candidate; of equal ones that of fewer neighbors, then the first."""
-
-    def cost(one: dict[str, Any]) -> tuple[float, int]:
-        value = math.inf if one[metric] is None else one[metric] if loss else -one[metric]
-        return value, one["k"]
-
-    return min(records, key=cost)
+def _cost(value: float | None, loss: bool) -> float:
+    return math.inf if value is None else value if loss else -value
 
 
-def _curves(records: list[dict[str, Any]], metric: str, *, loss: bool) -> dict[str, Curve]:
+def _curves(ranked: list[dict[str, Any]], names: list[str], metric: str) -> dict[str, Curve]:
     """For each algorithm and k the metric, by the best of the other parameters."""
-    curves: dict[str, dict[int, float]] = {}
-    for one in records:
+    curves: dict[str, dict[int, float]] = {title(name): {} for name in names}
+    for one in ranked:
         if one[metric] is not None:
-            curve = curves.setdefault(title(one["algorithm"]), {})
-            values = (one[metric], curve.get(one["k"], one[metric]))
-            curve[one["k"]] = min(values) if loss else max(values)
-    return {name: sorted(curve.items()) for name, curve in curves.items()}
+            curves[title(one["algorithm"])].setdefault(one["k"], one[metric])
+    return {name: sorted(curve.items()) for name, curve in curves.items() if curve}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from cyclopts import Group, Parameter
@@ -84,8 +83,8 @@ def estimator(
     algorithm: str,
     k: int,
     shared: Mapping[str, Any],
-    settings: Mapping[str, Any] = MappingProxyType({}),
-    options: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, Any],
+    options: Mapping[str, str],
 ) -> Any:
     """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none.
 

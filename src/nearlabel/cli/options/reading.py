@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Format, Nominal, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import Steps
+from nearlabel.cli.output import steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -44,7 +44,7 @@ class Reading:
         import nearlabel as nl
 
         options = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        with Steps("reading") as progress, naming(**{key: f"--{key}" for key in options}):
+        with steps("reading") as progress, naming(**{key: f"--{key}" for key in options}):
             items = nl.datasets.load(source, progress=progress, **options, **more)
         return part_of(items, part)
 

@@ -1,8 +1,9 @@
-"""How answers are measured: the options of evaluate, tune and compare."""
+"""How answers are measured, and how that is told: what evaluate, tune and compare share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,8 @@ from nearlabel.cli.options import Convention, Count, Json, Output, Scale, Seed, 
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import say_json
+from nearlabel.cli.output import check_results, say, say_json, write_results
 from nearlabel.cli.quick_imports import import_scikit_learn
-from nearlabel.cli.result_files import check_results, write_results
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -125,11 +125,62 @@ class Measuring:
         }
 
     def deliver(
-        self, told: dict[str, Any], records: Iterable[dict[str, Any]], **results: Any
+        self,
+        told: dict[str, Any],
+        records: Iterable[dict[str, Any]],
+        results: dict[str, Any],
+        title: str,
+        spread: str = "",
     ) -> bool:
-        """Write records to a file, print results as JSON; whether people want to see them."""
+        """Write records to a file; print results as JSON, or the setting: whether people follow."""
         if self.output is not None:
             write_results(self.output, ({**told, **record} for record in records))
         if self.json:
             say_json({**told, **results})
-        return not self.json
+            return False
+        say("{dataset}: {items} items, {features} features, {labels} labels".format(**told))
+        say(f"{title}, scale {self.scale}")
+        parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
+        if told["split"] == "loo":
+            parts = f"each of {told['items']} items tried as if it alone were new"
+        elif told["parts"] > 1:
+            parts = f"{told['parts']} times {parts}"
+        say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
+        if told["parts"] > 1 and self.scale == "none":
+            say("one graph of all items, in which those held out are hidden")
+        elif told["parts"] > 1:
+            say("each part is scaled by itself and has a graph of its own")
+        say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
+        return True
+
+
+def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[str, Any]:
+    """Mean and spread of the wanted metrics over the parts on which each is defined."""
+    import numpy as np
+
+    means, spread = {}, {}
+    for name in wanted:
+        values = [one[name] for one in metrics if math.isfinite(one[name])]
+        means[name] = float(np.mean(values)) if values else None
+        spread[name] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return {"metrics": means, "std": spread if len(metrics) > 1 else None}
+
+
+def defined(metrics: dict[str, float], wanted: Sequence[str]) -> dict[str, float | None]:
+    """The wanted metrics, None where one is not defined: JSON has no other number for it."""
+    values = {name: float(metrics.get(name, math.nan)) for name in wanted}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def metric_cell(value: float | None, std: float | None = None) -> str:
+    """A metric in a table."""
+    if value is None:
+        return "not defined"
+    return f"{value:.4f}" if std is None else f"{value:.4f} ±{std:.4f}"
+
+
+def metric_heads(names: Sequence[str]) -> list[str]:
+    """Metrics by the names that options have for them, with arrows to the better side."""
+    from nearlabel.metrics import METRICS
+
+    return [f"{name} {'↓' if METRICS[name].loss else '↑'}" for name in names]
