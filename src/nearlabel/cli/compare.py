@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -16,7 +16,7 @@ from nearlabel.cli.output import say, say_table, steps
 from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.selection import Selection
+    from nearlabel.experiments import SplitResult
 
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
@@ -66,7 +66,11 @@ def compare(
 
     import nearlabel as nl
     from nearlabel.experiments import evaluate_splits
-    from nearlabel.experiments.selection import Selection, select_and_evaluate, usual_candidates
+    from nearlabel.experiments.selection import (
+        select_and_evaluate,
+        tried_parameters,
+        usual_candidates,
+    )
     from nearlabel.metrics.conventions import has_metric
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
@@ -74,6 +78,7 @@ def compare(
     wanted = list(measuring.metric or usual)
     kind, parts = measuring.parts(items, "holdout")
     shared = measuring.parameters()
+    choices: dict[str, list[dict[str, Any]]] = {}  # with --tune, in each part
     with steps("comparing") as progress, naming(scale="--scale"):
         work = {"progress": progress, **measuring.how()}
         if tune:
@@ -85,7 +90,12 @@ def compare(
             scoring = nl.metrics.scorer(
                 how["tuned"], convention=measuring.convention, at=measuring.at
             )
-            found = select_and_evaluate(items, candidates, parts, scoring, **work)
+            selected = select_and_evaluate(items, candidates, parts, scoring, **work)
+            found = {name: [one.result for one in selected[name]] for name in names}
+            choices = {
+                name: [tried_parameters(name, one.model) if one.model else {} for one in each]
+                for name, each in selected.items()
+            }
         else:
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
             cuts = ", one threshold per label" if thresholds else ""
@@ -95,17 +105,10 @@ def compare(
             if thresholds:
                 models = [nl.LabelThresholds(model) for model in models]
             each = evaluate_splits(items, models, parts, refusals=True, **work)
-            found = {
-                name: [Selection(None, math.nan, one) for one in of_model]
-                for name, of_model in zip(names, each, strict=True)
-            }
+            found = dict(zip(names, each, strict=True))
     told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
-    results = [_result(name, found[name], wanted) for name in names]
-    records = (
-        _record(name, part, one, wanted, tuned=tune)
-        for name in names
-        for part, one in enumerate(found[name], 1)
-    )
+    both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
+    results, records = [result for result, _ in both], chain(*(each for _, each in both))
     what = f"{len(names)} algorithms, {what}{measuring.searching.title()}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": results}, what, spread):
@@ -122,31 +125,26 @@ def compare(
         say(f"wrote {measuring.output}")
 
 
-def _chosen(name: str, one: Selection) -> dict[str, Any]:
-    """The parameters that were chosen in a part; none without --tune."""
-    from nearlabel.experiments.selection import tried_parameters
-
-    return {} if one.model is None else tried_parameters(name, one.model)
-
-
-def _record(
-    name: str, part: int, one: Selection, wanted: list[str], *, tuned: bool
-) -> dict[str, Any]:
-    result = one.result
-    record = {"algorithm": name, "part": part, **defined(result.metrics, wanted)}
-    record |= {"seconds": result.seconds, "refusal": result.refusal}
-    return record | ({"chosen": _shown(_chosen(name, one))} if tuned else {})
-
-
-def _result(name: str, found: list[Selection], wanted: list[str]) -> dict[str, Any]:
-    refusal = next((one.result.refusal for one in found if one.result.refusal), None)
-    told: dict[str, Any] = {"metrics": {}, "std": None, "seconds": None}
+def _told(
+    name: str, found: list[SplitResult], choices: list[dict[str, Any]], wanted: list[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What is told of an algorithm, and of each part."""
+    refusal = next((one.refusal for one in found if one.refusal), None)
+    result: dict[str, Any] = {"algorithm": name, "metrics": {}, "std": None, "seconds": None}
     if refusal is None:
-        told = summary([one.result.metrics for one in found], wanted)
-        told["seconds"] = round(sum(one.result.seconds for one in found), 3)
-    chosen = [choice for one in found if (choice := _chosen(name, one))]
-    more = {"chosen": chosen} if chosen else {}
-    return {"algorithm": name, **told, "refusal": refusal, **more}
+        result |= summary([one.metrics for one in found], wanted)
+        result["seconds"] = round(sum(one.seconds for one in found), 3)
+    result["refusal"] = refusal
+    records = []
+    for part, one in enumerate(found, 1):
+        metrics = defined(one.metrics, wanted)
+        more = {"seconds": one.seconds, "refusal": one.refusal}
+        records.append({"algorithm": name, "part": part, **metrics, **more})
+    for record, choice in zip(records, choices, strict=False):
+        record["chosen"] = _shown(choice)
+    if any(choices):
+        result["chosen"] = [choice for choice in choices if choice]
+    return result, records
 
 
 def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from nearlabel.cli.options import Json, Several, Switch, Whole
+from nearlabel.cli.options import Json, Switch, Texts, Whole
 from nearlabel.cli.output import WIDTH, say, say_folded, say_json, say_table, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
@@ -21,8 +19,8 @@ _RIVAL = "ML-kNN"  # that every later paper compares its method with
 
 def reproduce(
     *,
-    paper: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
-    table: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    paper: Texts = (),
+    table: Texts = (),
     report: str | None = None,
     results: str | None = None,
     again: Switch = False,
@@ -94,11 +92,8 @@ def _check_report(folder: str) -> None:
     """Refuse a report that could not be written, before the work is done."""
     from nearlabel.experiments.reporting.extras import report_module
 
-    try:
-        for name in ("jinja2", "matplotlib", "scikit_posthocs"):
-            report_module(name)
-    except ModuleNotFoundError as error:
-        raise ValueError(str(error)) from None
+    for name in ("jinja2", "matplotlib", "scikit_posthocs"):
+        report_module(name)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,9 +134,7 @@ def say_claims(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
                 (
                     f"{metric} {source}",
                     one.datasets,
-                    _narrow(one.outcome),
-                    one.gain,
-                    _narrow(one.p_value),
+                    *map(_narrow, (one.outcome, one.gain, one.p_value)),
                 )
                 for metric, tests in pair.tests.items()
                 for source, one in zip(view.sources, tests, strict=True)
@@ -185,8 +178,5 @@ def _say_numbers(head: list[str], lines: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
     for line in (head, *lines):
-        first, *numbers = (
-            one.rjust(width) if place else one.ljust(width)
-            for place, (one, width) in enumerate(zip(line, widths, strict=True))
-        )
-        say((" " * gap).join([first, *numbers]).rstrip())
+        first, *numbers = map(str.rjust, line, widths)
+        say((" " * gap).join([line[0].ljust(len(first)), *numbers]).rstrip())
