@@ -34,21 +34,23 @@ def compare(
 ) -> None:
     """Compare all algorithms on one neighbor graph.
 
-    The neighbors are searched once for all of them. With --tune each has its best k, distance and
-    other parameters, found by leave-one-out on the items to learn from alone: one graph a distance.
+    The neighbors are searched once for all. With --tune, the k, distance and
+    other parameters of each are chosen by leave-one-out on the training set
+    alone, with one graph per distance.
 
     Parameters
     ----------
     algorithm
         Algorithms to compare; by default all.
     k
-        Neighbors that vote, by default 10; with --tune those to try, such as 1-30.
+        Number of neighbors, by default 10; with --tune those to try, such as 1-30.
     thresholds
-        Learn one threshold per label by leave-one-out F1, in each.
+        Learn one threshold per label by leave-one-out F1, for each.
     distance
-        Between items, by default euclidean; with --tune those to try, by default cosine, too.
+        Distance between items, by default euclidean; with --tune those to try, by default also
+        cosine.
     tune
-        Choose the parameters of each by the first metric of --metric, by default ranking_loss.
+        Tune the parameters of each by the first metric of --metric, by default ranking_loss.
 
     Examples
     --------

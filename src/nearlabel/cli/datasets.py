@@ -39,7 +39,7 @@ def datasets_list(*, json: Json = False) -> None:
 
 
 def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledReading()) -> None:
-    """Tell the sizes of data sets.
+    """Show the sizes of data sets.
 
     Examples
     --------
@@ -73,10 +73,10 @@ def _cell(value: Any) -> str:
 
 
 def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
-    """Get data sets from their public homes into the data folder.
+    """Download public data sets into the data folder.
 
-    Files that are there already are not fetched again; what comes is checked against the checksum
-    of the first time.
+    Files that are already there are kept. A file that is downloaded again must
+    have the checksum of the first time.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
 def convert(
     data: Data, target: str, *, json: Json = False, reading: LabeledReading = LabeledReading()
 ) -> None:
-    """Write a data set in another form.
+    """Write a data set in another format.
 
     Parameters
     ----------
     target
         The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, or .txt for
-        the sparse text form.
+        the sparse text format.
 
     Examples
     --------

@@ -27,12 +27,12 @@ COMMANDS = (
 
 
 def demo(*, folder: str | None = None) -> int:
-    """Show it all on made-up songs.
+    """Run the main verbs on made-up songs.
 
     Parameters
     ----------
     folder
-        Where to leave songs.csv, new.csv and songs.model; by default nowhere.
+        Where to keep songs.csv, new.csv and songs.model; by default they are deleted.
 
     Examples
     --------

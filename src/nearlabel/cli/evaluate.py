@@ -16,12 +16,12 @@ def evaluate(
     learning: Learning = Learning(),
     measuring: Measuring = Measuring(),
 ) -> None:
-    """Learn from one part of a data set, measure on the other.
+    """Fit on a training set, measure on a test set.
 
     Parameters
     ----------
     k
-        Neighbors that vote; several are tried on one search.
+        Number of neighbors; several values share one search.
 
     Examples
     --------

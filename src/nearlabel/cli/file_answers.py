@@ -24,8 +24,8 @@ from nearlabel.cli.output import (
 from nearlabel.cli.quick_imports import import_scikit_learn
 from nearlabel.common.progress import Stages
 
-# Rows of which answers are told before the next are searched: many, since a search by lists is far
-# faster for many queries than for each alone.
+# Rows that are answered before the next are searched: many, since a search by lists is far faster
+# for many queries at once.
 _ROWS_AT_ONCE = 2**15
 Record = dict[str, Any]
 Blocks = Callable[[str], Iterator[tuple[Any, Any, Any]]]
@@ -34,12 +34,12 @@ Blocks = Callable[[str], Iterator[tuple[Any, Any, Any]]]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Answering:
-    """For which items, by which search, and how it is told.
+    """Which items are answered for, by which search, and where the answers go.
 
     Parameters
     ----------
     part
-        Rows to answer for, where the data set has a split.
+        Rows to use, where the data set has a split.
     output
         Write a .csv, .tsv or .jsonl file instead of a table.
     """

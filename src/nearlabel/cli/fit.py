@@ -34,20 +34,20 @@ def fit(
     searching: Searching = Searching(),
     reading: LabeledReading = LabeledReading(),
 ) -> None:
-    """Learn from labelled items and write a model file.
+    """Fit a model to labelled items and write it to a file.
 
     Parameters
     ----------
     output
-        The model file; it is complete or not there.
+        The model file, written as a whole or not at all.
     k
-        Neighbors that vote.
+        Number of neighbors.
     scale
-        Scaling of the features, kept in the model.
+        Scaling of the features, stored in the model.
     part
-        Rows to learn from, where the data set has a split.
+        Rows to fit to, where the data set has a split.
     seed
-        Of algorithms that draw at random.
+        Random seed.
 
     Examples
     --------

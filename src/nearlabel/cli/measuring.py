@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 @Parameter(name="*", group=Group("How it is measured", sort_key=1))
 @dataclass(frozen=True)
 class Measuring:
-    """How answers are measured, on which data and by which search, and how that is told.
+    """How answers are measured, on which data and by which search, and how results are reported.
 
     Parameters
     ----------
     output
-        Write a .csv, .tsv or .jsonl file, a result a row.
+        Write a .csv, .tsv or .jsonl file, one result per row.
     split
-        official, the data set's own; holdout, a part at random; cv10, ten parts, each held out
-        once; cv10x5, so five times; loo, each item by itself. By default its own, else cv10
-        (compare: holdout; tune: loo).
+        official: the data set's own; holdout: a random test set;
+        cv10: ten folds; cv10x5: ten folds, five times; loo: leave-one-out.
+        By default official, else cv10; compare: holdout; tune: loo.
     test_size
-        Share that holdout holds out; by default a third.
+        Share of the items in the test set of holdout; by default a third.
     stratified
-        Let random parts hold each label in about the same share.
+        Keep the share of each label about the same in all random parts.
     scale
-        Scaling of the features, fitted to the part that is learned from.
+        Scaling of the features, fitted to the training set.
     metric
-        Metrics to tell, by name; by default all (compare: five; tune: ranking_loss). The first
-        decides what is tuned.
+        Metrics to report, the first decides in tuning;
+        by default all; compare: five; tune: ranking_loss.
     convention
-        What ties and rows without labels count.
+        How ties and rows without labels count.
     at
-        Labels that success_rate and precision_at look at.
+        Number of top labels for success_rate and precision_at.
     seed
-        Of random parts, and of algorithms that draw at random.
+        Random seed, of splits and algorithms.
     """
 
     split: str | None = None
@@ -64,9 +64,8 @@ class Measuring:
     searching: Searching = Searching()
     reading: LabeledReading = LabeledReading()
 
-    def __post_init__(self) -> None:
-        if not self.metric:  # nor is anything loaded
-            return
+    def load(self, data: str) -> Dataset:
+        """Read what is measured on, after a look at what is asked for; import what that takes."""
         from nearlabel.common.validation import check_choice
         from nearlabel.metrics import METRICS
         from nearlabel.metrics.conventions import has_metric
@@ -75,9 +74,6 @@ class Measuring:
             check_choice(name, "--metric", METRICS)
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
-
-    def load(self, data: str) -> Dataset:
-        """Read what is measured on, and import what that takes."""
         check_results(self.output, data)
         items = self.reading.load_labeled(data)
         import_scikit_learn(scaling=self.scale != "none")

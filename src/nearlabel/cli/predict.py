@@ -11,9 +11,9 @@ from nearlabel.cli.output import is_table
 
 
 def predict(model: str, data: Data, *, answering: Answering = Answering()) -> None:
-    """Decide the labels of items.
+    """Predict the labels of items.
 
-    Columns are found by name; those that the model does not know are passed over.
+    Columns are matched by name; those that the model does not know are ignored.
 
     Parameters
     ----------

@@ -27,9 +27,9 @@ def rank(
     model
         File that fit wrote.
     top
-        Labels an item.
+        Labels per item.
     why
-        Tell the neighbors that voted, nearest first, and the score without each of them.
+        Show the neighbors that voted, nearest first, and the score without each of them.
 
     Examples
     --------

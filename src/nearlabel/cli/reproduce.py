@@ -29,8 +29,8 @@ def reproduce(
 ) -> None:
     """Reproduce published tables, and compare.
 
-    Runs every experiment of five papers whose data are in the data folder. Results are stored:
-    after an interrupt the next start goes on, and a second run only reads.
+    Runs the experiments of five papers whose data are in the data folder.
+    Results are stored: after an interrupt the next run continues.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def reproduce(
     results
         Folder of the results; by default in the user's cache.
     again
-        Measure again; the new results replace the earlier ones.
+        Measure again and replace the stored results.
     jobs
-        Threads; -1 for all cores.
+        Number of threads; -1 for all cores.
     json
         Print JSON.
 

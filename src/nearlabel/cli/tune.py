@@ -36,22 +36,22 @@ def tune(
 ) -> None:
     """Find the best k, and other parameters, on one neighbor graph.
 
-    Each item is tried as if it were new, from its neighbors without itself. All values of all
-    parameters read one graph; each distance has its own.
+    Candidates are scored by leave-one-out, or as --split says. They share one
+    graph per distance.
 
     Parameters
     ----------
     algorithm
         The methods to tune.
     k
-        Neighbors to try, such as 5 10 20 or 1-50; by default 1-50, a quarter of the items at most.
+        Values to try, such as 5 10 20 or 1-50; by default 1-50, at most a quarter of the items.
     grid
         Values of other parameters, such as smoothing=0.5,1,2 or n_clusters=2,5,10.
     distance
-        Between items; several are tried.
+        Distances between items to try.
     part
-        Items to tune on; by default those of the data set's own part to learn from, where it has
-        one, so that the others stay unseen.
+        Items to tune on; by default the data set's own training set, where it has one, so that
+        the test set stays unseen.
     figure
         Write the curve to a .png, .svg or .pdf file.
 

@@ -34,13 +34,13 @@ class Learning:
     algorithm
         The method.
     smoothing
-        s of ML-kNN and those that count like it; by default 1.
+        Smoothing s of ML-kNN and its relatives; by default 1.
     set
         Other parameters of the algorithm, such as n_clusters=10.
     thresholds
         Learn one threshold per label by leave-one-out F1.
     distance
-        Between items.
+        Distance between items.
     """
 
     algorithm: Algorithm = "MLkNN"
@@ -93,11 +93,9 @@ def estimator(
     model = registry.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
     free = sorted(name for name in model.get_params() if _OPTIONS.get(name, "--k") == "--k")
-    unknown = [name for name in settings if name not in free]
-    if unknown:
-        raise ValueError(
-            f"{algorithm} has no parameter {unknown[0]!r}; it has {', '.join(free) or 'none'}"
-        )
+    for name in settings:
+        if name not in free:
+            raise ValueError(f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}")
     with naming(**{**_OPTIONS, **options}):
         model.set_params(**settings).check_parameters()
     return model
