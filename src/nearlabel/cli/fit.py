@@ -110,10 +110,8 @@ def _fitted(model: Any, scale: str, items: Dataset) -> Any:
 
 def _ids(items: Dataset) -> Any:
     """The names of the rows, or their numbers from 1 where they have none of their own."""
-    numbers = range(1, len(items) + 1)
-    if items.row_names is None:
-        return numbers
-    if len(set(items.row_names.tolist())) < len(items):
+    if items.row_names is not None:
+        if len(set(items.row_names.tolist())) == len(items):
+            return items.row_names
         warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
-        return numbers
-    return items.row_names
+    return range(1, len(items) + 1)

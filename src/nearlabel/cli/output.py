@@ -103,23 +103,19 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
     from nearlabel.datasets.csv_tables import write_rows
     from nearlabel.datasets.json_lines import write_json_records
 
-    count = 0
+    count, table = 0, is_table(path)
 
-    def counted() -> Iterator[dict[str, Any]]:
+    def rows() -> Iterator[Any]:
         nonlocal count
-        for count, record in enumerate(records, 1):  # noqa: B007
-            yield record
-
-    def rows() -> Iterator[list[Any]]:
-        for record in counted():
-            if count == 1:
+        for count, record in enumerate(records, 1):
+            if table and count == 1:
                 yield list(record)
-            yield list(record.values())
+            yield list(record.values()) if table else record
 
-    if is_table(path):
+    if table:
         write_rows(path, rows(), "\t" if Path(path).suffix == ".tsv" else ",")
     else:
-        write_json_records(path, counted())
+        write_json_records(path, rows())
     return count
 
 

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         try:
             code = run(sys.argv[1:] if arguments is None else arguments)
         except KeyboardInterrupt:  # while Python was still importing
-            code = _fail("interrupted", INTERRUPTED)
+            code = _say_error("interrupted", INTERRUPTED)
     sys.exit(code)
 
 
@@ -82,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
     except ImportError as error:
         if error.name not in ("cyclopts", "rich"):
             raise
-        return _fail("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+        return _say_error("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
     notes: set[str] = set()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -99,18 +99,18 @@ def run(arguments: Sequence[str]) -> int:
             code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
-            return _fail(str(error))
+            return _say_error(str(error))
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
         except KeyboardInterrupt:
-            return _fail("interrupted", INTERRUPTED)
+            return _say_error("interrupted", INTERRUPTED)
         except Exception as error:
             if os.environ.get("NEARLABEL_TRACEBACK"):
                 raise
             # A TypeError about an option is an OptionError here; any other is a fault of ours.
             if not isinstance(error, ValueError | OSError | MemoryError | ModuleNotFoundError):
-                return _fail(
+                return _say_error(
                     f"an error of nearlabel itself, {type(error).__name__}: {error}; please "
                     "report it with what NEARLABEL_TRACEBACK=1 shows",
                     OUR_ERROR,
@@ -120,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
             if isinstance(error, OSError) and error.strerror:
                 where = f"{error.filename}: " if error.filename else ""
                 reason = f"{where}{error.strerror}"
-            return _fail(reason)
+            return _say_error(reason)
     return code if isinstance(code, int) else 0
 
 
@@ -132,11 +132,7 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str, code: int = USER_ERROR) -> int:
-    _say_error(message)
-    return code
-
-
-def _say_error(message: str) -> None:
-    """Print a message for people on one line of standard error."""
+def _say_error(message: str, code: int = USER_ERROR) -> int:
+    """Print a message on one line of standard error; the exit code."""
     sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")
+    return code
