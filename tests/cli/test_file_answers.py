@@ -219,7 +219,7 @@ def test_progress_of_answers(there, monkeypatch):
             pass
 
     monkeypatch.setattr(answers, "_ROWS_AT_ONCE", 700)
-    monkeypatch.setattr(answers, "Steps", Noted)
+    monkeypatch.setattr(answers, "steps", Noted)
     for verb, what in (("predict", "predicting"), ("rank", "ranking")):
         told.clear()
         assert run([verb, "exact", "many.npz", "-o", "p.csv"]) == 0

@@ -120,7 +120,7 @@ def test_progress_of_learning(there, monkeypatch):
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr(fit, "Steps", Noted)
+    monkeypatch.setattr(fit, "steps", Noted)
     assert run(["fit", "many.npz", "-o", "m"]) == 0
     assert told == sorted(told)
     assert told[-1] == (1500 + 188, 1500 + 188)

@@ -110,28 +110,21 @@ def test_without_the_extra_the_command_names_it(monkeypatch, fail):
     assert "nearlabel[cli]" in fail("demo")
 
 
-def printed_by(code):
+def printed_by(code, **options):
     """What a new process prints, by lines."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, **options)
     return done.stdout.splitlines()
 
 
-def test_a_command_loads_what_it_needs(here):
-    """Help loads nothing heavy, and what only reads data does without scikit-learn."""
-    told = printed_by(
+@pytest.fixture(scope="module")
+def loading(songs):
+    """What several commands, one after the other in a new process, have loaded, by lines."""
+    return printed_by(
         "import sys; from nearlabel.cli import run; run(['--help']); run(['fit', '--help'])\n"
         "print('heavy:', {'numpy', 'scipy', 'sklearn', 'nearlabel.datasets'} & set(sys.modules))\n"
         "run(['datasets', 'describe', 'songs.csv'])\n"
-        "print('scikit-learn:', 'sklearn' in sys.modules)"
-    )
-    assert "heavy: set()" in told
-    assert told[-1] == "scikit-learn: False"
-
-
-def test_a_quick_start(here):
-    """It puts off what is not needed, which is there when something asks for it."""
-    told = printed_by(
-        "import sys; from nearlabel.cli import run\n"
+        "print('scikit-learn:', 'sklearn' in sys.modules)\n"
         "run(['evaluate', 'songs.csv', '--scale', 'minmax'])\n"
         "run(['rank', 'songs.model', 'new.csv'])\n"
         "print('loaded:', {'scipy.stats', 'pandas'} & set(sys.modules))\n"
@@ -140,10 +133,21 @@ def test_a_quick_start(here):
         "from sklearn.preprocessing import QuantileTransformer\n"
         "import numpy as np; X = np.arange(8.0).reshape(4, 2)\n"
         "QuantileTransformer(n_quantiles=4, output_distribution='normal').fit_transform(X)\n"
-        "print(scipy.stats.norm.cdf(0), fixes._mode(np.array([1, 1, 2]))[0], pandas.DataFrame)"
+        "print(scipy.stats.norm.cdf(0), fixes._mode(np.array([1, 1, 2]))[0], pandas.DataFrame)",
+        cwd=songs,
     )
-    assert "loaded: set()" in told
-    assert told[-1].split()[:2] == ["0.5", "[1]"]
+
+
+def test_a_command_loads_what_it_needs(loading):
+    """Help loads nothing heavy, and what only reads data does without scikit-learn."""
+    assert "heavy: set()" in loading
+    assert "scikit-learn: False" in loading
+
+
+def test_a_quick_start(loading):
+    """It puts off what is not needed, which is there when something asks for it."""
+    assert "loaded: set()" in loading
+    assert loading[-1].split()[:2] == ["0.5", "[1]"]
 
 
 def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
@@ -168,7 +172,7 @@ def test_progress_is_for_terminals(monkeypatch):
     monkeypatch.setattr(output, "_PATIENCE", 0.0)
     for stream, shows in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        with output.Steps("searching") as progress:
+        with output.steps("searching") as progress:
             for done in range(5):
                 progress(done, 5)
         assert ("searching" in stream.getvalue()) is shows
@@ -176,6 +180,6 @@ def test_progress_is_for_terminals(monkeypatch):
         assert bool(re.search(r"80% 0:00:0\d left", printed)) is shows
     monkeypatch.setattr(output, "_PATIENCE", 60.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with output.Steps("searching") as progress:
+    with output.steps("searching") as progress:
         progress(1, 5)
     assert sys.stderr.getvalue() == ""

@@ -12,7 +12,7 @@ import pytest
 from lookalikes import write_lookalikes
 
 from nearlabel.cli import run
-from nearlabel.cli.published_tables import say_claims
+from nearlabel.cli.reproduce import say_claims
 from nearlabel.experiments.papers import table_reproduction
 from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.experiment_runs import METRICS, ExperimentResult, Measurement

@@ -32,8 +32,12 @@ app = App(
     "  nearlabel demo\n"
     "  nearlabel fit songs.csv -o songs.model\n"
     "  nearlabel rank songs.model new.csv --top 3\n\n"
-    "'nearlabel VERB --help' tells more, with examples.",
+    "'nearlabel VERB --help' shows all options, with examples.",
     default_parameter=Parameter(negative=()),
+    # Errors, interrupts and the exit code are for `nearlabel.cli.process`.
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
 for _verb in _VERBS:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.measurements import metric_cell, or_none, say_setting, summary
+from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
 from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.options.learning import estimator, with_thresholds
-from nearlabel.cli.options.measuring import Measuring
-from nearlabel.cli.output import Steps, say, say_table
-from nearlabel.methods.registry import METHODS
+from nearlabel.cli.options.learning import estimator
+from nearlabel.cli.output import say, say_table, steps
+from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
-    from nearlabel.datasets import Dataset
-    from nearlabel.experiments.selection import Selection
+    from nearlabel.experiments import SplitResult
 
-_MEASURING = Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
@@ -34,25 +30,27 @@ def compare(
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     tune: Switch = False,
-    measuring: Measuring = _MEASURING,
+    measuring: Measuring = Measuring(),
 ) -> None:
     """Compare all algorithms on one neighbor graph.
 
-    The neighbors are searched once for all of them. With --tune each has its best k, distance and
-    other parameters, found by leave-one-out on the items to learn from alone: one graph a distance.
+    The neighbors are searched once for all. With --tune, the k, distance and
+    other parameters of each are chosen by leave-one-out on the training set
+    alone, with one graph per distance.
 
     Parameters
     ----------
     algorithm
         Algorithms to compare; by default all.
     k
-        Neighbors that vote, by default 10; with --tune those to try, such as 1-30.
+        Number of neighbors, by default 10; with --tune those to try, such as 1-30.
     thresholds
-        Learn one threshold per label by leave-one-out F1, in each.
+        Learn one threshold per label by leave-one-out F1, for each.
     distance
-        Between items, by default euclidean; with --tune those to try, by default cosine, too.
+        Distance between items, by default euclidean; with --tune those to try, by default also
+        cosine.
     tune
-        Choose the parameters of each by the first metric of --metric, by default ranking_loss.
+        Tune the parameters of each by the first metric of --metric, by default ranking_loss.
 
     Examples
     --------
@@ -68,139 +66,111 @@ def compare(
     items = measuring.load(data)
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
+    import nearlabel as nl
+    from nearlabel.experiments import evaluate_splits
+    from nearlabel.experiments.selection import (
+        select_and_evaluate,
+        tried_parameters,
+        usual_candidates,
+    )
     from nearlabel.metrics.conventions import has_metric
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
     usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
     wanted = list(measuring.metric or usual)
     kind, parts = measuring.parts(items, "holdout")
-    with Steps("comparing") as progress, naming(scale="--scale"):
+    shared = measuring.parameters()
+    choices: dict[str, list[dict[str, Any]]] = {}  # with --tune, in each part
+    with steps("comparing") as progress, naming(scale="--scale"):
+        work = {"progress": progress, **measuring.how()}
         if tune:
-            decisive = measuring.metric[0] if measuring.metric else "ranking_loss"
-            how: dict[str, Any] = {"tuned": decisive}
-            title = f"tuned by {decisive} on the items to learn from"
-            found = _tuned(items, names, k, distance, parts, decisive, measuring, progress)
+            how: dict[str, Any] = {"tuned": (measuring.metric or ("ranking_loss",))[0]}
+            what = f"tuned by {how['tuned']} on the items to learn from"
+            n = min(len(part.train) for part in parts)
+            tried = k or None, distance or ("euclidean", "cosine")
+            candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
+            scoring = nl.metrics.scorer(
+                how["tuned"], convention=measuring.convention, at=measuring.at
+            )
+            selected = select_and_evaluate(items, candidates, parts, scoring, **work)
+            found = {name: [one.result for one in selected[name]] for name in names}
+            choices = {
+                name: [tried_parameters(name, one.model) if one.model else {} for one in each]
+                for name, each in selected.items()
+            }
         else:
-            from nearlabel.experiments import evaluate_splits
-            from nearlabel.experiments.selection import Selection
-
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
             cuts = ", one threshold per label" if thresholds else ""
-            title = f"k = {how['k']}{cuts}, {how['distance']}"
-            shared = {**measuring.parameters(), "metric": how["distance"]}
-            models = [estimator(name, how["k"], shared) for name in names]
+            what = f"k = {how['k']}{cuts}, {how['distance']}"
+            shared["metric"] = how["distance"]
+            models = [estimator(name, how["k"], shared, {}, {}) for name in names]
             if thresholds:
-                models = [with_thresholds(model) for model in models]
-            each = evaluate_splits(
-                items, models, parts, refusals=True, progress=progress, **measuring.how()
-            )
-            found = {
-                name: [Selection(None, math.nan, one) for one in of_model]
-                for name, of_model in zip(names, each, strict=True)
-            }
+                models = [nl.LabelThresholds(model) for model in models]
+            each = evaluate_splits(items, models, parts, refusals=True, **work)
+            found = dict(zip(names, each, strict=True))
     told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
-    results = [_result(name, found[name], wanted) for name in names]
-    records = _records(found, wanted, tuned=tune)
-    if not measuring.deliver(told, records, {"results": results}):
-        return
+    both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
+    results, records = [result for result, _ in both], chain(*(each for _, each in both))
+    what = f"{len(names)} algorithms, {what}{measuring.searching.title()}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    say_setting(told, f"{len(names)} algorithms, {title}{measuring.searching.title()}", spread)
+    if not measuring.deliver(told, records, {"results": results}, what, spread):
+        return
+    _say_tables(results, wanted)
     searches = "a distance" if tune else "for all"
-    _say(results, wanted, f"processor seconds without the searches, one {searches}")
+    say(f"* the best; s: processor seconds without the searches, one {searches}")
+    for one in results:
+        if one["refusal"]:
+            say(f"{title(one['algorithm'])} was left out: {one['refusal']}")
     if tune:
         _say_choices(results, len(parts))
     if measuring.output is not None:
         say(f"wrote {measuring.output}")
 
 
-def _tuned(
-    items: Dataset,
-    names: list[str],
-    neighbors: tuple[int, ...],
-    distances: tuple[str, ...],
-    parts: list[Any],
-    decisive: str,
-    measuring: Measuring,
-    progress: Any,
-) -> dict[str, list[Selection]]:
-    """For each algorithm and part the model that was chosen there, and its result."""
-    from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
-    from nearlabel.metrics import scorer
-
-    metrics = distances or ("euclidean", "cosine")
-    n = min(len(part.train) for part in parts)
-    shared = measuring.parameters()
-    candidates = {
-        name: usual_candidates(name, n, neighbors or None, metrics, **shared) for name in names
-    }
-    scoring = scorer(decisive, convention=measuring.convention, at=measuring.at)
-    return select_and_evaluate(
-        items, candidates, parts, scoring, progress=progress, **measuring.how()
-    )
-
-
-def _chosen(name: str, one: Selection) -> dict[str, Any]:
-    """The parameters that were chosen in a part; none without --tune."""
-    from nearlabel.experiments.selection import tried_parameters
-
-    return {} if one.model is None else tried_parameters(name, one.model)
-
-
-def _result(name: str, found: list[Selection], wanted: list[str]) -> dict[str, Any]:
-    refusal = next((one.result.refusal for one in found if one.result.refusal), None)
-    told: dict[str, Any] = {"metrics": {}, "std": None, "seconds": None}
+def _told(
+    name: str, found: list[SplitResult], choices: list[dict[str, Any]], wanted: list[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What is told of an algorithm, and of each part."""
+    refusal = next((one.refusal for one in found if one.refusal), None)
+    result: dict[str, Any] = {"algorithm": name, "metrics": {}, "std": None, "seconds": None}
     if refusal is None:
-        told = summary([one.result.metrics for one in found], wanted)
-        told["seconds"] = round(sum(one.result.seconds for one in found), 3)
-    chosen = [choice for one in found if (choice := _chosen(name, one))]
-    more = {"chosen": chosen} if chosen else {}
-    return {"algorithm": name, **told, "refusal": refusal, **more}
+        result |= summary([one.metrics for one in found], wanted)
+        result["seconds"] = round(sum(one.seconds for one in found), 3)
+    result["refusal"] = refusal
+    records = []
+    for part, one in enumerate(found, 1):
+        metrics = defined(one.metrics, wanted)
+        more = {"seconds": one.seconds, "refusal": one.refusal}
+        records.append({"algorithm": name, "part": part, **metrics, **more})
+    for record, choice in zip(records, choices, strict=False):
+        record["chosen"] = _shown(choice)
+    if any(choices):
+        result["chosen"] = [choice for choice in choices if choice]
+    return result, records
 
 
-def _records(
-    found: dict[str, list[Selection]], wanted: list[str], *, tuned: bool
-) -> Iterator[dict[str, Any]]:
-    for name, of_model in found.items():
-        for place, one in enumerate(of_model, 1):
-            metrics = one.result.metrics
-            values = {metric: or_none(metrics.get(metric, math.nan)) for metric in wanted}
-            more = {"seconds": one.result.seconds, "refusal": one.result.refusal}
-            if tuned:
-                more["chosen"] = _shown(_chosen(name, one))
-            yield {"algorithm": name, "part": place, **values, **more}
-
-
-def _say(results: list[dict[str, Any]], wanted: list[str], seconds: str) -> None:
+def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:
+    """Print what was measured, the best of each metric marked as it is printed."""
     from nearlabel.experiments.reporting.names import metric_head
-    from nearlabel.methods.registry import title
     from nearlabel.metrics import METRICS
 
     run = [one for one in results if not one["refusal"]]
+    columns = []
+    for name in wanted:
+        values = [one["metrics"][name] for one in run]
+        known = [value for value in values if value is not None]
+        best = metric_cell((min if METRICS[name].loss else max)(known)) if known else ""
+        columns.append([f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)])
     for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
-        some = wanted[start : start + _COLUMNS_AT_ONCE]
-        columns = [_column(run, name, METRICS[name].loss) for name in some]
-        names = [title(one["algorithm"]) for one in run]
+        some = slice(start, start + _COLUMNS_AT_ONCE)
+        heads = [metric_head(name, short=True) for name in wanted[some]]
+        titles = [title(one["algorithm"]) for one in run]
         times = [f"{one['seconds']:.3g}" for one in run]
-        heads = [metric_head(name, short=True) for name in some]
-        say_table(("", *heads, "s"), zip(names, *columns, times, strict=True))
-    say(f"* the best; s: {seconds}")
-    for one in results:
-        if one["refusal"]:
-            say(f"{title(one['algorithm'])} was left out: {one['refusal']}")
-
-
-def _column(results: list[dict[str, Any]], metric: str, loss: bool) -> list[str]:
-    """A metric of all algorithms, the best of them marked as it is printed."""
-    values = [one["metrics"][metric] for one in results]
-    defined = [value for value in values if value is not None]
-    best = metric_cell((min if loss else max)(defined)) if defined else ""
-    return [f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)]
+        say_table(("", *heads, "s"), zip(titles, *columns[some], times, strict=True))
 
 
 def _say_choices(results: list[dict[str, Any]], parts: int) -> None:
     """What was chosen for each algorithm, most often first where there are several parts."""
-    from nearlabel.methods.registry import title
-
     say("chosen on the items to learn from" + (", in how many parts" if parts > 1 else "") + ":")
     for one in results:
         counted = Counter(map(_shown, one.get("chosen", ())))

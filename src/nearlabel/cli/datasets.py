@@ -9,10 +9,8 @@ from typing import Any
 from nearlabel.cli.options import Data, Json
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
-from nearlabel.cli.output import Steps, say, say_json, say_table
-from nearlabel.cli.result_files import check_target
+from nearlabel.cli.output import check_target, say, say_json, say_table, steps
 
-_READING = LabeledReading()
 _SETS_AT_ONCE = 3  # side by side in 80 columns
 
 
@@ -40,8 +38,8 @@ def datasets_list(*, json: Json = False) -> None:
     say_table(("name", "file", "MB"), rows)
 
 
-def describe(*data: Data, json: Json = False, reading: LabeledReading = _READING) -> None:
-    """Tell the sizes of data sets.
+def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledReading()) -> None:
+    """Show the sizes of data sets.
 
     Examples
     --------
@@ -75,10 +73,10 @@ def _cell(value: Any) -> str:
 
 
 def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
-    """Get data sets from their public homes into the data folder.
+    """Download public data sets into the data folder.
 
-    Files that are there already are not fetched again; what comes is checked against the checksum
-    of the first time.
+    Files that are already there are kept. A file that is downloaded again must
+    have the checksum of the first time.
 
     Parameters
     ----------
@@ -97,7 +95,7 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
         raise ValueError("which data set? Give a name, for example yeast")
     paths = []
     for one in name:
-        with Steps(f"fetching {one}") as progress:
+        with steps(f"fetching {one}") as progress:
             paths.append(nl.datasets.fetch(one, mirror=mirror, progress=progress))
         if not json:
             say(f"{one}: {paths[-1]}")
@@ -106,15 +104,15 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
 
 
 def convert(
-    data: Data, target: str, *, json: Json = False, reading: LabeledReading = _READING
+    data: Data, target: str, *, json: Json = False, reading: LabeledReading = LabeledReading()
 ) -> None:
-    """Write a data set in another form.
+    """Write a data set in another format.
 
     Parameters
     ----------
     target
         The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, or .txt for
-        the sparse text form.
+        the sparse text format.
 
     Examples
     --------

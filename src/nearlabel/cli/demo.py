@@ -27,41 +27,34 @@ COMMANDS = (
 
 
 def demo(*, folder: str | None = None) -> int:
-    """Show it all on made-up songs.
+    """Run the main verbs on made-up songs.
 
     Parameters
     ----------
     folder
-        Where to leave songs.csv, new.csv and songs.model; by default nowhere.
+        Where to keep songs.csv, new.csv and songs.model; by default they are deleted.
 
     Examples
     --------
     nearlabel demo
     nearlabel demo --folder songs
     """
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        return _play(Path(folder))
-    with tempfile.TemporaryDirectory() as temporary:
-        return _play(Path(temporary))
-
-
-def _play(folder: Path) -> int:
     from nearlabel.cli import run
 
-    with chdir(folder):
-        write_songs()
-        say("600 made-up songs with six measurements and their moods are in songs.csv;")
-        say("three new ones, without moods, in new.csv.")
-        say()
-        for line in Path("songs.csv").read_text(encoding="utf-8").splitlines()[:3]:
-            say(f"  {line}")
-        for command in COMMANDS:
-            say()
-            say("$ nearlabel " + wrapped(command))
-            code = run(shlex.split(command))
-            if code:
-                return code
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary if folder is None else folder)
+        place.mkdir(parents=True, exist_ok=True)
+        with chdir(place):
+            write_songs()
+            say("600 made-up songs with six measurements and their moods are in songs.csv;")
+            say("three new ones, without moods, in new.csv.\n")
+            for line in Path("songs.csv").read_text(encoding="utf-8").splitlines()[:3]:
+                say(f"  {line}")
+            for command in COMMANDS:
+                say(f"\n$ nearlabel {wrapped(command)}")
+                code = run(shlex.split(command))
+                if code:
+                    return code
     return 0
 
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from nearlabel.cli.measurements import metric_cell, metric_heads, or_none, say_setting, summary
+from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads, summary
 from nearlabel.cli.options import Counts, Data
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.options.learning import Learning, own_title
-from nearlabel.cli.options.measuring import Measuring
-from nearlabel.cli.output import Steps, say, say_table
-
-_LEARNING, _MEASURING = Learning(), Measuring()
+from nearlabel.cli.options.learning import Learning
+from nearlabel.cli.output import say, say_table, steps
 
 
 def evaluate(
     data: Data,
     *,
     k: Counts = (10,),
-    learning: Learning = _LEARNING,
-    measuring: Measuring = _MEASURING,
+    learning: Learning = Learning(),
+    measuring: Measuring = Measuring(),
 ) -> None:
-    """Learn from one part of a data set, measure on the other.
+    """Fit on a training set, measure on a test set.
 
     Parameters
     ----------
     k
-        Neighbors that vote; several are tried on one search.
+        Number of neighbors; several values share one search.
 
     Examples
     --------
@@ -40,42 +35,35 @@ def evaluate(
 
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
-    with Steps("evaluating") as progress, naming(scale="--scale"):
+    with steps("evaluating") as progress, naming(scale="--scale"):
         results = evaluate_splits(items, models, parts, progress=progress, **measuring.how())
-    found = [[one.metrics for one in of_model] for of_model in results]
-    wanted = list(measuring.metric or found[0][0])
+    found = {count: [one.metrics for one in each] for count, each in zip(k, results, strict=True)}
+    wanted = list(measuring.metric or found[k[0]][0])
     told = measuring.told(data, items, split, parts, learning.told(models[0]))
-    summaries = [
-        {"k": count, **summary(metrics, wanted)} for count, metrics in zip(k, found, strict=True)
-    ]
+    means = [{"k": count, **summary(metrics, wanted)} for count, metrics in found.items()]
     records = (
-        {"k": count, "part": place, **{name: or_none(metrics[name]) for name in wanted}}
-        for count, of_model in zip(k, found, strict=True)
+        {"k": count, "part": place, **defined(metrics, wanted)}
+        for count, of_model in found.items()
         for place, metrics in enumerate(of_model, 1)
     )
-    if not measuring.deliver(told, records, {"results": summaries}):
-        return
-    how = f"{learning.distance}{measuring.searching.title()}"
+    own = "".join(
+        f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
+        for name, value in told["parameters"].items()
+    )
+    title = f"{learning.title()}{own}, {learning.distance}{measuring.searching.title()}"
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""
-    say_setting(told, f"{learning.title()}{own_title(models[0])}, {how}", spread)
-    _say(summaries, wanted)
-    if measuring.output is not None:
-        say(f"wrote {measuring.output}")
-
-
-def _say(results: list[dict[str, Any]], wanted: list[str]) -> None:
-    at_once = 5 if results[0]["std"] is None else 3  # values of k that fit into 80 columns
-    for start in range(0, len(results), at_once):
-        some = results[start : start + at_once]
-        rows = [
+    if not measuring.deliver(told, records, {"results": means}, title, spread):
+        return
+    at_once = 5 if len(parts) == 1 else 3  # values of k that fit into 80 columns
+    for start in range(0, len(means), at_once):
+        some = means[start : start + at_once]
+        rows = (
             (
                 head,
                 *(metric_cell(one["metrics"][name], (one["std"] or {}).get(name)) for one in some),
             )
             for name, head in zip(wanted, metric_heads(wanted), strict=True)
-        ]
+        )
         say_table(("", *(f"k = {one['k']}" for one in some)), rows)
-
-
-def _shown(result: dict[str, Any], name: str) -> str:
-    return metric_cell(result["metrics"][name], (result["std"] or {}).get(name))
+    if measuring.output is not None:
+        say(f"wrote {measuring.output}")

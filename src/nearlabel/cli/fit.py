@@ -14,14 +14,11 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import Steps, say, say_json
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
-from nearlabel.cli.result_files import check_target
+from nearlabel.cli.output import check_target, say, say_json, steps
+from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
-
-_READING, _LEARNING, _SEARCHING = LabeledReading(), Learning(), Searching()
 
 
 def fit(
@@ -33,24 +30,24 @@ def fit(
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
-    learning: Learning = _LEARNING,
-    searching: Searching = _SEARCHING,
-    reading: LabeledReading = _READING,
+    learning: Learning = Learning(),
+    searching: Searching = Searching(),
+    reading: LabeledReading = LabeledReading(),
 ) -> None:
-    """Learn from labelled items and write a model file.
+    """Fit a model to labelled items and write it to a file.
 
     Parameters
     ----------
     output
-        The model file; it is complete or not there.
+        The model file, written as a whole or not at all.
     k
-        Neighbors that vote.
+        Number of neighbors.
     scale
-        Scaling of the features, kept in the model.
+        Scaling of the features, stored in the model.
     part
-        Rows to learn from, where the data set has a split.
+        Rows to fit to, where the data set has a split.
     seed
-        Of algorithms that draw at random.
+        Random seed.
 
     Examples
     --------
@@ -63,7 +60,7 @@ def fit(
     """
     check_target("--output", output, data)
     items = reading.load_labeled(data, part)
-    import_scikit_learn(*SCALING if scale != "none" else ())
+    import_scikit_learn(scaling=scale != "none")
     import nearlabel as nl
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
@@ -89,11 +86,7 @@ def fit(
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
     size = told["bytes"]
-    say(
-        f"wrote {output} ({size / 1e6:.1f} MB)"
-        if size >= 1e6
-        else f"wrote {output} ({size / 1e3:.0f} kB)"
-    )
+    say(f"wrote {output} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")
 
 
 def _fitted(model: Any, scale: str, items: Dataset) -> Any:
@@ -102,26 +95,23 @@ def _fitted(model: Any, scale: str, items: Dataset) -> Any:
 
     with naming(scale="--scale"):
         scaling = scaler(scale, items.X)
-    fitted, first, step = model, model, ""
-    if scaling is not None:
-        from sklearn.pipeline import make_pipeline
-
-        fitted, first = make_pipeline(scaling, model), scaling
-        step = f"{fitted.steps[-1][0]}__"
-    with Steps("learning") as progress:
-        how = {"label_names": items.label_names, "ids": _ids(items), "progress": progress}
-        fitted.fit(items.X, items.Y, **{f"{step}{name}": value for name, value in how.items()})
+    X = items.X if scaling is None else scaling.fit_transform(items.X)
+    with steps("learning") as progress:
+        model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
     if items.feature_names is not None:  # by these a later file's columns are found
+        first = model if scaling is None else scaling
         first.feature_names_in_ = items.feature_names.astype(object)
-    return fitted
+    if scaling is None:
+        return model
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(scaling, model)
 
 
 def _ids(items: Dataset) -> Any:
     """The names of the rows, or their numbers from 1 where they have none of their own."""
-    numbers = range(1, len(items) + 1)
-    if items.row_names is None:
-        return numbers
-    if len(set(items.row_names.tolist())) < len(items):
+    if items.row_names is not None:
+        if len(set(items.row_names.tolist())) == len(items):
+            return items.row_names
         warnings.warn("some rows have the same id: rows are known by their numbers", stacklevel=2)
-        return numbers
-    return items.row_names
+    return range(1, len(items) + 1)

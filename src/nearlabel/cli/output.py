@@ -1,54 +1,45 @@
-"""What people and programs see on a terminal: lines, tables, JSON and progress."""
+"""What leaves a command: lines, tables and JSON, progress, and files of results."""
 
 from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 _PATIENCE = 1.0  # seconds before progress is shown
-WIDTH = 80  # of tables where there is no terminal that has another one
+_LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
+WIDTH = 80  # of text where there is no terminal that has another one
 
 
-class Steps:
+@contextmanager
+def steps(what: str) -> Iterator[Callable[[int, int | None], None]]:
     """Progress on standard error, of what takes more than a second, with the time that is left.
 
     Silent without a terminal.
     """
+    start, bar = time.monotonic(), None
+    with ExitStack() as shown:
 
-    def __init__(self, what: str) -> None:
-        self._what, self._start = what, time.monotonic()
-        self._bar: Any = None
+        def tell(done: int, total: int | None) -> None:
+            nonlocal bar
+            if bar is None:
+                if time.monotonic() - start < _PATIENCE or not sys.stderr.isatty():
+                    return
+                from rich.console import Console
+                from rich.progress import Progress
 
-    def __enter__(self) -> Self:
-        return self
+                columns = Progress.get_default_columns()
+                bar = Progress(*columns, "left", console=Console(stderr=True), transient=True)
+                bar.add_task(what)
+                shown.enter_context(bar)
+            bar.update(bar.task_ids[0], completed=done, total=total)
 
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Tell how much of all is done."""
-        if self._bar is None:
-            if time.monotonic() - self._start < _PATIENCE or not sys.stderr.isatty():
-                return
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                Progress,
-                TaskProgressColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-
-            columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
-            left = TimeRemainingColumn(), TextColumn("left")
-            self._bar = Progress(*columns, *left, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self._what, total=total)
-            self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
+        yield tell
 
 
 def write(text: str = "", *, flush: bool = False) -> None:
@@ -67,18 +58,19 @@ def say(text: str = "") -> None:
     write(text + "\n")
 
 
-def printable(name: Any) -> str:
-    """A name from a file, for people: characters that control a terminal are written as escapes."""
-    text = str(name)
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+def say_folded(text: str) -> None:
+    """Print a text for people in lines of 80 characters."""
+    say(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def say_json(value: Any) -> None:
     """Print a value for programs: the only thing on standard output."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
-    write(f"{text}\n")
+    say(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def printable(name: Any) -> str:
+    """A name from a file, for people: characters that control a terminal are written as escapes."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> None:
@@ -99,9 +91,55 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console()
-    widest = console.width if console.is_terminal else WIDTH
-    needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-    console = Console(width=needed if numbers else min(needed, widest))
+    if numbers or not console.is_terminal:
+        console.width = 10_000 if numbers else WIDTH
     with console.capture() as printed:
         console.print(table)
     say("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
+    """Write records to a CSV or JSON-lines file; how many."""
+    from nearlabel.datasets.csv_tables import write_rows
+    from nearlabel.datasets.json_lines import write_json_records
+
+    count, table = 0, is_table(path)
+
+    def rows() -> Iterator[Any]:
+        nonlocal count
+        for count, record in enumerate(records, 1):
+            if table and count == 1:
+                yield list(record)
+            yield list(record.values()) if table else record
+
+    if table:
+        write_rows(path, rows(), "\t" if Path(path).suffix == ".tsv" else ",")
+    else:
+        write_json_records(path, rows())
+    return count
+
+
+def is_table(path: str | None) -> bool:
+    """Whether a file of results is a table of cells."""
+    return path is not None and Path(path).suffix in _TABLES
+
+
+def check_results(path: str | None, *sources: str) -> None:
+    """Refuse a file of results that could not be written, before the work is done."""
+    if path is None:
+        return
+    if Path(path).suffix not in _TABLES + _LINES:
+        raise ValueError(f"--output must end in .csv, .tsv or .jsonl; got {path}")
+    check_target("--output", path, *sources)
+
+
+def check_target(what: str, path: str, *sources: str) -> None:
+    """Refuse a file whose folder is not there, a folder, and the very file that is read."""
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"{what} {path}: there is no folder {target.absolute().parent}")
+    if target.is_dir():
+        raise ValueError(f"{what} {path}: this is a folder; give a file")
+    for source in sources:
+        if target.exists() and Path(source).exists() and target.samefile(source):
+            raise ValueError(f"{what} {path}: this would overwrite the input; give another file")

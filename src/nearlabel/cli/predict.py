@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from nearlabel.cli.file_answers import Answering, Answers
+from collections.abc import Iterator
+from typing import Any
+
+from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
 from nearlabel.cli.options import Data
+from nearlabel.cli.output import is_table
 
-_ANSWERING = Answering()
 
+def predict(model: str, data: Data, *, answering: Answering = Answering()) -> None:
+    """Predict the labels of items.
 
-def predict(model: str, data: Data, *, answering: Answering = _ANSWERING) -> None:
-    """Decide the labels of items.
-
-    Columns are found by name; those that the model does not know are passed over.
+    Columns are matched by name; those that the model does not know are ignored.
 
     Parameters
     ----------
@@ -24,11 +26,29 @@ def predict(model: str, data: Data, *, answering: Answering = _ANSWERING) -> Non
     nearlabel predict songs.model new.csv -o tagged.csv
     cat new.jsonl | nearlabel predict songs.model - --json
     """
-    answers = Answers(model, data, answering)
-    mark = answers.separator() if answering.in_cells else ""
+    fitted, blocks = answering.load(model, data)
+    names = fitted.label_names_
+    # The mark between labels in one cell, by which the reader of tables divides them again.
+    if is_table(answering.output) and names is not None and any(";" in one for one in names):
+        raise ValueError("a label has ';' in its name: write a .jsonl file")
     answering.tell(
-        answers.predicted(),
-        cells=lambda record: [{**record, "labels": mark.join(record["labels"])}],
+        _predicted(fitted, blocks),
+        cells=lambda record: [{**record, "labels": ";".join(record["labels"])}],
         head=("item", "labels"),
         shown=lambda record: (record["id"], ", ".join(record["labels"]) or "-"),
     )
+
+
+def _predicted(model: Any, blocks: Blocks) -> Iterator[Record]:
+    import numpy as np
+    from scipy import sparse
+
+    for names, X, progress in blocks("predicting"):
+        decided = model.predict(X, progress=progress)
+        if isinstance(model.classes_, np.ndarray):  # y was one column of two classes
+            decided = (decided == model.classes_[1])[:, None]
+        sets = sparse.csr_array(decided)
+        sets.sort_indices()
+        for name, start, stop in zip(names, sets.indptr[:-1], sets.indptr[1:], strict=True):
+            labels = sets.indices[start:stop].tolist()
+            yield {"id": name, "labels": [label_name(model, label) for label in labels]}

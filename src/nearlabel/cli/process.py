@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 
 from nearlabel.cli.output import printable, write
 
-_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is told again
+_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is raised again
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         try:
             code = run(sys.argv[1:] if arguments is None else arguments)
         except KeyboardInterrupt:  # while Python was still importing
-            code = _fail("interrupted", INTERRUPTED)
+            code = _say_error("interrupted", INTERRUPTED)
     sys.exit(code)
 
 
@@ -82,39 +82,45 @@ def run(arguments: Sequence[str]) -> int:
     except ImportError as error:
         if error.name not in ("cyclopts", "rich"):
             raise
-        return _fail("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+        return _say_error("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+    notes: set[str] = set()
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in notes:
+            notes.add(str(message))
+            _say_error(f"note: {message}")
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         # Features were brought into the model's order by name when the file was read.
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        warnings.showwarning = _Notes()
+        warnings.showwarning = note
         try:
-            code = app(
-                list(arguments),
-                exit_on_error=False,
-                print_error=False,
-                result_action="return_value",
-            )
+            code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
-            return _fail(str(error))
+            return _say_error(str(error))
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
         except KeyboardInterrupt:
-            return _fail("interrupted", INTERRUPTED)
+            return _say_error("interrupted", INTERRUPTED)
         except Exception as error:
             if os.environ.get("NEARLABEL_TRACEBACK"):
                 raise
             # A TypeError about an option is an OptionError here; any other is a fault of ours.
             if not isinstance(error, ValueError | OSError | MemoryError | ModuleNotFoundError):
-                return _fail(
+                return _say_error(
                     f"an error of nearlabel itself, {type(error).__name__}: {error}; please "
                     "report it with what NEARLABEL_TRACEBACK=1 shows",
                     OUR_ERROR,
                 )
             _drop_output()
-            return _fail(_reason(error))
+            reason = str(error).strip() or type(error).__name__
+            if isinstance(error, OSError) and error.strerror:
+                where = f"{error.filename}: " if error.filename else ""
+                reason = f"{where}{error.strerror}"
+            return _say_error(reason)
     return code if isinstance(code, int) else 0
 
 
@@ -126,25 +132,7 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error).strip() or type(error).__name__
-
-
-def _fail(message: str, code: int = USER_ERROR) -> int:
+def _say_error(message: str, code: int = USER_ERROR) -> int:
+    """Print a message on one line of standard error; the exit code."""
     sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")
     return code
-
-
-class _Notes:
-    """Warnings as notes of one line, each of them once."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
-        line = f"nearlabel: note: {printable(' '.join(str(message).split()))}\n"
-        if line not in self._told:
-            self._told.add(line)
-            sys.stderr.write(line)

@@ -7,8 +7,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-SCALING = ("preprocessing", "pipeline")  # the parts of scikit-learn that scaling takes
-
 
 class _PutOff(ModuleType):
     """Stands for a module until one of its names is asked for."""
@@ -19,8 +17,8 @@ class _PutOff(ModuleType):
         return getattr(import_module(self.__name__), name)
 
 
-def import_scikit_learn(*parts: str) -> None:
-    """Import parts of scikit-learn, and leave SciPy's statistics until they are needed.
+def import_scikit_learn(*, scaling: bool = False) -> None:
+    """Import scikit-learn, and leave SciPy's statistics until they are needed.
 
     They and pandas take more than half of the time of ``import sklearn``, which is a second. pandas
     is optional for scikit-learn and not found meanwhile. Afterwards every import is as usual.
@@ -31,7 +29,7 @@ def import_scikit_learn(*parts: str) -> None:
     stand_ins = {name: one for name, one in possible.items() if name not in sys.modules}
     sys.modules.update(stand_ins)
     try:
-        for part in ("base", *parts):
+        for part in ("base", "preprocessing", "pipeline") if scaling else ("base",):
             import_module(f"sklearn.{part}")
     finally:
         for name, one in stand_ins.items():

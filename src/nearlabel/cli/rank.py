@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Answers, Record
+from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
 from nearlabel.cli.options import Count, Data, Switch
-from nearlabel.cli.output import WIDTH, printable, say
-
-_ANSWERING = Answering()
+from nearlabel.cli.output import WIDTH, is_table, printable, say
 
 
 def rank(
@@ -20,7 +18,7 @@ def rank(
     *,
     top: Count = 5,
     why: Switch = False,
-    answering: Answering = _ANSWERING,
+    answering: Answering = Answering(),
 ) -> None:
     """Rank the labels of items, best first.
 
@@ -29,9 +27,9 @@ def rank(
     model
         File that fit wrote.
     top
-        Labels an item.
+        Labels per item.
     why
-        Tell the neighbors that voted, nearest first, and the score without each of them.
+        Show the neighbors that voted, nearest first, and the score without each of them.
 
     Examples
     --------
@@ -39,15 +37,15 @@ def rank(
     nearlabel rank songs.model new.csv --id title --why
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     """
-    if why and answering.in_cells:
+    if why and is_table(answering.output):
         raise ValueError("--why has no place in a table: write a .jsonl file")
-    answers = Answers(model, data, answering)
+    fitted, blocks = answering.load(model, data)
     if why and answering.output is None and not answering.json:
-        for name, explanation in answers.explained(top):
+        for name, explanation in _explanations(fitted, blocks, top):
             _say_why(name, explanation)
         return
     answering.tell(
-        _explained(answers, top) if why else answers.ranked(top),
+        (_explained if why else _ranked)(fitted, blocks, top),
         cells=lambda record: [
             {"id": record["id"], "rank": place, **scored}
             for place, scored in enumerate(record["labels"], 1)
@@ -61,8 +59,20 @@ def _shown(label: Record) -> str:
     return f"{label['label']} {round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
-def _explained(answers: Answers, top: int) -> Iterator[Record]:
-    for name, explanation in answers.explained(top):
+def _ranked(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
+    for names, X, progress in blocks("ranking"):
+        best = model.rank(X, top, progress=progress)
+        rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
+        for name, labels, scores in rows:
+            scored = [
+                {"label": label_name(model, label), "score": score}
+                for label, score in zip(labels, scores, strict=True)
+            ]
+            yield {"id": name, "labels": scored}
+
+
+def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
+    for name, explanation in _explanations(model, blocks, top):
         labels = [
             {
                 "label": str(one.name),
@@ -73,6 +83,14 @@ def _explained(answers: Answers, top: int) -> Iterator[Record]:
             for one in explanation
         ]
         yield {"id": name, "labels": labels}
+
+
+def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
+    """The name of each item and the explanation of its best labels."""
+    for names, X, progress in blocks("explaining"):
+        for place, name in enumerate(names):
+            yield name, model.explain(X[place : place + 1], top)
+            progress(place + 1, len(names))
 
 
 def _say_why(name: Any, explanation: Any) -> None:

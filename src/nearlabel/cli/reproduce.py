@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from nearlabel.cli.options import Json, Several, Switch, Whole
-from nearlabel.cli.output import Steps, say, say_json
-from nearlabel.cli.published_tables import say_claims, say_folded, say_side_by_side, say_summary
-from nearlabel.cli.quick_imports import SCALING, import_scikit_learn
+from nearlabel.cli.options import Json, Switch, Texts, Whole
+from nearlabel.cli.output import WIDTH, say, say_folded, say_json, say_table, steps
+from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.papers.table_reproduction import Reproduction
+    from nearlabel.experiments.papers.compared_cells import ComparedCell
+    from nearlabel.experiments.papers.table_setups import TableSetup
+    from nearlabel.experiments.reporting.tables import TableRow
+
+_RIVAL = "ML-kNN"  # that every later paper compares its method with
 
 
 def reproduce(
     *,
-    paper: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
-    table: Annotated[tuple[str, ...], Several, Parameter(show_default=False)] = (),
+    paper: Texts = (),
+    table: Texts = (),
     report: str | None = None,
     results: str | None = None,
     again: Switch = False,
@@ -28,8 +29,8 @@ def reproduce(
 ) -> None:
     """Reproduce published tables, and compare.
 
-    Runs every experiment of five papers whose data are in the data folder. Results are stored:
-    after an interrupt the next start goes on, and a second run only reads.
+    Runs the experiments of five papers whose data are in the data folder.
+    Results are stored: after an interrupt the next run continues.
 
     Parameters
     ----------
@@ -43,9 +44,9 @@ def reproduce(
     results
         Folder of the results; by default in the user's cache.
     again
-        Measure again; the new results replace the earlier ones.
+        Measure again and replace the stored results.
     jobs
-        Threads; -1 for all cores.
+        Number of threads; -1 for all cores.
     json
         Print JSON.
 
@@ -55,22 +56,34 @@ def reproduce(
     nearlabel reproduce --paper zhang-2005 zhang-2017 --report report
     nearlabel reproduce --paper zhang-2007 --table 1 --json
     """
-    import_scikit_learn(*SCALING)
+    import_scikit_learn(scaling=True)
     from nearlabel.experiments.papers.table_reproduction import reproduce as run
 
     if report is not None:
         _check_report(report)
-    with Steps("reproducing") as progress:
+    with steps("reproducing") as progress:
         found = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
     if report is not None:
-        _write_report(report, found, paper, again=again)
+        from nearlabel.experiments.papers.paper_figures import measured_figures
+        from nearlabel.experiments.reporting.report import write_report
+
+        with steps("measuring figures") as progress:
+            figures = measured_figures(
+                paper, results=found.path.parent, again=again, progress=progress
+            )
+        write_report(report, found.cells, found.setups, figures)
     if json:
         say_json([one.record() for one in found.cells])
         return
-    say_side_by_side(found.cells, found.setups)
+    _say_side_by_side(found.cells, found.setups)
     say_claims(found.cells, found.setups)
-    say_summary(found.cells)
-    _say_work(found)
+    _say_summary(found.cells)
+    if found.absent:
+        say_folded(
+            f"{len(found.absent)} data sets are not in the data folder: set NEARLABEL_DATA to the "
+            "folder that has them, NAME.npz each"
+        )
+    say(f"{found.measured} results measured now, {found.read} read from {found.path}")
     if report is not None:
         say(f"wrote {report}")
 
@@ -79,35 +92,91 @@ def _check_report(folder: str) -> None:
     """Refuse a report that could not be written, before the work is done."""
     from nearlabel.experiments.reporting.extras import report_module
 
-    try:
-        for name in ("jinja2", "matplotlib", "scikit_posthocs"):
-            report_module(name)
-    except ModuleNotFoundError as error:
-        raise ValueError(str(error)) from None
+    for name in ("jinja2", "matplotlib", "scikit_posthocs"):
+        report_module(name)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"--report {folder}: this cannot be a folder ({error.strerror})") from None
 
 
-def _write_report(
-    folder: str, found: Reproduction, papers: tuple[str, ...], *, again: bool
-) -> None:
-    from nearlabel.experiments.papers.paper_figures import measured_figures
-    from nearlabel.experiments.reporting.report import write_report
+def _say_side_by_side(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
+    """Print published tables, our numbers below each row, and why some are off or missing."""
+    from nearlabel.experiments.papers.printed_tables import papers
+    from nearlabel.experiments.reporting.tables import table_blocks
 
-    with Steps("measuring figures") as progress:
-        figures = measured_figures(
-            papers, results=found.path.parent, again=again, progress=progress
-        )
-    write_report(folder, found.cells, found.setups, figures)
+    for block in table_blocks(cells, setups):
+        say(f"{papers()[block.paper].title}, {block.heading}")
+        if block.description:
+            say_folded(block.description)
+        lines = [line for row in block.rows if row.was_run for line in _lines(row)]
+        if lines:
+            say()
+            _say_numbers(["", *block.short_columns], lines)
+            say(block.agreement)
+        for note in block.notes:
+            say_folded(note)
+        say()
 
 
-def _say_work(found: Reproduction) -> None:
-    """Say what was measured, and which data are missing."""
-    if found.absent:
-        say_folded(
-            f"{len(found.absent)} data sets are not in the data folder: set NEARLABEL_DATA to the "
-            "folder that has them, NAME.npz each"
-        )
-    say(f"{found.measured} results measured now, {found.read} read from {found.path}")
+def say_claims(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
+    """Print whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
+    from nearlabel.experiments.papers.method_comparisons import method_comparisons
+    from nearlabel.experiments.reporting.method_differences import comparison_views
+
+    for view in comparison_views(method_comparisons(cells, setups)):
+        if view.own == _RIVAL or _RIVAL not in view.algorithms:
+            continue
+        what = f"{view.own} against {_RIVAL} by Wilcoxon's signed-rank test"
+        say_folded(f"{view.heading}, {what}; data sets: {view.datasets}")
+        for pair in (one for one in view.pairs if one.other == _RIVAL):
+            rows = [
+                (
+                    f"{metric} {source}",
+                    one.datasets,
+                    *map(_narrow, (one.outcome, one.gain, one.p_value)),
+                )
+                for metric, tests in pair.tests.items()
+                for source, one in zip(view.sources, tests, strict=True)
+            ]
+            say_table(("", "sets", "better/equal/worse", "gain", "p"), rows)
+            for claim in pair.claims:
+                say_folded(claim)
+        for text in filter(None, (view.too_few, view.caution)):
+            say_folded(text)
+        say()
+
+
+def _say_summary(cells: list[ComparedCell]) -> None:
+    """Print how many cells of each paper have which verdict, and what the marks mean."""
+    from nearlabel.experiments.papers.verdicts import Verdict
+    from nearlabel.experiments.reporting.tables import LEGEND, verdict_counts
+
+    rows = [(paper, *counts) for paper, counts in verdict_counts(cells).items()]
+    say_table(("cells", *(verdict.value for verdict in Verdict)), rows)
+    for line in LEGEND:
+        say_folded(line)
+
+
+def _lines(row: TableRow) -> tuple[list[str], list[str]]:
+    """The published numbers of a row, and ours below them; the marks stand below each other."""
+    parameters = row.parameters.replace(" = ", "=").replace(",", "")
+    published, ours = [row.dataset], [f"  {row.algorithm} {parameters}".rstrip()]
+    for cell in row.cells:
+        published.append(_narrow(cell.published) + (cell.doubt or " ") if cell else "")
+        ours.append(_narrow(cell.ours) + cell.verdict.mark if cell else "")
+    return published, ours
+
+
+def _narrow(number: str) -> str:
+    """A number with less room in it: there are 80 columns."""
+    return number.replace(" ", "")
+
+
+def _say_numbers(head: list[str], lines: list[list[str]]) -> None:
+    """Print lines of numbers in 80 columns: a table with less between its columns than others."""
+    widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
+    for line in (head, *lines):
+        first, *numbers = map(str.rjust, line, widths)
+        say((" " * gap).join([line[0].ljust(len(first)), *numbers]).rstrip())

@@ -15,11 +15,8 @@ def text_plot(curves: Mapping[str, Sequence[tuple[int, float]]], loss: bool) -> 
     best of these is shown. The worst tenth of the values may be beyond the edge: an arrow.
     """
     numbers = sorted({x for points in curves.values() for x, _ in points})
-    values = [y for points in curves.values() for _, y in points]
-    low, high = min(values), max(values)
-    ordered = sorted(values, reverse=not loss)  # from the best on
-    worst = ordered[-1 - len(ordered) // 10]
-    low, high = (low, worst) if loss else (worst, high)
+    values = sorted((y for points in curves.values() for _, y in points), reverse=not loss)
+    low, high = sorted((values[0], values[-1 - len(values) // 10]))  # the best comes first
     step = -(-len(numbers) // _WIDTH)
     column = {x: place // step for place, x in enumerate(numbers)}
     width = column[numbers[-1]] + 1
@@ -45,21 +42,12 @@ def text_plot(curves: Mapping[str, Sequence[tuple[int, float]]], loss: bool) -> 
         f"{f'{marked[place]:.4f}' if place in marked else '':>9} │{''.join(row)}".rstrip()
         for place, row in enumerate(rows)
     ]
-    lines.append(" " * 10 + "└" + "─" * (width * spread))
-    lines.append(" " * 11 + _ticks(numbers, column, width * spread, spread))
-    return lines
-
-
-def _ticks(numbers: Sequence[int], column: Mapping[int, int], width: int, spread: int) -> str:
-    """Some of the numbers under their columns."""
-    text = [" "] * (width + 8)
-    free = 0
+    ticks = ""  # some of the numbers under their columns
     for x in numbers:
-        at, shown = column[x] * spread, str(x)
-        if at >= free:
-            text[at : at + len(shown)] = shown
-            free = at + max(6, len(shown) + 2)
-    return "".join(text).rstrip()
+        at = column[x] * spread
+        if at >= len(ticks):
+            ticks = f"{ticks.ljust(at)}{x}  ".ljust(at + 6)
+    return [*lines, " " * 10 + "└" + "─" * (width * spread), " " * 11 + ticks.rstrip()]
 
 
 def legend(names: Sequence[str]) -> list[str]:

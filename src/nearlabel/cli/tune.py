@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import count, product
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nearlabel.cli.measurements import metric_cell, metric_heads, or_none, say_setting
-from nearlabel.cli.options import (
-    Algorithm,
-    Data,
-    Distance,
-    Neighbors,
-    Part,
-    Several,
-    Texts,
-)
+from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
+from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
-from nearlabel.cli.options.measuring import Measuring
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import Steps, say, say_table
-from nearlabel.cli.result_files import check_target
+from nearlabel.cli.output import check_target, say, say_table, steps
 from nearlabel.cli.terminal_curve import legend, text_plot
+from nearlabel.methods.registry import title
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
+    from nearlabel.experiments.candidates import Candidate
 
 Curve = list[tuple[int, float]]  # k and the metric, by rising k
-_MEASURING = Measuring()
 
 
 def tune(
@@ -40,26 +32,26 @@ def tune(
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
     part: Part | None = None,
     figure: str | None = None,
-    measuring: Measuring = _MEASURING,
+    measuring: Measuring = Measuring(),
 ) -> None:
     """Find the best k, and other parameters, on one neighbor graph.
 
-    Each item is tried as if it were new, from its neighbors without itself. All values of all
-    parameters read one graph; each distance has its own.
+    Candidates are scored by leave-one-out, or as --split says. They share one
+    graph per distance.
 
     Parameters
     ----------
     algorithm
         The methods to tune.
     k
-        Neighbors to try, such as 5 10 20 or 1-50; by default 1-50, a quarter of the items at most.
+        Values to try, such as 5 10 20 or 1-50; by default 1-50, at most a quarter of the items.
     grid
         Values of other parameters, such as smoothing=0.5,1,2 or n_clusters=2,5,10.
     distance
-        Between items; several are tried.
+        Distances between items to try.
     part
-        Items to tune on; by default those of the data set's own part to learn from, where it has
-        one, so that the others stay unseen.
+        Items to tune on; by default the data set's own training set, where it has one, so that
+        the test set stays unseen.
     figure
         Write the curve to a .png, .svg or .pdf file.
 
@@ -71,9 +63,9 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     if figure is not None:
-        from nearlabel.experiments.reporting.figures import check_figure_path
+        from nearlabel.experiments.reporting import figures
 
-        check_figure_path(figure)
+        figures.check_figure_path(figure)
         check_target("--figure", figure, data)
     items = measuring.load(data)
     if part is None:
@@ -81,24 +73,45 @@ def tune(
         part = "train" if own else "all"
     items = part_of(items, part)
     from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
+    from nearlabel.metrics import METRICS
 
     names: list[str] = list(dict.fromkeys(algorithm))
     ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
     candidates = list(_candidates(names, ks, grid, distance, measuring.parameters()))
     kind, parts = measuring.parts(items, "loo", own=False)
-    found = _Tried(items, parts, candidates, measuring)
+    wanted = list(measuring.metric or ("ranking_loss",))
+    first, loss = wanted[0], METRICS[wanted[0]].loss
+    records = _tried(items, parts, candidates, wanted, measuring)
+    # Best first; of equal ones that of fewer neighbors, then the first.
+    ranked = sorted(records, key=lambda one: (_cost(one[first], loss), one["k"]))
+    curves = _curves(ranked, names, first)
     told = measuring.told(data, items, kind, parts, {"part": part})
     if figure is not None:
-        _draw(found.curves(), found.wanted[0], f"{data}, {kind}", figure)
-    results = {"metric": found.wanted[0], "best": found.best(names), "results": found.records}
-    if not measuring.deliver(told, found.records, results):
-        return
+        columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
+        figures.save(figures.tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
     graphs = len(set(distance))
-    one = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
-    rows = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
-    title = f"items: {rows[part]}; {len(candidates)} candidates{measuring.searching.title()}, {one}"
-    say_setting(told, title, "")
-    _say(found, names, official=kind == "official", distances=graphs > 1)
+    searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
+    which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
+    tried = f"{len(candidates)} candidates{measuring.searching.title()}, {searches}"
+    results = {"metric": first, "best": ranked[0], "results": records}
+    if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
+        return
+    if kind == "official":
+        say("the items to be tried on choose: do not report the best as a result\n")
+    if curves:
+        say(f"{first} against k, * the best")
+        for line in text_plot(curves, loss):
+            say(line)
+        if len(curves) > 1:
+            say(" " * 11 + "   ".join(legend(list(curves))))
+        say()
+    rows = []
+    for name in names:
+        one = next(one for one in ranked if one["algorithm"] == name)
+        settings = [f"k {one['k']}", *(f"{key} {v}" for key, v in one["parameters"].items())]
+        settings += [one["distance"]] if graphs > 1 else []
+        rows.append((title(name), ", ".join(settings), *(metric_cell(one[m]) for m in wanted)))
+    say_table(("", "best", *metric_heads(wanted)), rows)
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
@@ -110,8 +123,11 @@ def _candidates(
     grid: Sequence[str],
     distances: Sequence[str],
     shared: dict[str, Any],
-) -> Iterator[tuple[dict[str, Any], Any]]:
-    """What is told of each candidate, and its model."""
+) -> Iterator[Candidate]:
+    """All combinations of values, with the parameters that are told of each."""
+    from nearlabel.experiments.candidates import Candidate
+
+    place = count()
     for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
             settings = dict(zip(own, values, strict=True))
@@ -119,92 +135,44 @@ def _candidates(
             for k in ks:
                 model = estimator(name, k, {**shared, "metric": distance}, settings, options)
                 told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
-                yield told, model
+                yield Candidate(next(place), told, model)
 
 
-class _Tried:
-    """What is told of each candidate, with its metrics; the best of them, and curves over k."""
+def _tried(
+    items: Dataset,
+    parts: list[Any],
+    candidates: list[Candidate],
+    wanted: list[str],
+    measuring: Measuring,
+) -> list[dict[str, Any]]:
+    """What is told of each candidate, with the means of its metrics."""
+    from nearlabel.experiments.candidates import try_candidates
+    from nearlabel.metrics import METRICS, scorer
 
-    def __init__(
-        self,
-        items: Dataset,
-        parts: list[Any],
-        candidates: list[tuple[dict[str, Any], Any]],
-        measuring: Measuring,
-    ) -> None:
-        from nearlabel.experiments.candidates import Candidate, try_candidates
-        from nearlabel.metrics import METRICS, scorer
-
-        self.wanted = list(measuring.metric or ("ranking_loss",))
-        self.loss = METRICS[self.wanted[0]].loss
-        options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
-        scorers = {name: scorer(name, **options) for name in self.wanted}
-        points = [Candidate(place, *one) for place, one in enumerate(candidates)]
-        how = {"scale": measuring.scale}
-        with Steps("tuning") as progress, naming(scale="--scale"):
-            trial = try_candidates(
-                items.X, items.Y, parts, points, scorers, progress=progress, **how
-            )
-        means = {name: trial.defined(name).mean(axis=1) for name in self.wanted}
-        signs = {name: -1 if METRICS[name].loss else 1 for name in self.wanted}
-        self._models, self._scores = [model for _, model in candidates], means[self.wanted[0]]
-        self.records = [
-            {**told, **{name: or_none(means[name][at] * signs[name] + 0.0) for name in self.wanted}}
-            for at, (told, _) in enumerate(candidates)
-        ]
-
-    def best(self, names: Sequence[str]) -> dict[str, Any]:
-        """The best candidate of some algorithms."""
-        from nearlabel.experiments.candidates import best_place
-
-        places = [at for at, one in enumerate(self.records) if one["algorithm"] in names]
-        models = [self._models[place] for place in places]
-        return self.records[places[best_place(self._scores[places], models)]]
-
-    def curves(self) -> dict[str, Curve]:
-        """For each algorithm and k the first metric, by the best of the other parameters."""
-        from nearlabel.methods.registry import title
-
-        values: dict[str, dict[int, list[float]]] = {}
-        for one in self.records:
-            if one[self.wanted[0]] is not None:
-                of_method = values.setdefault(title(one["algorithm"]), {})
-                of_method.setdefault(one["k"], []).append(one[self.wanted[0]])
-        best = min if self.loss else max
-        return {
-            name: sorted((k, best(of_k)) for k, of_k in by_k.items())
-            for name, by_k in values.items()
-        }
-
-
-def _draw(curves: dict[str, Curve], metric: str, title: str, path: str) -> None:
-    from nearlabel.experiments.reporting import figures
-
-    columns = {
-        name: ([k for k, _ in points], [value for _, value in points])
-        for name, points in curves.items()
+    scorers = {
+        name: scorer(name, convention=measuring.convention, at=measuring.at) for name in wanted
     }
-    figures.save(figures.tuning_curve(columns, metric, title=title), path)
+    how: dict[str, Any] = {"scale": measuring.scale}
+    with steps("tuning") as progress, naming(scale="--scale"):
+        trial = try_candidates(
+            items.X, items.Y, parts, candidates, scorers, progress=progress, **how
+        )
+    signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}
+    means = {name: trial.defined(name).mean(axis=1) * signs[name] + 0.0 for name in wanted}
+    return [
+        {**one.parameters, **defined({name: means[name][one.place] for name in wanted}, wanted)}
+        for one in candidates
+    ]
 
 
-def _say(found: _Tried, names: list[str], *, official: bool, distances: bool) -> None:
-    from nearlabel.methods.registry import title
+def _cost(value: float | None, loss: bool) -> float:
+    return math.inf if value is None else value if loss else -value
 
-    if official:
-        say("the items to be tried on choose: do not report the best as a result\n")
-    curves = found.curves()
-    if curves:
-        say(f"{found.wanted[0]} against k, * the best")
-        for line in text_plot(curves, found.loss):
-            say(line)
-        if len(curves) > 1:
-            say(" " * 11 + "   ".join(legend(list(curves))))
-        say()
-    rows = []
-    for name in names:
-        best = found.best([name])
-        settings = [f"k {best['k']}", *(f"{key} {v}" for key, v in best["parameters"].items())]
-        settings += [best["distance"]] if distances else []
-        cells = (metric_cell(best[metric]) for metric in found.wanted)
-        rows.append((title(name), ", ".join(settings), *cells))
-    say_table(("", "best", *metric_heads(found.wanted)), rows)
+
+def _curves(ranked: list[dict[str, Any]], names: list[str], metric: str) -> dict[str, Curve]:
+    """For each algorithm and k the metric, by the best of the other parameters."""
+    curves: dict[str, dict[int, float]] = {title(name): {} for name in names}
+    for one in ranked:
+        if one[metric] is not None:
+            curves[title(one["algorithm"])].setdefault(one["k"], one[metric])
+    return {name: sorted(curve.items()) for name, curve in curves.items() if curve}

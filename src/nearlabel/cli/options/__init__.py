@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import CoercionError, Parameter
 
 from nearlabel.common import choices
 from nearlabel.methods.registry import METHODS
 
-if TYPE_CHECKING:  # type checkers do not follow literals that are computed
-    Algorithm = str
-    Convention = str
-    Distance = str
-    Format = str
-    Nominal = str
-    Scale = str
-    Search = str
-else:
-    Algorithm = Literal[METHODS]
-    Convention = Literal[choices.CONVENTIONS]
-    Distance = Literal[choices.DISTANCES]
-    Format = Literal[choices.FORMATS]
-    Nominal = Literal[choices.NOMINALS]
-    Scale = Literal[choices.SCALES]
-    Search = Literal[choices.SEARCHES]
+# Literals of names that are computed, which type checkers do not follow.
+Algorithm: Any = Literal[METHODS]
+Convention: Any = Literal[choices.CONVENTIONS]
+Distance: Any = Literal[choices.DISTANCES]
+Format: Any = Literal[choices.FORMATS]
+Nominal: Any = Literal[choices.NOMINALS]
+Scale: Any = Literal[choices.SCALES]
+Search: Any = Literal[choices.SEARCHES]
 
 Part = Literal["all", "train", "test"]
 Several = Parameter(consume_multiple=True)

@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
+from nearlabel.methods import registry
 
 # Parameters of estimators that options of their own set. The others are a method's own: --set.
 _OPTIONS = {
@@ -33,13 +34,13 @@ class Learning:
     algorithm
         The method.
     smoothing
-        s of ML-kNN and those that count like it; by default 1.
+        Smoothing s of ML-kNN and its relatives; by default 1.
     set
         Other parameters of the algorithm, such as n_clusters=10.
     thresholds
         Learn one threshold per label by leave-one-out F1.
     distance
-        Between items.
+        Distance between items.
     """
 
     algorithm: Algorithm = "MLkNN"
@@ -50,6 +51,8 @@ class Learning:
 
     def model(self, k: int, shared: Mapping[str, Any]) -> Any:
         """An unfitted estimator, with what it knows of parameters that all methods share."""
+        import nearlabel as nl
+
         texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
         settings = {name: _value(text) for name, text in texts.items()}
         options = {name: f"--set {name}" for name in settings}
@@ -57,80 +60,52 @@ class Learning:
             settings["smoothing"], options["smoothing"] = self.smoothing, "--smoothing"
         shared = {"metric": self.distance, **shared}
         model = estimator(self.algorithm, k, shared, settings, options)
-        return with_thresholds(model) if self.thresholds else model
+        return nl.LabelThresholds(model) if self.thresholds else model
 
     def told(self, model: Any) -> dict[str, Any]:
-        """What a result says of the algorithm."""
+        """What a result says of the algorithm, and of the parameters that only it has."""
+        known = getattr(model, "estimator", model).get_params(deep=False).items()
+        own = {name: value for name, value in known if name not in _OPTIONS and value is not None}
         return {
             "algorithm": self.algorithm,
-            "parameters": own_parameters(model),
+            "parameters": own,
             "thresholds": self.thresholds,
             "distance": self.distance,
         }
 
     def title(self) -> str:
         """The algorithm, for people."""
-        from nearlabel.methods.registry import title
-
-        return title(self.algorithm) + (", one threshold per label" if self.thresholds else "")
+        cuts = ", one threshold per label" if self.thresholds else ""
+        return f"{registry.title(self.algorithm)}{cuts}"
 
 
 def estimator(
     algorithm: str,
     k: int,
     shared: Mapping[str, Any],
-    settings: Mapping[str, Any] | None = None,
-    options: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any],
+    options: Mapping[str, str],
 ) -> Any:
     """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none.
 
     `options` names the option that each setting comes from.
     """
-    from nearlabel.methods.registry import estimator as make
-
-    model, settings = make(algorithm, k, **shared), settings or {}
+    model = registry.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
     free = sorted(name for name in model.get_params() if _OPTIONS.get(name, "--k") == "--k")
-    unknown = [name for name in settings if name not in free]
-    if unknown:
-        raise ValueError(
-            f"{algorithm} has no parameter {unknown[0]!r}; it has {', '.join(free) or 'none'}"
-        )
-    with naming(**{**_OPTIONS, **(options or {})}):
+    for name in settings:
+        if name not in free:
+            raise ValueError(f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}")
+    with naming(**{**_OPTIONS, **options}):
         model.set_params(**settings).check_parameters()
     return model
 
 
-def with_thresholds(model: Any) -> Any:
-    """An unfitted estimator that learns one threshold per label."""
-    import nearlabel as nl
-
-    return nl.LabelThresholds(model)
-
-
-def own_parameters(model: Any) -> dict[str, Any]:
-    """The parameters of a method that are not those of every method."""
-    method = getattr(model, "estimator", model)
-    return {
-        name: value
-        for name, value in method.get_params(deep=False).items()
-        if name not in _OPTIONS and value is not None
-    }
-
-
-def own_title(model: Any) -> str:
-    """The parameters of a method that are not those of every method, for people."""
-    return "".join(
-        f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
-        for name, value in own_parameters(model).items()
-    )
-
-
 def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
     """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
-    from nearlabel.methods.registry import method
-
-    own = {name: method(name)().get_params().keys() - _OPTIONS.keys() for name in algorithms}
+    own = {
+        name: registry.method(name)().get_params().keys() - _OPTIONS.keys() for name in algorithms
+    }
     grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
     for text in texts:
         name, values = _pair(text, "--grid", "NAME=VALUE,VALUE, such as smoothing=0.5,1")

@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Format, Nominal, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import Steps
+from nearlabel.cli.output import steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -25,13 +25,13 @@ class Reading:
     Parameters
     ----------
     format
-        Form of the file; by default as its suffix says.
+        Format of the file; by default by its suffix.
     id
-        Column with the names of the rows; by default id.
+        Column of row ids; by default id.
     delimiter
-        Between two cells of a table; by default as its first line has it.
+        Delimiter of a table's cells; by default found in its first line.
     encoding
-        Of text files.
+        Encoding of text files.
     """
 
     format: Format | None = None
@@ -44,7 +44,7 @@ class Reading:
         import nearlabel as nl
 
         options = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        with Steps("reading") as progress, naming(**{key: f"--{key}" for key in options}):
+        with steps("reading") as progress, naming(**{key: f"--{key}" for key in options}):
             items = nl.datasets.load(source, progress=progress, **options, **more)
         return part_of(items, part)
 
@@ -57,17 +57,17 @@ class LabeledReading(Reading):
     Parameters
     ----------
     tags
-        Column that has all labels of a row; by default tags or labels.
+        Column with all labels of a row; by default tags or labels.
     separator
-        Between two tags; by default the first of ; | , that occurs.
+        Separator of tags; by default the first of ; | , that occurs.
     labels
-        Columns of 0 and 1 that are labels.
+        Label columns, of 0 and 1.
     xml
         Mulan's list of the labels of an ARFF file; by default the one beside it.
     ignore
         Columns to leave out.
     nominal
-        Nominal attributes of ARFF as one column a value, or as one number.
+        Nominal attributes of ARFF as one column per value, or as one number.
     """
 
     tags: str | None = None

@@ -18,13 +18,13 @@ class Searching:
     Parameters
     ----------
     search
-        exact; approximate, nearly all of them in far less time;
-        or auto, approximate only where exact would take long.
-        By default auto (predict, rank: as the model learned).
+        exact; approximate: nearly all neighbors in far less time;
+        auto: approximate only where exact would take long.
+        By default auto (predict, rank: as the model was fitted).
     recall
-        Share of the true neighbors that an approximate search is to find; by default 0.99.
+        Share of the true neighbors that an approximate search should find; by default 0.99.
     jobs
-        Threads; -1 for all cores.
+        Number of threads; -1 for all cores.
     """
 
     search: Search | None = None
@@ -55,7 +55,7 @@ class Searching:
         return {"search": self.method() or "auto", "n_jobs": self.jobs or 1}
 
     def told(self) -> dict[str, Any]:
-        """What a result says of how its neighbors were to be searched."""
+        """What a result says of the search that was asked for."""
         return {"search": self.search or "auto", "asked_recall": self.recall}
 
     def title(self) -> str:

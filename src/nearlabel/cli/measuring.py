@@ -1,0 +1,182 @@
+"""How answers are measured, and how that is told: what evaluate, tune and compare share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from nearlabel.cli.options import Convention, Count, Json, Output, Scale, Seed, Switch, Texts
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.reading import LabeledReading
+from nearlabel.cli.options.searching import Searching
+from nearlabel.cli.output import check_results, say, say_json, write_results
+from nearlabel.cli.quick_imports import import_scikit_learn
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+    from nearlabel.experiments import Part
+
+
+@Parameter(name="*", group=Group("How it is measured", sort_key=1))
+@dataclass(frozen=True)
+class Measuring:
+    """How answers are measured, on which data and by which search, and how results are reported.
+
+    Parameters
+    ----------
+    output
+        Write a .csv, .tsv or .jsonl file, one result per row.
+    split
+        official: the data set's own; holdout: a random test set;
+        cv10: ten folds; cv10x5: ten folds, five times; loo: leave-one-out.
+        By default official, else cv10; compare: holdout; tune: loo.
+    test_size
+        Share of the items in the test set of holdout; by default a third.
+    stratified
+        Keep the share of each label about the same in all random parts.
+    scale
+        Scaling of the features, fitted to the training set.
+    metric
+        Metrics to report, the first decides in tuning;
+        by default all; compare: five; tune: ranking_loss.
+    convention
+        How ties and rows without labels count.
+    at
+        Number of top labels for success_rate and precision_at.
+    seed
+        Random seed, of splits and algorithms.
+    """
+
+    split: str | None = None
+    test_size: Annotated[float, Parameter(show_default=False)] = 1 / 3
+    stratified: Switch = False
+    scale: Scale = "none"
+    metric: Texts = ()
+    convention: Convention = "paper"
+    at: Count = 5
+    seed: Seed = 0
+    output: Output = None
+    json: Json = False
+    searching: Searching = Searching()
+    reading: LabeledReading = LabeledReading()
+
+    def load(self, data: str) -> Dataset:
+        """Read what is measured on, after a look at what is asked for; import what that takes."""
+        from nearlabel.common.validation import check_choice
+        from nearlabel.metrics import METRICS
+        from nearlabel.metrics.conventions import has_metric
+
+        for name in self.metric:
+            check_choice(name, "--metric", METRICS)
+            if not has_metric(self.convention, name):
+                raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
+        check_results(self.output, data)
+        items = self.reading.load_labeled(data)
+        import_scikit_learn(scaling=self.scale != "none")
+        return items
+
+    def parameters(self) -> dict[str, Any]:
+        """What estimators take of these options."""
+        return {"random_state": self.seed, **self.searching.parameters()}
+
+    def parts(self, items: Dataset, usual: str, *, own: bool = True) -> tuple[str, list[Part]]:
+        """The name of the split and its parts.
+
+        Where none was asked for: the data set's own, unless not `own`, else the `usual` one.
+        """
+        from nearlabel.experiments import splits
+
+        kind = self.split or ("official" if own and items.train is not None else usual)
+        how: dict[str, Any] = {"test_size": self.test_size, "seed": self.seed}
+        with naming(split="--split", test_size="--test-size", stratified="--stratified"):
+            return kind, splits(items, kind, stratified=self.stratified, **how)
+
+    def how(self) -> dict[str, Any]:
+        """What `evaluate_splits` takes of these options."""
+        return {"scale": self.scale, "convention": self.convention, "at": self.at}
+
+    def told(
+        self, source: str, items: Dataset, kind: str, parts: list[Part], how: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What a result says of the data, of a model and of how it was measured."""
+        return {
+            "dataset": source,
+            "items": len(items),
+            "features": int(items.X.shape[1]),
+            "labels": int(items.Y.shape[1]),
+            **how,
+            **self.searching.told(),
+            "scale": self.scale,
+            "split": kind,
+            "stratified": self.stratified,
+            "seed": self.seed,
+            "convention": self.convention,
+            "parts": len(parts),
+            "train": len(parts[0].train),
+            "test": len(parts[0].test),
+        }
+
+    def deliver(
+        self,
+        told: dict[str, Any],
+        records: Iterable[dict[str, Any]],
+        results: dict[str, Any],
+        title: str,
+        spread: str = "",
+    ) -> bool:
+        """Write records to a file; print results as JSON, or the setting: whether people follow."""
+        if self.output is not None:
+            write_results(self.output, ({**told, **record} for record in records))
+        if self.json:
+            say_json({**told, **results})
+            return False
+        say("{dataset}: {items} items, {features} features, {labels} labels".format(**told))
+        say(f"{title}, scale {self.scale}")
+        parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
+        if told["split"] == "loo":
+            parts = f"each of {told['items']} items tried as if it alone were new"
+        elif told["parts"] > 1:
+            parts = f"{told['parts']} times {parts}"
+        say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
+        if told["parts"] > 1 and self.scale == "none":
+            say("one graph of all items, in which those held out are hidden")
+        elif told["parts"] > 1:
+            say("each part is scaled by itself and has a graph of its own")
+        say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
+        return True
+
+
+def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[str, Any]:
+    """Mean and spread of the wanted metrics over the parts on which each is defined."""
+    import numpy as np
+
+    means, spread = {}, {}
+    for name in wanted:
+        values = [one[name] for one in metrics if math.isfinite(one[name])]
+        means[name] = float(np.mean(values)) if values else None
+        spread[name] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return {"metrics": means, "std": spread if len(metrics) > 1 else None}
+
+
+def defined(metrics: dict[str, float], wanted: Sequence[str]) -> dict[str, float | None]:
+    """The wanted metrics, None where one is not defined: JSON has no other number for it."""
+    values = {name: float(metrics.get(name, math.nan)) for name in wanted}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def metric_cell(value: float | None, std: float | None = None) -> str:
+    """A metric in a table."""
+    if value is None:
+        return "not defined"
+    return f"{value:.4f}" if std is None else f"{value:.4f} ±{std:.4f}"
+
+
+def metric_heads(names: Sequence[str]) -> list[str]:
+    """Metrics by the names that options have for them, with arrows to the better side."""
+    from nearlabel.metrics import METRICS
+
+    return [f"{name} {'↓' if METRICS[name].loss else '↑'}" for name in names]
