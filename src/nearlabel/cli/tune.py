@@ -132,22 +132,22 @@ class _Tried:
         candidates: list[tuple[dict[str, Any], Any]],
         measuring: Measuring,
     ) -> None:
-        from nearlabel.experiments.candidates import Candidate, try_candidates
+        from nearlabel.experiments.candidates import try_candidates
         from nearlabel.metrics import METRICS, scorer
 
         self.wanted = list(measuring.metric or ("ranking_loss",))
         self.loss = METRICS[self.wanted[0]].loss
         options: dict[str, Any] = {"convention": measuring.convention, "at": measuring.at}
         scorers = {name: scorer(name, **options) for name in self.wanted}
-        points = [Candidate(place, *one) for place, one in enumerate(candidates)]
-        how = {"scale": measuring.scale}
+        self._models = [model for _, model in candidates]
+        how: dict[str, Any] = {"scale": measuring.scale}
         with Steps("tuning") as progress, naming(scale="--scale"):
             trial = try_candidates(
-                items.X, items.Y, parts, points, scorers, progress=progress, **how
+                items.X, items.Y, parts, self._models, scorers, progress=progress, **how
             )
         means = {name: trial.defined(name).mean(axis=1) for name in self.wanted}
         signs = {name: -1 if METRICS[name].loss else 1 for name in self.wanted}
-        self._models, self._scores = [model for _, model in candidates], means[self.wanted[0]]
+        self._scores = means[self.wanted[0]]
         self.records = [
             {**told, **{name: or_none(means[name][at] * signs[name] + 0.0) for name in self.wanted}}
             for at, (told, _) in enumerate(candidates)

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from sklearn.base import clone
 
 from nearlabel.datasets import Dataset
-from nearlabel.experiments.folds import (
-    RowsDone,
-    Searching,
-    folds,
-    most_neighbors,
-    rows_to_search,
-)
+from nearlabel.experiments.folds import Searching, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import evaluate
@@ -77,19 +71,19 @@ def evaluate_splits(
     """
     if len({Searching.of(model) for model in models}) != 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    searching = Searching.of(models[0])
     models = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
-    tried = sum(len(part.test) for part in parts)
-    searched = rows_to_search(len(data), parts, searching, scale)
-    tell = RowsDone(progress, searched + tried * len(models))
-    k = most_neighbors(models, len(data))
-    for fold in folds(data.X, parts, k, searching, scale=scale, progress=tell):
-        truth, n = data.Y[fold.part.test], len(fold.part.test)
+    answered = sum(len(part.test) for part in parts) * len(models)
+    each, tell = folds_of_models(
+        data.X, parts, models, answered=answered, scale=scale, progress=progress
+    )
+    for part, now in each:
+        [fold] = now.values()
+        truth, n = data.Y[part.test], len(part.test)
         for model, found in zip(models, results, strict=True):
             start = time.process_time()
             try:
-                answers = fold.answers(model, data.Y[fold.part.train])
+                answers = fold.answers(model, data.Y[part.train])
                 scores, predicted = answers.scores, answers.decided
             except MemoryError as error:
                 if not refusals:

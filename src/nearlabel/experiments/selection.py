@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,14 +19,7 @@ from nearlabel.experiments.candidates import (
     warn_of_many_neighbors,
 )
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.folds import (
-    Fold,
-    RowsDone,
-    Searching,
-    folds,
-    most_neighbors,
-    rows_to_search,
-)
+from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.registry import estimator
@@ -128,41 +120,26 @@ def select_and_evaluate(
     dict of str to list of Selection
         For each name one a part. A name whose data would not fit has a refusal in its result.
     """
-    groups: dict[Searching, list[NeighborClassifier]] = defaultdict(list)
-    for model in (model for models in candidates.values() for model in models):
-        groups[Searching.of(model)].append(model)
     if any(part.left_out for part in parts):
         raise ValueError(
             "parts must hold out rows: in leave-one-out those that choose are those that are "
             "measured; use 'holdout' or 'cv10'"
         )
-    warn_of_many_neighbors(
-        (model for models in groups.values() for model in models),
-        min(len(part.train) for part in parts),
-    )
-    searched = sum(rows_to_search(len(data), parts, one, scale) for one in groups)
-    learned = sum(len(part.train) for part in parts) * sum(map(len, candidates.values()))
+    models = [model for some in candidates.values() for model in some]
+    warn_of_many_neighbors(models, min(len(part.train) for part in parts))
+    learned = sum(len(part.train) for part in parts) * len(models)
     tried = sum(len(part.test) for part in parts) * len(candidates)
-    tell = RowsDone(progress, searched + learned + tried)
-    each = {
-        searching: folds(
-            data.X,
-            parts,
-            most_neighbors(models, len(data)),
-            searching,
-            scale=scale,
-            progress=tell,
-        )
-        for searching, models in groups.items()
-    }
+    each, tell = folds_of_models(
+        data.X, parts, models, answered=learned + tried, scale=scale, progress=progress
+    )
     Y = label_matrix(data.Y, "Y")
     found: dict[str, list[Selection]] = {name: [] for name in candidates}
-    for part in parts:
-        now = {searching: next(of_part) for searching, of_part in each.items()}
-        for name, models in candidates.items():
+    for part, now in each:
+        left_out = {searching: fold.left_out() for searching, fold in now.items()}
+        for name, some in candidates.items():
             start = time.process_time()
             try:
-                chosen, value = _best(models, now, Y[part.train], scorer, tell)
+                chosen, value = _best(some, left_out, Y[part.train], scorer, tell)
                 answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
                 scores, decided = answers.scores, answers.decided
             except MemoryError as error:
@@ -177,18 +154,15 @@ def select_and_evaluate(
 
 def _best(
     models: Sequence[NeighborClassifier],
-    now: Mapping[Searching, Fold],
+    left_out: Mapping[Searching, Fold],
     Y: Csr,
     scorer: Scorer,
     tell: RowsDone,
 ) -> tuple[NeighborClassifier, float]:
-    """The model with the best leave-one-out score on the rows to learn from, and that score."""
+    """The model with the best leave-one-out score, and that score."""
     values = np.full(len(models), np.nan)
-    for searching in dict.fromkeys(Searching.of(model) for model in models):
-        places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
-        left_out = now[searching].left_out()
-        for one, answers in left_out.all_answers([models[place] for place in places], Y):
-            values[places[one]] = measure(Y, answers, {"score": scorer})["score"]
-            tell(Y.shape[0], Y.shape[0])
+    for place, answers in answers_of(models, left_out, Y):
+        values[place] = measure(Y, answers, {"score": scorer})["score"]
+        tell(Y.shape[0], Y.shape[0])
     best = best_place(values, models)
     return models[best], float(values[best])

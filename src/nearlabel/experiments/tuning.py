@@ -25,7 +25,7 @@ from nearlabel.common.validation import (
     check_labels,
     check_same_length,
 )
-from nearlabel.experiments.candidates import Candidate, Trial, best_place, try_candidates
+from nearlabel.experiments.candidates import Trial, best_place, try_candidates
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
 from nearlabel.labels.scores import LabelScores, RankedLabels
@@ -134,21 +134,22 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         scorers = _scorers(self.scoring)
         self._check_refit(scorers)
-        candidates = self._candidates()
+        grid = list(ParameterGrid(self.param_grid))
+        models = [self._model(parameters) for parameters in grid]
         search = copy(self)  # so that a search that fails or is interrupted changes nothing
         labels = check_labels(y, label_names)
         given, X = X, canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         parts = self._parts(X, labels)
-        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress=progress)
+        trial = try_candidates(X, labels.matrix, parts, models, scorers, progress=progress)
         search.multimetric_ = not isinstance(self.scoring, str | Scorer)
         search.scorer_ = scorers if search.multimetric_ else scorers["score"]
         search.n_splits_ = len(parts)
-        search.cv_results_ = _results(candidates, trial)
-        search._choose(candidates)
+        search.cv_results_ = _results(grid, trial)
+        search._choose(models)
         if self.refit is not False:
             start = time.perf_counter()
-            chosen = candidates[search.best_index_].model
+            chosen = models[search.best_index_]
             graph, best = trial.graphs.get(Searching.of(chosen)), clone(chosen)
             names = {"label_names": label_names, "ids": ids}
             if graph is None:
@@ -160,23 +161,20 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.__dict__ = search.__dict__
         return self
 
-    def _candidates(self) -> list[Candidate]:
-        """The points of the grid, each with its unfitted model."""
-        candidates = []
-        for place, parameters in enumerate(ParameterGrid(self.param_grid)):
-            own = dict(parameters)
-            model = own.pop("estimator", self.estimator)
-            if not isinstance(model, NeighborClassifier):
-                raise TypeError(
-                    "estimator must be an estimator of nearlabel (scaling goes before: "
-                    f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
-                )
-            if "search" in model.get_params(deep=False):
-                own.setdefault("search", model.search)  # the very object, which a clone has not
-            model = clone(model).set_params(**own)
-            model.check_parameters()
-            candidates.append(Candidate(place, parameters, model))
-        return candidates
+    def _model(self, parameters: Mapping[str, Any]) -> NeighborClassifier:
+        """The unfitted model of a point of the grid."""
+        own = dict(parameters)
+        model = own.pop("estimator", self.estimator)
+        if not isinstance(model, NeighborClassifier):
+            raise TypeError(
+                "estimator must be an estimator of nearlabel (scaling goes before: "
+                f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
+            )
+        if "search" in model.get_params(deep=False):
+            own.setdefault("search", model.search)  # the very object, which a clone has not
+        model = clone(model).set_params(**own)
+        model.check_parameters()
+        return model
 
     def _parts(self, X: Any, labels: Labels) -> list[Part]:
         n = X.shape[0]
@@ -213,16 +211,16 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"{', '.join(map(repr, scorers))}; got {self.refit!r}"
             )
 
-    def _choose(self, candidates: Sequence[Candidate]) -> None:
+    def _choose(self, models: Sequence[NeighborClassifier]) -> None:
         """Set `best_index_` and what goes with it, where a metric or a callable decides."""
         for name in _CHOSEN:
             self.__dict__.pop(name, None)
         decisive = self.refit if isinstance(self.refit, str) else "score"
         if callable(self.refit):
             place = self.refit(self.cv_results_)
-            if not (isinstance(place, int | np.integer) and 0 <= place < len(candidates)):
+            if not (isinstance(place, int | np.integer) and 0 <= place < len(models)):
                 raise ValueError(
-                    f"refit must give a place in cv_results_, 0 to {len(candidates) - 1}; "
+                    f"refit must give a place in cv_results_, 0 to {len(models) - 1}; "
                     f"it gave {place!r}"
                 )
             self.best_index_ = int(place)
@@ -235,7 +233,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     UserWarning,
                     stacklevel=3,
                 )
-            self.best_index_ = best_place(means, [one.model for one in candidates])
+            self.best_index_ = best_place(means, models)
             self.best_score_ = float(means[self.best_index_])
         else:
             return
@@ -333,18 +331,18 @@ def _as_part(train: Any, test: Any, n: int) -> Part:
     return Part(np.unique(rows[0]), np.unique(rows[1]))
 
 
-def _results(candidates: Sequence[Candidate], trial: Trial) -> dict[str, Any]:
+def _results(grid: list[dict[str, Any]], trial: Trial) -> dict[str, Any]:
     """What scikit-learn calls `cv_results_`."""
     results: dict[str, Any] = {}
     for name, seconds in (("fit", trial.fit_seconds), ("score", trial.score_seconds)):
         results[f"mean_{name}_time"], results[f"std_{name}_time"] = seconds.mean(1), seconds.std(1)
-    for name in dict.fromkeys(name for one in candidates for name in one.parameters):
-        column = np.ma.array(np.empty(len(candidates), object), mask=True)
-        for place, one in enumerate(candidates):
-            if name in one.parameters:
-                column[place] = one.parameters[name]
+    for name in dict.fromkeys(name for parameters in grid for name in parameters):
+        column = np.ma.array(np.empty(len(grid), object), mask=True)
+        for place, parameters in enumerate(grid):
+            if name in parameters:
+                column[place] = parameters[name]
         results[f"param_{name}"] = column
-    results["params"] = [one.parameters for one in candidates]
+    results["params"] = grid
     for name, scores in trial.scores.items():
         for place, of_part in enumerate(scores.T):
             results[f"split{place}_test_{name}"] = of_part
