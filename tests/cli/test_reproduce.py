@@ -14,10 +14,10 @@ from lookalikes import write_lookalikes
 from nearlabel.cli import run
 from nearlabel.cli.published_tables import say_claims
 from nearlabel.experiments.papers import table_reproduction
-from nearlabel.experiments.papers.compared_cells import ComparedCell
-from nearlabel.experiments.papers.experiment_runs import METRICS, ExperimentResult, Measurement
+from nearlabel.experiments.papers.experiment_runs import METRICS, Measurement
 from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import setup_of
 
 
@@ -48,7 +48,7 @@ def quick(monkeypatch):
         metrics = dict(zip(METRICS, values.tolist(), strict=True))
         chosen = {name: values[0] for name, values in experiment.grid.items()}
         sets = [{**one, **chosen} for one in experiment.parameters]
-        return ExperimentResult(tuple(Measurement(one, metrics) for one in sets), 0.0)
+        return [Measurement(one, metrics) for one in sets]
 
     def rate_plot(*_):
         return Plot([0.1, 1.0], "rate z", [Panel("ranking_loss", {"a": [0.2, 0.3]})], log_x=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nearlabel.cli.output import WIDTH, say, say_table
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.papers.compared_cells import ComparedCell
+    from nearlabel.experiments.papers.table_reproduction import ComparedCell
     from nearlabel.experiments.papers.table_setups import TableSetup
     from nearlabel.experiments.reporting.tables import TableRow
 

@@ -6,9 +6,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.method_comparisons import method_comparisons
 from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import setup_of, table_setups
 from nearlabel.experiments.significance.mean_ranks import friedman, nemenyi
 from nearlabel.experiments.significance.pairs import wilcoxon

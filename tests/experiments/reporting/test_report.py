@@ -7,15 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.figure_points import Panel, Plot
-from nearlabel.experiments.papers.known_differences import Cause, Reason
 from nearlabel.experiments.papers.method_comparisons import method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, PaperFigure
 from nearlabel.experiments.papers.prepared_data import DataSetup
 from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import table_setups
-from nearlabel.experiments.papers.verdicts import Verdict
+from nearlabel.experiments.papers.verdicts import Reason, Verdict
 from nearlabel.experiments.reporting.method_differences import (
     PairTest,
     comparison_views,
@@ -47,7 +46,7 @@ def compared(paper="wang-2018", table="3", dataset="emotions", algorithm="ML-kNN
 
 
 def known(text):
-    return Reason(Cause.KNOWN_DIFFERENCE, text)
+    return Reason(text)
 
 
 NOTHING = {"ours": None, "verdict": Verdict.NOT_RUN}
@@ -70,7 +69,7 @@ def many():
     cells[0] = replace(cells[0], verdict=Verdict.OFF, reason=known(EVIL))
     doubtful = replace(cells[1].cell, doubt=f"no whole number {EVIL}")
     cells[1] = replace(cells[1], cell=doubtful)
-    reason = Reason(Cause.NOT_A_NEIGHBOR_METHOD, "not a neighbor method")
+    reason = Reason("not a neighbor method")
     return [*cells, compared(dataset="mediamill", algorithm="Rank-SVM", **NOTHING, reason=reason)]
 
 
@@ -252,11 +251,11 @@ def test_table_blocks():
 
 
 def test_data_that_are_not_there_are_told_once():
-    lost = Reason(Cause.LOST_DATA, "not available")
+    lost = Reason("not available")
     cells = [
         compared(dataset="mediamill", **NOTHING, reason=lost),
-        compared(dataset="enron", **NOTHING, reason=Reason.absent(("enron",))),
-        compared(dataset="both", **NOTHING, reason=Reason.absent(("birds", "enron"))),
+        compared(dataset="enron", **NOTHING, reason=Reason.no_data(("enron",))),
+        compared(dataset="both", **NOTHING, reason=Reason.no_data(("birds", "enron"))),
     ]
     [block] = table_blocks(cells, SETUPS)
     assert block.notes == [

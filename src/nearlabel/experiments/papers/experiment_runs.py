@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-import time
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from nearlabel.common.arrays import Array, Csr
+import numpy as np
+from threadpoolctl import threadpool_limits
+
 from nearlabel.common.progress import Stages
+from nearlabel.datasets import Dataset
 from nearlabel.datasets.scaling import scaler
 from nearlabel.experiments.evaluation import evaluate_splits
-from nearlabel.experiments.papers.label_count_clusters import label_count_clusters
-from nearlabel.experiments.papers.planned_experiments import Experiment
 from nearlabel.experiments.papers.prepared_data import PreparedData
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS
+from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, Experiment
 from nearlabel.experiments.tuning import GraphSearchCV
+from nearlabel.labels.counts import neighbor_counts
 from nearlabel.methods.registry import method
 from nearlabel.metrics import scorer
-from nearlabel.search import Progress
+from nearlabel.search import Progress, neighbor_graph
 
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 
@@ -29,16 +31,16 @@ METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_pre
 class Measurement:
     """What a method reaches with one set of parameters.
 
-    Attributes
-    ----------
-    parameters : mapping
-    metrics : mapping of str to sequence
-        For each metric a value per split, None where it is not defined; for means of label counts
-        a value per cluster.
+    `metrics` has for each metric a value per split, None where it is not defined; for means of
+    label counts a value per cluster.
     """
 
     parameters: Mapping[str, Any]
     metrics: Mapping[str, Sequence[float | None]]
+
+    def has_parameters_of(self, cell: PrintedCell) -> bool:
+        """Whether it was made with the parameters that the row of a cell prints."""
+        return cell.estimator_parameters.items() <= self.parameters.items()
 
     def values(self, cell: PrintedCell) -> Sequence[float | None]:
         """What it has for a cell: a value per split, or the mean of a cluster."""
@@ -48,72 +50,26 @@ class Measurement:
         return [means[int(cell.parameters["cluster"]) - 1]]
 
 
-@dataclass(frozen=True)
-class ExperimentResult:
-    """What is kept of an experiment: a measurement per set of parameters, and processor time."""
-
-    measurements: tuple[Measurement, ...]
-    seconds: float
-
-    def measurement(self, cell: PrintedCell) -> Measurement:
-        """The measurement with the parameters that the row of a cell prints."""
-        wanted = cell.estimator_parameters.items()
-        [found] = (one for one in self.measurements if wanted <= one.parameters.items())
-        return found
-
-    def as_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> ExperimentResult:
-        """A result that was stored."""
-        measurements = tuple(Measurement(**one) for one in stored["measurements"])
-        return cls(measurements, stored["seconds"])
-
-
 def run_experiment(
     experiment: Experiment,
     ready: PreparedData,
     *,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> ExperimentResult:
-    """Run an experiment on its data.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    ready : PreparedData
-        By `experiment.data`.
-    n_jobs : int, optional
-        Threads of the search.
-    progress : callable, optional
-        See `evaluate_splits`.
-    """
-    start = time.process_time()
-    if experiment.estimator == LABEL_COUNT_CLUSTERS:
-        [parameters] = experiment.parameters
-        means = label_count_clusters(ready.data, **parameters, n_jobs=n_jobs, progress=progress)
-        measurements = [Measurement(parameters, means)]
-    else:
-        measurements = _measurements(experiment, ready, n_jobs, progress)
-    return ExperimentResult(tuple(measurements), round(time.process_time() - start, 2))
-
-
-def _measurements(
-    experiment: Experiment, ready: PreparedData, n_jobs: int | None, progress: Progress | None
 ) -> list[Measurement]:
-    """Metrics of a method on all splits, for each set of parameters."""
-    (data, parts, scale), sets = ready, experiment.parameters
+    """Measure a method on its prepared data, with each set of parameters."""
+    (data, parts, scale), sets = ready, list(experiment.parameters)
+    if experiment.estimator == LABEL_COUNT_CLUSTERS:
+        [parameters] = sets
+        means = label_count_clusters(data, **parameters, n_jobs=n_jobs, progress=progress)
+        return [Measurement(parameters, means)]
     if experiment.grid:
-        train, stages = parts[0].train, Stages(progress, 1000)
-        X = _scaled(data.X, train, scale)
-        sets = (_chosen(X, data.Y[train], experiment, n_jobs, stages.next(900)),)
+        stages = Stages(progress, 1000)
+        sets = [_chosen(experiment, ready, n_jobs, stages.next(900))]
         progress = stages.next(100)
     found = evaluate_splits(
         data,
-        [estimator(experiment.estimator, **one, n_jobs=n_jobs) for one in sets],
+        [method(experiment.estimator)(**one, n_jobs=n_jobs) for one in sets],
         parts,
         scale=scale,
         convention=str(experiment.convention),
@@ -132,32 +88,75 @@ def _measurements(
     ]
 
 
-def estimator(name: str, **parameters: Any) -> Any:
-    """An unfitted estimator, given the name of its class."""
-    return method(name)(**parameters)
-
-
-def _scaled(X: Any, train: Array, scale: str) -> Any:
-    """The training rows, scaled by themselves."""
-    transformer = scaler(scale, X[train])
-    return X[train] if transformer is None else transformer.fit_transform(X[train])
+def _value(value: float, unit: int) -> float | None:
+    return value / unit if math.isfinite(value) else None
 
 
 def _chosen(
-    X: Any, Y: Csr, experiment: Experiment, n_jobs: int | None, progress: Progress | None
+    experiment: Experiment, ready: PreparedData, n_jobs: int | None, progress: Progress | None
 ) -> dict[str, Any]:
     """The parameters that are best by leave-one-out, on the training rows alone."""
-    [fixed] = experiment.parameters
+    [fixed], train = experiment.parameters, ready.parts[0].train
+    X = ready.data.X[train]
+    transformer = scaler(ready.scale, X)
     search = GraphSearchCV(
-        estimator(experiment.estimator, **fixed, n_jobs=n_jobs),
+        method(experiment.estimator)(**fixed, n_jobs=n_jobs),
         experiment.grid,
         scoring=scorer(str(experiment.select), convention=str(experiment.convention)),
         cv="loo",
         refit=False,
     )
-    search.fit(X, Y, progress=progress)
+    X = X if transformer is None else transformer.fit_transform(X)
+    search.fit(X, ready.data.Y[train], progress=progress)
     return {**fixed, **search.best_params_}
 
 
-def _value(value: float, unit: int) -> float | None:
-    return value / unit if math.isfinite(value) else None
+def label_count_clusters(
+    data: Dataset,
+    n_neighbors: int,
+    groups: Sequence[Sequence[str]],
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, list[float | None]]:
+    """Mean number of neighbors with a label, over the rows of a cluster with or without that label.
+
+    The clusters in Table 1 of Wang et al. (2018) are not clusters of the features, with which the
+    method of that paper works: its numbers come out if rows are clustered by how many of their
+    neighbors have each label.
+
+    Parameters
+    ----------
+    data : Dataset
+    n_neighbors : int
+    groups : sequence of sequence of str
+        The names of the labels around which each cluster begins; k-means goes on from there.
+    n_jobs, progress
+        Of the search.
+
+    Returns
+    -------
+    dict of str to list
+        "count_with_label NAME" and "count_without_label NAME" for each label: one mean per
+        cluster, None where a cluster has no such row.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    names = [] if data.label_names is None else data.label_names.tolist()
+    graph = neighbor_graph(data.X, n_neighbors, n_jobs=n_jobs, progress=progress)
+    counts, has = neighbor_counts(graph, data.Y).toarray(), data.Y.toarray() > 0
+    first = np.zeros((len(groups), len(names)))
+    for row, group in zip(first, groups, strict=True):
+        row[[names.index(name) for name in group]] = n_neighbors / len(group)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # clusters that end without a row
+        cluster = KMeans(len(groups), init=first, n_init=1).fit_predict(counts.astype(np.float64))
+    found: dict[str, list[float | None]] = {}
+    for label, name in enumerate(names):
+        for which, rows in (("with", has[:, label]), ("without", ~has[:, label])):
+            members = [counts[rows & (cluster == one), label] for one in range(len(groups))]
+            found[f"count_{which}_label {name}"] = [
+                float(some.mean()) if len(some) else None for some in members
+            ]
+    return found

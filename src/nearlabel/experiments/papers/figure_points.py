@@ -12,31 +12,21 @@ import numpy as np
 
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
-from nearlabel.experiments.papers.experiment_runs import estimator
 from nearlabel.experiments.papers.prepared_data import PreparedData
 from nearlabel.experiments.protocols import splits
-from nearlabel.methods.registry import title
+from nearlabel.methods.registry import method, title
 from nearlabel.search import Progress, neighbor_graph
 
-# Names of methods as the command line prints them.
 Values = Sequence[float | None]  # None where a number is not defined
 Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture.
+    """One picture: a metric, or "seconds", against the x axis of its plot.
 
-    Attributes
-    ----------
-    metric : str
-        Or "seconds".
-    curves : mapping of str to sequence
-        For each method a value per point of x.
-    lines : mapping of str to float
-        The value of methods that do not have the parameter on the x axis.
-    spread : mapping of str to pair of sequences
-        The smallest and the greatest values over seeds, for curves that have several.
+    Each method has a curve with a value per point of x, or a line where it does not have the
+    parameter on the x axis. `spread` has the smallest and the greatest values over seeds.
     """
 
     metric: str
@@ -96,11 +86,11 @@ def _fold_seconds(data: Dataset, settings: Settings) -> list[float]:
         graph = neighbor_graph(X, k)
         for place, name in enumerate(methods):
             start = time.process_time()
-            model = estimator(name, n_neighbors=k).fit(X, Y)
+            model = method(name)(n_neighbors=k).fit(X, Y)
             queries = neighbor_graph(X, k, new)
             model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
             searched = time.process_time()
-            model = estimator(name, n_neighbors=k).fit_graph(graph, Y)
+            model = method(name)(n_neighbors=k).fit_graph(graph, Y)
             model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
             seconds[:, place] += searched - start, time.process_time() - searched
     return seconds.ravel().tolist()
@@ -111,11 +101,11 @@ def cluster_plot(ready: PreparedData, settings: Settings, progress: Progress | N
     clusters, seeds, metric = settings["clusters"], range(settings["seeds"]), "average_precision"
     shared = {"n_neighbors": settings["k"], "smoothing": settings["smoothing"]}
     models = [
-        estimator("LAMLkNN", **shared, n_clusters=m, random_state=seed)
+        method("LAMLkNN")(**shared, n_clusters=m, random_state=seed)
         for m in clusters
         for seed in seeds
     ]
-    models.append(estimator("MLkNN", **shared))
+    models.append(method("MLkNN")(**shared))
     *values, line = (one[metric] for one in _metrics(ready, models, settings, progress))
     table = np.reshape(values, (len(clusters), len(seeds)))
     low, high = _defined(table.min(axis=1)), _defined(table.max(axis=1))
@@ -132,10 +122,9 @@ def rate_plot(ready: PreparedData, settings: Settings, progress: Progress | None
     """Ranking loss against the rate, for both readings of the formula."""
     k, rates, metric = settings["k"], settings["rates"], "ranking_loss"
     readings = {"exp(-z d)": rates, "exp(-d / z)": [1 / z for z in rates]}
-    models = [
-        estimator("PositivekNN", n_neighbors=k, rate=z) for zs in readings.values() for z in zs
-    ]
-    models.append(estimator("BRkNN", n_neighbors=k))
+    positive = method("PositivekNN")
+    models = [positive(n_neighbors=k, rate=z) for zs in readings.values() for z in zs]
+    models.append(method("BRkNN")(n_neighbors=k))
     *values, votes = (one[metric] for one in _metrics(ready, models, settings, progress))
     curves = map(_defined, np.reshape(values, (len(readings), len(rates))))
     panel = Panel(metric, dict(zip(readings, curves, strict=True)), {"BRkNN": _defined([votes])[0]})
@@ -148,7 +137,7 @@ def neighbor_plot(ready: PreparedData, settings: Settings, progress: Progress | 
     models = []
     for name in settings["methods"]:
         seeded = {"random_state": settings["seed"]} if name == "PositivekNN" else {}
-        models += [estimator(name, n_neighbors=k, **seeded) for k in neighbors]
+        models += [method(name)(n_neighbors=k, **seeded) for k in neighbors]
     found = iter(_metrics(ready, models, settings, progress))
     of_method = {title(name): [next(found) for _ in neighbors] for name in settings["methods"]}
     panels = [

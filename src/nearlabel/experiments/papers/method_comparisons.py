@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import TableSetup
 from nearlabel.experiments.significance.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.significance.pairs import LEVEL, Pair, wilcoxon

@@ -23,20 +23,7 @@ class UnusableDataError(Exception):
 class DataSetup:
     """What is done to a data set before anything is learned from it; see ``experiments.toml``.
 
-    Attributes
-    ----------
-    scale : str
-        Fitted to the training rows of each split.
-    split : str or None
-        See `nearlabel.experiments.splits`; None where nothing is split.
-    seed : int
-        Of a random split.
-    rows : {"all", "several labels"}
-        All rows, or those with two labels or more.
-    nominal : tuple of str
-        Features whose values have no order: rows that differ in one are at distance 1 in it.
-    labels : tuple of str
-        Names of labels that must be there.
+    `split` is None where nothing is split; `labels` are names of labels that must be there.
     """
 
     scale: str
@@ -65,8 +52,13 @@ def loaded(dataset: str) -> Dataset:
 
 def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
     """Make data ready, or say by an `UnusableDataError` what they lack."""
-    _check_names("label", setup.labels, data.label_names)
-    _check_names("feature", setup.nominal, data.feature_names)
+    for kind, wanted, names in (
+        ("label", setup.labels, data.label_names),
+        ("feature", setup.nominal, data.feature_names),
+    ):
+        for name in wanted:
+            if names is None or name not in names.tolist():
+                raise UnusableDataError(f"this data set has no {kind} {name!r}")
     if setup.rows == "several labels":
         data = data.rows(np.diff(data.Y.indptr) > 1)
     if setup.split is None:
@@ -79,13 +71,6 @@ def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
     except (ValueError, MemoryError) as error:
         raise UnusableDataError(one_line(str(error))) from error
     return PreparedData(data, parts, setup.scale)
-
-
-def _check_names(kind: str, wanted: Sequence[str], names: Array | None) -> None:
-    known = [] if names is None else names.tolist()
-    for name in wanted:
-        if name not in known:
-            raise UnusableDataError(f"this data set has no {kind} {name!r}")
 
 
 def _with_nominal(data: Dataset, train: Array, names: Sequence[str], scale: str) -> Dataset:

@@ -1,14 +1,21 @@
-"""How the published tables are reproduced: setups read from a file, and how they are described."""
+"""How the published tables are reproduced: the setup of each, and the experiments of a cell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from nearlabel.experiments.papers.known_differences import section_of_errata
-from nearlabel.experiments.papers.printed_tables import papers, published_toml, tables_in_words
+from nearlabel.experiments.papers.prepared_data import DataSetup
+from nearlabel.experiments.papers.printed_tables import (
+    PrintedCell,
+    all_cells,
+    papers,
+    published_toml,
+    tables_in_words,
+)
+from nearlabel.experiments.papers.verdicts import Reason, section_of_errata
 
 LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
@@ -16,21 +23,7 @@ SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": 
 
 @dataclass(frozen=True)
 class MethodSetup:
-    """The estimator that stands for an algorithm of a paper, and its parameters.
-
-    Attributes
-    ----------
-    estimator : str
-        The name of its class, or `LABEL_COUNT_CLUSTERS`.
-    parameters, of : mapping
-        For all data sets, and for each of them.
-    grid : mapping of str to list
-        Values to choose from.
-    scale : str or None
-        Where it is not that of the table.
-    scales : mapping of str to str
-        The data sets where it is another one.
-    """
+    """What stands for an algorithm of a paper; the fields are those of ``experiments.toml``."""
 
     estimator: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -114,16 +107,15 @@ class TableSetup:
         return "; ".join(f"{', '.join(names)} {tried}" for tried, names in methods.items())
 
 
+def _with_exceptions(usual: str, exceptions: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{name}: {other}" for name, other in exceptions.items())
+    return f"{usual} ({listed})" if listed else usual
+
+
 @cache
 def table_setups() -> tuple[TableSetup, ...]:
     """The setups of all tables."""
     return tuple(map(_setup, published_toml("experiments.toml")["experiments"]))
-
-
-def setup_of(paper: str, table: str) -> TableSetup:
-    """The setup of a table."""
-    [found] = (one for one in table_setups() if one.paper == paper and table in one.tables)
-    return found
 
 
 def _setup(told: Mapping[str, Any]) -> TableSetup:
@@ -138,6 +130,101 @@ def _setup(told: Mapping[str, Any]) -> TableSetup:
     return TableSetup(**{**told, **typed})
 
 
-def _with_exceptions(usual: str, exceptions: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{name}: {other}" for name, other in exceptions.items())
-    return f"{usual} ({listed})" if listed else usual
+def setup_of(paper: str, table: str) -> TableSetup:
+    """The setup of a table."""
+    [found] = (one for one in table_setups() if one.paper == paper and table in one.tables)
+    return found
+
+
+def setup_of_cell(cell: PrintedCell) -> TableSetup | None:
+    """The setup that a cell belongs to; None if its number is not reproduced."""
+    for one in table_setups():
+        if (
+            one.paper == cell.paper
+            and cell.table in one.tables
+            and cell.dataset in (*one.datasets, one.average)
+            and cell.algorithm in one.methods
+        ):
+            return one
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A method on a data set: what is run and stored at once.
+
+    Attributes
+    ----------
+    dataset, estimator : str
+    parameters : tuple of mapping
+        Sets of parameters to be measured. With those of the grid they are all that the estimator
+        has, so that the defaults of its class do not matter.
+    data : DataSetup
+    convention, coverage
+        As in a `TableSetup`.
+    grid : mapping of str to list
+        Values to choose from by leave-one-out on the training rows; then `parameters` is one set.
+    select : str or None
+        The metric to choose by.
+    """
+
+    dataset: str
+    estimator: str
+    parameters: tuple[Mapping[str, Any], ...]
+    data: DataSetup
+    convention: str | None = None
+    coverage: Literal["labels", "share"] = "labels"
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    select: str | None = None
+
+    def all_settings(self) -> dict[str, Any]:
+        """All that decides its numbers beside the data and the code, as JSON can hold it."""
+        told = asdict(self)
+        data = told.pop("data")
+        return {**told, **data}
+
+
+@cache
+def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
+    """The experiment of an algorithm on a data set: always the same object."""
+    method = setup.methods[algorithm]
+    fixed = {**method.parameters, **method.of.get(dataset, {})}
+    if method.estimator != LABEL_COUNT_CLUSTERS:
+        fixed |= published_toml("experiments.toml")["every_method"]
+    sets: list[dict[str, Any]] = []  # one for each that the rows of the tables print
+    for cell in all_cells():
+        place = (cell.paper, cell.dataset, cell.algorithm)
+        if place == (setup.paper, dataset, algorithm) and cell.table in setup.tables:
+            one = {**cell.estimator_parameters, **fixed}
+            sets += [] if one in sets else [one]
+    groups = fixed.get("groups", [])
+    return Experiment(
+        dataset,
+        method.estimator,
+        tuple(sets),
+        DataSetup(
+            scale=setup.scale_of(dataset, algorithm),
+            split=None if groups else setup.splits.get(dataset, setup.split),
+            rows=setup.rows,
+            nominal=tuple(setup.nominal.get(dataset, ())),
+            labels=tuple(name for group in groups for name in group),
+        ),
+        convention=setup.convention,
+        coverage=setup.coverage,
+        grid=method.grid,
+        select=setup.select if method.grid else None,
+    )
+
+
+def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
+    """The experiments that a cell needs, several for an average, or why it has none."""
+    if cell.printed is None:
+        return Reason("the paper has no number here")
+    setup = setup_of_cell(cell)
+    if setup is not None:
+        names = setup.datasets if cell.dataset == setup.average else (cell.dataset,)
+        return tuple(experiment(setup, name, cell.algorithm) for name in names)
+    known = published_toml("experiments.toml")
+    if cell.algorithm in known["other_methods"]["names"]:
+        return Reason(known["other_methods"]["reason"])
+    return Reason(known["lost_data"][cell.dataset])

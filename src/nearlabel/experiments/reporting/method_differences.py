@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nearlabel.experiments.papers.method_comparisons import FEWEST, MethodComparison, Source
-from nearlabel.experiments.papers.printed_relations import PAPER, Relations, relations
-from nearlabel.experiments.papers.printed_tables import cells, papers
+from nearlabel.experiments.papers.printed_tables import (
+    PAPER_WITH_RELATIONS,
+    Relations,
+    cells,
+    papers,
+    relations,
+)
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
 from nearlabel.experiments.significance.mean_ranks import Friedman
 from nearlabel.experiments.significance.orders import PartialOrder, partial_order, total_order
@@ -117,7 +122,7 @@ def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, Partia
     values = {
         (cell.metric, cell.dataset, cell.algorithm): cell.published
         for cell in cells()
-        if cell.paper == PAPER
+        if cell.paper == PAPER_WITH_RELATIONS
         and cell.table in table.cells
         and not cell.dataset.endswith("_average")
     }

@@ -13,11 +13,10 @@ from typing import Any
 
 from nearlabel.common.files import replacing
 from nearlabel.common.versions import package_versions
-from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
-from nearlabel.experiments.papers.printed_relations import PAPER as PAPER_WITH_RELATIONS
-from nearlabel.experiments.papers.printed_tables import papers
+from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import TableSetup
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting.extras import report_module

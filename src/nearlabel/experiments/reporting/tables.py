@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
-from nearlabel.experiments.papers.known_differences import Cause, Reason
 from nearlabel.experiments.papers.printed_tables import papers, tables_in_words
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import SHORT_NAMES, TableSetup
-from nearlabel.experiments.papers.verdicts import Verdict, rounded
+from nearlabel.experiments.papers.verdicts import Reason, Verdict, rounded
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 
 DOUBT = "?"  # the mark of a published number that cannot be right, or hardly
@@ -189,12 +188,11 @@ def _notes(verdict: Verdict, cells: list[ComparedCell]) -> list[str]:
     absent: dict[str, None] = {}
     for one in cells:
         if one.verdict is verdict and one.reason is not None:
-            is_absent = one.reason.cause is Cause.ABSENT_DATA
-            groups.setdefault("" if is_absent else one.reason.text, []).append(one)
-            absent |= dict.fromkeys(one.reason.datasets)
+            groups.setdefault("" if one.reason.absent else one.reason.text, []).append(one)
+            absent |= dict.fromkeys(one.reason.absent)
     return [
         f"{verdict.mark} {verdict}, {_cells_in_words(groups[text])}: "
-        f"{text or Reason.absent(tuple(absent)).text}"
+        f"{text or Reason.no_data(tuple(absent)).text}"
         for text in sorted(groups, key=bool)
     ]
 
