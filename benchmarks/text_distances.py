@@ -12,7 +12,8 @@ from measuring import report
 
 import nearlabel as nl
 from nearlabel.experiments import splits
-from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
+from nearlabel.experiments.candidates import usual_candidates
+from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.metrics import scorer
 
 QUESTION = (

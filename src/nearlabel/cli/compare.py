@@ -19,7 +19,7 @@ from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
-    from nearlabel.experiments.selection import Selection
+    from nearlabel.experiments.evaluation import Selection
 
 _MEASURING = Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
@@ -81,8 +81,7 @@ def compare(
             title = f"tuned by {decisive} on the items to learn from"
             found = _tuned(items, names, k, distance, parts, decisive, measuring, progress)
         else:
-            from nearlabel.experiments import evaluate_splits
-            from nearlabel.experiments.selection import Selection
+            from nearlabel.experiments.evaluation import Selection, evaluate_splits
 
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
             cuts = ", one threshold per label" if thresholds else ""
@@ -124,7 +123,8 @@ def _tuned(
     progress: Any,
 ) -> dict[str, list[Selection]]:
     """For each algorithm and part the model that was chosen there, and its result."""
-    from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
+    from nearlabel.experiments.candidates import usual_candidates
+    from nearlabel.experiments.evaluation import select_and_evaluate
     from nearlabel.metrics import scorer
 
     metrics = distances or ("euclidean", "cosine")
@@ -141,7 +141,7 @@ def _tuned(
 
 def _chosen(name: str, one: Selection) -> dict[str, Any]:
     """The parameters that were chosen in a part; none without --tune."""
-    from nearlabel.experiments.selection import tried_parameters
+    from nearlabel.experiments.candidates import tried_parameters
 
     return {} if one.model is None else tried_parameters(name, one.model)
 

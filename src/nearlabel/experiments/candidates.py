@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,58 @@ from nearlabel.experiments.folds import Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.registry import estimator
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
 
 LEAST_ROWS_A_NEIGHBOR = 4  # for leave-one-out; with fewer it flatters
+NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
+# What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.
+_OWN: dict[str, dict[str, Sequence[Any]]] = {
+    "LAMLkNN": {"n_clusters": (2, 3, 5, 10)},
+    "BRkNN": {"weights": ("uniform", "distance")},
+}
+_FEW_NEIGHBORS = {"IBLR": (5, 10, 20, 40)}  # each takes as many regressions as there are labels
+
+
+def usual_candidates(
+    name: str,
+    n: int,
+    neighbors: Sequence[int] | None = None,
+    metrics: Sequence[str] = ("euclidean", "cosine"),
+    **shared: Any,
+) -> list[Any]:
+    """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has.
+
+    Without `neighbors`: up to a quarter of the n training rows.
+    """
+    ks = neighbors
+    if ks is None:
+        usual = _FEW_NEIGHBORS.get(name, NEIGHBORS)
+        ks = [k for k in usual if k <= n // LEAST_ROWS_A_NEIGHBOR] or [1]
+    own = _OWN.get(name, {})
+    models = (
+        estimator(name, k, metric=metric, **dict(zip(own, values, strict=True)), **shared)
+        for metric, *values in product(metrics, *own.values())
+        for k in ks
+    )
+    return list({str(model): model for model in models}.values())  # one may know no metric
+
+
+def tried_parameters(name: str, model: NeighborClassifier) -> dict[str, Any]:
+    """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
+    known = model.get_params(deep=False)
+    tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
+    return {parameter: known[parameter] for parameter in tried if parameter in known}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What trying all candidates gave.
+    """What trying all candidates gave: arrays of shape (candidates, folds).
 
-    Attributes
-    ----------
-    scores : dict of str to ndarray of shape (candidates, folds)
-        By the name of the scorer; greater is better.
-    fit_seconds, score_seconds : ndarray of shape (candidates, folds)
-        Wall time of learning and answering, without the search, and of measuring.
-    graphs : dict of Searching to NeighborGraph
-        The graphs of all rows that were searched.
+    Scores by the name of the scorer, greater is better; wall time of learning and answering,
+    without the search, and of measuring. `graphs` are those of all rows that were searched.
     """
 
     scores: dict[str, Floats]

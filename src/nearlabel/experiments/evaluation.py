@@ -1,18 +1,23 @@
-"""How well models do on parts of a data set."""
+"""How well models do on parts of a data set: as they are, or after a choice among candidates."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn.base import clone
 
+from nearlabel.common.arrays import Csr
+from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
-from nearlabel.experiments.folds import Searching, folds_of_models
+from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
+from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.metrics import evaluate
+from nearlabel.metrics import Scorer, evaluate
+from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
 
 
@@ -55,11 +60,11 @@ def evaluate_splits(
         Unfitted, of one metric and search; they may differ in `n_neighbors`.
     parts : sequence of Part, as `splits` gives them
     scale : {"none", "minmax", "standard"}
-        Fitted to the rows to learn from, in each part: each part has a search of its own then.
+        Fitted to the training rows of each part: each part has a search of its own then.
     convention, at
         See `nearlabel.metrics.evaluate`.
     refusals : bool, default=False
-        Whether a model that refuses data of this size is noted, instead of ending it all.
+        Whether a model that refuses data of this size is noted, instead of raising its error.
     progress : callable, optional
         Called with (steps done, steps in all), over all parts: a step is a row that was searched,
         or that a model has answered for.
@@ -95,3 +100,93 @@ def evaluate_splits(
                 found.append(SplitResult(metrics, seconds))
             tell(n, n)
     return results
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidate that did best on the training rows, and its result on the test rows.
+
+    `model` is unfitted; `left_out` is its leave-one-out score, greater is better.
+    """
+
+    model: NeighborClassifier | None
+    left_out: float
+    result: SplitResult
+
+
+def select_and_evaluate(
+    data: Dataset,
+    candidates: Mapping[str, Sequence[NeighborClassifier]],
+    parts: Sequence[Part],
+    scorer: Scorer,
+    *,
+    scale: str = "none",
+    convention: str = "paper",
+    at: int = 5,
+    progress: Progress | None = None,
+) -> dict[str, list[Selection]]:
+    """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
+
+    Parameters
+    ----------
+    data : Dataset
+    candidates : dict of str to sequence of NeighborClassifier
+        Unfitted.
+    parts : sequence of Part, as `splits` gives them
+        In each the choice is made anew, on the training rows alone.
+    scorer : Scorer
+        What decides. Ties go to the fewer neighbors, then to the first.
+    scale, convention, at, progress
+        As in `evaluate_splits`.
+
+    Returns
+    -------
+    dict of str to list of Selection
+        For each name one per part. A name whose data would not fit has a refusal in its result.
+    """
+    if any(part.left_out for part in parts):
+        raise ValueError(
+            "parts must hold out rows: in leave-one-out those that choose are those that are "
+            "measured; use 'holdout' or 'cv10'"
+        )
+    models = [model for some in candidates.values() for model in some]
+    warn_of_many_neighbors(models, min(len(part.train) for part in parts))
+    learned = sum(len(part.train) for part in parts) * len(models)
+    tried = sum(len(part.test) for part in parts) * len(candidates)
+    each, tell = folds_of_models(
+        data.X, parts, models, answered=learned + tried, scale=scale, progress=progress
+    )
+    Y = label_matrix(data.Y, "Y")
+    found: dict[str, list[Selection]] = {name: [] for name in candidates}
+    for part, now in each:
+        left_out = {searching: fold.left_out() for searching, fold in now.items()}
+        for name, some in candidates.items():
+            start = time.process_time()
+            try:
+                chosen, value = _best(some, left_out, Y[part.train], scorer, tell)
+                answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
+                scores, decided = answers.scores, answers.decided
+            except MemoryError as error:
+                found[name].append(Selection(None, np.nan, SplitResult({}, 0.0, str(error))))
+                continue
+            seconds = time.process_time() - start
+            metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
+            tell(len(part.test), len(part.test))
+            found[name].append(Selection(chosen, value, SplitResult(metrics, seconds)))
+    return found
+
+
+def _best(
+    models: Sequence[NeighborClassifier],
+    left_out: Mapping[Searching, Fold],
+    Y: Csr,
+    scorer: Scorer,
+    tell: RowsDone,
+) -> tuple[NeighborClassifier, float]:
+    """The model with the best leave-one-out score, and that score."""
+    values = np.full(len(models), np.nan)
+    for place, answers in answers_of(models, left_out, Y):
+        values[place] = measure(Y, answers, {"score": scorer})["score"]
+        tell(Y.shape[0], Y.shape[0])
+    best = best_place(values, models)
+    return models[best], float(values[best])

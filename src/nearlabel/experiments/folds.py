@@ -61,15 +61,7 @@ class Searching:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says of the rows that it is tried on.
-
-    Attributes
-    ----------
-    model : NeighborClassifier
-    graph : NeighborGraph
-        The neighbors that voted.
-    scores : LabelScores
-    """
+    """What a fitted model says of test rows, whose voting neighbors are in `graph`."""
 
     model: NeighborClassifier
     graph: NeighborGraph
@@ -89,11 +81,11 @@ class Fold:
     ----------
     part : Part
     graph : NeighborGraph
-        Of the rows to learn from, each left out of its own.
+        Of the training rows, each left out of its own.
     queries : NeighborGraph
-        Of the rows to be tried on, among those to learn from; `graph` in leave-one-out.
+        Of the test rows among the training rows; `graph` in leave-one-out.
     X, new : ndarray or csr_array
-        Vectors of both.
+        Training and test vectors.
     whole : NeighborGraph or None
         Of all rows, where it was searched.
     known : dict
@@ -109,15 +101,12 @@ class Fold:
     known: dict[Any, Any] = field(default_factory=dict)
 
     def left_out(self) -> Fold:
-        """The rows to learn from alone, each tried as if it were new."""
+        """The training rows alone, each tried as if it were new."""
         part = Part(self.part.train, self.part.train, left_out=True)
         return Fold(part, self.graph, self.graph, self.X, self.X, known=self.known)
 
     def answers(self, model: NeighborClassifier, Y: Csr) -> Answers:
-        """What a model says that learns from the labels Y of the rows to learn from.
-
-        Vectors are given only to methods that look at them.
-        """
+        """What a model says that learns from the labels Y of the training rows."""
         X, new = (self.X, self.new) if needs_vectors(model) else (None, None)
         model = copy(with_known_centers(model, X, self.known)).fit_graph(self.graph, Y, X)
         if self.part.left_out:
@@ -131,10 +120,7 @@ class Fold:
     def all_answers(
         self, models: Sequence[NeighborClassifier], Y: Csr
     ) -> Iterator[tuple[int, Answers]]:
-        """What each of several models says, with its place among them, in any order.
-
-        What is said stays until the next is asked for.
-        """
+        """The answers of each model with its place, in any order; valid until the next ones."""
         swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
         for place, model in enumerate(models):
             if self.part.left_out and can_sweep(model, Y, self.graph.k):
@@ -151,13 +137,13 @@ class Fold:
 
 
 class RowsDone:
-    """Progress over several searches and all answers, told in rows to whoever asks for it."""
+    """Progress over several searches and all answers, in rows."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._done, self._total = progress, 0, total
 
     def __call__(self, some: int, of: int) -> None:
-        """Tell that some rows of a search are done; all of them end it."""
+        """Some rows of a search are done; all of them end it."""
         if self._progress is not None:
             self._progress(self._done + some, self._total)
         self._done += some if some == of else 0
@@ -172,10 +158,9 @@ def folds_of_models(
     scale: str = "none",
     progress: Progress | None = None,
 ) -> tuple[Iterator[tuple[Part, dict[Searching, Fold]]], RowsDone]:
-    """Each part with its folds, one for all models that search alike; and progress over all.
+    """Each part with one fold for all models that search alike, and progress over all.
 
-    `answered` is the number of rows that models will answer for, each by itself: the folds tell of
-    the rows they search, whoever takes them of the rest.
+    The folds report the rows they search; the caller reports the `answered` ones, all in all.
     """
     n = X.shape[0]
     groups: dict[Searching, list[NeighborClassifier]] = defaultdict(list)
@@ -194,7 +179,7 @@ def folds_of_models(
 def answers_of(
     models: Sequence[NeighborClassifier], each: Mapping[Searching, Fold], Y: Csr
 ) -> Iterator[tuple[int, Answers]]:
-    """What `Fold.all_answers` gives, for models that search in several ways."""
+    """The answers of each model with its place, from the fold of its search."""
     for searching, fold in each.items():
         places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
         for place, answers in fold.all_answers([models[place] for place in places], Y):

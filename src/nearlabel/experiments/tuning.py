@@ -73,8 +73,8 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    cv_results_ : dict of arrays, one value a candidate
-        As in scikit-learn, but that means are over the folds on which a metric is defined.
+    cv_results_ : dict of arrays, one value per candidate
+        As in scikit-learn, except that means are over the folds on which a metric is defined.
     best_index_, best_params_, best_score_
         Of the best candidate. Of candidates with one score the one with the smallest `n_neighbors`
         is taken, then the first in the grid.
@@ -239,9 +239,10 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return
         self.best_params_ = self.cv_results_["params"][self.best_index_]
 
-    def _best(self) -> Any:
+    def _best(self) -> NeighborClassifier:
         check_is_fitted(self)
-        return self.best_estimator_
+        best: NeighborClassifier = self.best_estimator_
+        return best
 
     @available_if(_refitted)
     def predict(self, X: Any) -> Any:
@@ -251,20 +252,17 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @available_if(_refitted)
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each label for each row, by the best estimator."""
-        probabilities: Floats = self._best().predict_proba(X)
-        return probabilities
+        return self._best().predict_proba(X)
 
     @available_if(_refitted)
     def label_scores(self, X: Any) -> LabelScores:
         """Score every label for each row, by the best estimator."""
-        scores: LabelScores = self._best().label_scores(X)
-        return scores
+        return self._best().label_scores(X)
 
     @available_if(_refitted)
     def rank(self, X: Any, top: int = 10) -> RankedLabels:
         """Rank the labels of each row, by the best estimator."""
-        ranked: RankedLabels = self._best().rank(X, top)
-        return ranked
+        return self._best().rank(X, top)
 
     @available_if(_refitted)
     def score(self, X: Any, y: Any) -> float:

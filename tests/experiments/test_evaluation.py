@@ -7,11 +7,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.experiments import folds, splits
-from nearlabel.experiments.selection import (
-    select_and_evaluate,
-    tried_parameters,
-    usual_candidates,
-)
+from nearlabel.experiments.candidates import tried_parameters, usual_candidates
+from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.methods.registry import METHODS
 from nearlabel.metrics import scorer
 
