@@ -77,7 +77,7 @@ def reproduce(
 
 def _check_report(folder: str) -> None:
     """Refuse a report that could not be written, before the work is done."""
-    from nearlabel.experiments.reporting.extras import report_module
+    from nearlabel.experiments.reporting.drawing import report_module
 
     try:
         for name in ("jinja2", "matplotlib", "scikit_posthocs"):

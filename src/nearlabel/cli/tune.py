@@ -71,7 +71,7 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     if figure is not None:
-        from nearlabel.experiments.reporting.figures import check_figure_path
+        from nearlabel.experiments.reporting.drawing import check_figure_path
 
         check_figure_path(figure)
         check_target("--figure", figure, data)
@@ -178,13 +178,14 @@ class _Tried:
 
 
 def _draw(curves: dict[str, Curve], metric: str, title: str, path: str) -> None:
-    from nearlabel.experiments.reporting import figures
+    from nearlabel.experiments.reporting.drawing import save
+    from nearlabel.experiments.reporting.figures import tuning_curve
 
     columns = {
         name: ([k for k, _ in points], [value for _, value in points])
         for name, points in curves.items()
     }
-    figures.save(figures.tuning_curve(columns, metric, title=title), path)
+    save(tuning_curve(columns, metric, title=title), path)
 
 
 def _say(found: _Tried, names: list[str], *, official: bool, distances: bool) -> None:

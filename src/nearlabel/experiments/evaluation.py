@@ -127,22 +127,9 @@ def select_and_evaluate(
 ) -> dict[str, list[Selection]]:
     """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
 
-    Parameters
-    ----------
-    data : Dataset
-    candidates : dict of str to sequence of NeighborClassifier
-        Unfitted.
-    parts : sequence of Part, as `splits` gives them
-        In each the choice is made anew, on the training rows alone.
-    scorer : Scorer
-        What decides. Ties go to the fewer neighbors, then to the first.
-    scale, convention, at, progress
-        As in `evaluate_splits`.
-
-    Returns
-    -------
-    dict of str to list of Selection
-        For each name one per part. A name whose data would not fit has a refusal in its result.
+    The choice is made anew in each part, on its training rows alone; ties go to the fewer
+    neighbors, then to the first candidate. A name whose data would not fit has a refusal in its
+    result. The options are those of `evaluate_splits`.
     """
     if any(part.left_out for part in parts):
         raise ValueError(

@@ -172,9 +172,9 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         if "search" in model.get_params(deep=False):
             own.setdefault("search", model.search)  # the very object, which a clone has not
-        model = clone(model).set_params(**own)
-        model.check_parameters()
-        return model
+        chosen: NeighborClassifier = clone(model).set_params(**own)
+        chosen.check_parameters()
+        return chosen
 
     def _parts(self, X: Any, labels: Labels) -> list[Part]:
         n = X.shape[0]

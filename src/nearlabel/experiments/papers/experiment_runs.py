@@ -123,22 +123,10 @@ def label_count_clusters(
 
     The clusters in Table 1 of Wang et al. (2018) are not clusters of the features, with which the
     method of that paper works: its numbers come out if rows are clustered by how many of their
-    neighbors have each label.
+    neighbors have each label. K-means begins each cluster around the labels of a group.
 
-    Parameters
-    ----------
-    data : Dataset
-    n_neighbors : int
-    groups : sequence of sequence of str
-        The names of the labels around which each cluster begins; k-means goes on from there.
-    n_jobs, progress
-        Of the search.
-
-    Returns
-    -------
-    dict of str to list
-        "count_with_label NAME" and "count_without_label NAME" for each label: one mean per
-        cluster, None where a cluster has no such row.
+    The keys are "count_with_label NAME" and "count_without_label NAME"; each has one mean per
+    cluster, None where a cluster has no such row.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning

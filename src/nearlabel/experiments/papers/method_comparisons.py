@@ -22,21 +22,9 @@ FEWEST = 6  # data sets: with five, the least p-value of Wilcoxon's test is 0.06
 class MethodComparison:
     """Methods compared by one metric over several data sets.
 
-    Attributes
-    ----------
-    setup : TableSetup
-        Of the tables that are taken together.
-    source : {"published", "ours"}
-    metric : str
-    datasets, algorithms : tuple of str
-        Those for which every number is there.
-    friedman : Friedman or None
-        For three algorithms and more.
-    nemenyi : Nemenyi or None
-        Where Friedman's test finds a difference.
-    pairs : dict of (str, str) to Pair
-        Wilcoxon's test of each pair, seen from either side. Empty where there are too few data
-        sets for any test.
+    The data sets and algorithms are those for which every number is there. Friedman's test takes
+    three algorithms, Nemenyi's is done where that finds a difference, and `pairs` are Wilcoxon's
+    tests of each pair, seen from either side: none where there are too few data sets.
     """
 
     setup: TableSetup

@@ -22,10 +22,7 @@ PAPER_WITH_RELATIONS = "zhang-2007"
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: who wrote it when, the method it proposes, and its reference.
-
-    `number` is the id that earlier versions gave it, such as "000".
-    """
+    """A paper and the method it proposes; `number` is its id in earlier versions, such as "000"."""
 
     number: str
     authors: str
@@ -43,20 +40,9 @@ class Paper:
 class PrintedCell:
     """A cell of a published table.
 
-    Attributes
-    ----------
-    paper, table : str
-    dataset : str
-        Its name in the data folder.
-    algorithm, metric : str
-    printed, std : str or None
-        The digits of the number and of its standard deviation; None where there are none.
-    parameters : mapping
-        Those that the paper prints, such as `k` and `s`.
-    name_in_paper : str
-        The paper's name of the data set.
-    doubt : str or None
-        Why the number cannot be right, or hardly.
+    `printed` and `std` are the digits of the number and of its standard deviation, None where
+    there are none; `parameters` those that the paper prints, such as `k` and `s`; `doubt` says why
+    the number cannot be right, or hardly.
     """
 
     paper: str
@@ -144,8 +130,7 @@ def cluster_counts() -> tuple[PrintedCell, ...]:
 def all_cells() -> tuple[PrintedCell, ...]:
     """The cells that are compared, paper by paper: means of counts, and results."""
     order = list(papers())
-    every = [*cluster_counts(), *cells()]
-    return tuple(sorted(every, key=lambda cell: order.index(cell.paper)))
+    return tuple(sorted([*cluster_counts(), *cells()], key=lambda cell: order.index(cell.paper)))
 
 
 def tables_of(paper: str) -> list[str]:
@@ -199,17 +184,8 @@ def _cells_of(paper: str) -> Iterator[PrintedCell]:
 class Relations:
     """Which algorithm is better than which: a table of Zhang and Zhou (2007).
 
-    Attributes
-    ----------
-    table, dataset : str
-    cells : tuple of str
-        The tables whose cells are compared.
-    relations : mapping of str to tuple of pairs of str
-        For each metric: the better algorithm and the other one.
-    score : mapping of str to int
-        For each algorithm the relations that it wins minus those that it loses.
-    order : tuple of str
-        The algorithms by score, the best first.
+    `cells` are the tables whose cells are compared, `relations` pairs of the better algorithm and
+    the other one by metric, `score` the relations that an algorithm wins minus those that it loses.
     """
 
     table: str

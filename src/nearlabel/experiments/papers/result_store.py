@@ -94,18 +94,8 @@ def stored_or_measured(
 ) -> tuple[dict[Work, dict[str, Any] | Reason], int]:
     """The result of each work, or why there is none; and how many were measured now.
 
-    A result is stored as soon as it is measured.
-
-    Parameters
-    ----------
-    works : sequence of Work
-    measure : callable
-        Measures a work on its data, as JSON can hold it.
-    store : ResultStore
-    again : bool, default=False
-        Whether stored results are measured again.
-    progress : callable, optional
-        Called with (steps done, steps in all).
+    `measure` gives a result as JSON can hold it, which is stored at once; with `again`, also where
+    one is stored.
     """
     found: dict[Work, dict[str, Any] | Reason] = {}
     missing: dict[Work, str] = {}

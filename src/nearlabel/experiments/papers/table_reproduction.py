@@ -32,18 +32,8 @@ from nearlabel.search import Progress
 class ComparedCell:
     """A published cell and our number beside it.
 
-    Attributes
-    ----------
-    cell : PrintedCell
-    verdict : Verdict
-    reason : Reason or None
-        Why it is off or was not run; None where it agrees.
-    ours, ours_std : float or None
-        Our number, and its standard deviation over the splits.
-    parameters : mapping
-        Those with which our number was made; empty where there is none.
-    experiment : Experiment or None
-        How our number was made; of an average, the first of its experiments.
+    `reason` says why it is off or was not run; `ours_std` is the standard deviation over the
+    splits; `parameters` and `experiment` say how our number was made, of an average the first.
     """
 
     cell: PrintedCell
@@ -82,20 +72,10 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Published numbers and ours.
+    """Published numbers and ours, and the setups that the cells belong to.
 
-    Attributes
-    ----------
-    cells : list of ComparedCell
-        One for each published cell.
-    setups : list of TableSetup
-        Those that the cells belong to.
-    measured, read : int
-        Experiments that were run now, and whose results were stored before.
-    absent : list of str
-        Data sets that are not in the data folder.
-    path : Path
-        The folder of results of this code.
+    `measured` experiments were run now, the results of `read` ones were stored before in the folder
+    `path`; the data sets that are `absent` are not in the data folder.
     """
 
     cells: list[ComparedCell]
@@ -134,10 +114,6 @@ def reproduce(
         Threads of the searches; -1 for all cores.
     progress : callable, optional
         Called with (steps done, steps in all).
-
-    Returns
-    -------
-    Reproduction
     """
     cells = _wanted(papers, tables)
     check_n_jobs(n_jobs)

@@ -153,19 +153,9 @@ def setup_of_cell(cell: PrintedCell) -> TableSetup | None:
 class Experiment:
     """A method on a data set: what is run and stored at once.
 
-    Attributes
-    ----------
-    dataset, estimator : str
-    parameters : tuple of mapping
-        Sets of parameters to be measured. With those of the grid they are all that the estimator
-        has, so that the defaults of its class do not matter.
-    data : DataSetup
-    convention, coverage
-        As in a `TableSetup`.
-    grid : mapping of str to list
-        Values to choose from by leave-one-out on the training rows; then `parameters` is one set.
-    select : str or None
-        The metric to choose by.
+    Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
+    leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
+    of its class do not matter.
     """
 
     dataset: str

@@ -130,15 +130,8 @@ class Reason:
 class Fit:
     """A setting that gives a row of Wang et al. (2018), Table 3 or 4, as found by trying.
 
-    Attributes
-    ----------
-    dataset, algorithm : str
-    parameters : mapping
-        `n_neighbors`, and `n_clusters` of LAML-kNN.
-    ties : bool
-        Whether it needs the neighbors that the paper's program takes among rows at equal distance.
-    except_for : tuple of str
-        Metrics whose cells are off nevertheless.
+    `ties` says whether it needs the neighbors that the paper's program takes among rows at equal
+    distance, `except_for` names metrics whose cells are off nevertheless.
     """
 
     dataset: str

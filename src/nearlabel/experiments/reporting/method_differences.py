@@ -15,7 +15,6 @@ from nearlabel.experiments.papers.printed_tables import (
     relations,
 )
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
-from nearlabel.experiments.significance.mean_ranks import Friedman
 from nearlabel.experiments.significance.orders import PartialOrder, partial_order, total_order
 
 _LEAST_GAIN = 0.00005  # smaller ones are shown as 0
@@ -37,59 +36,6 @@ class OrderView:
     rows: list[tuple[str, str, str]]  # metric, relations as printed, relations from cells
 
 
-@dataclass(frozen=True)
-class PairTest:
-    """Wilcoxon's test of a pair by one metric, seen from the method of the paper."""
-
-    datasets: str = NO_NUMBER
-    outcome: str = NO_NUMBER
-    gain: str = NO_NUMBER
-    p_value: str = NO_NUMBER
-    side: str = ""
-
-
-@dataclass(frozen=True)
-class PairView:
-    """The method of a paper against another one: sentences, and for each metric a test a source."""
-
-    other: str
-    claims: list[str]
-    tests: dict[str, list[PairTest]]
-
-
-@dataclass(frozen=True)
-class ComparisonView:
-    """The comparisons of one setup, as texts.
-
-    Attributes
-    ----------
-    heading, datasets, caution : str
-    own : str
-        The method of the paper.
-    algorithms : tuple of str
-    sources : list of {"published", "ours"}
-    pairs : list of PairView
-        The method of the paper against each other one.
-    ranks : list of tuple
-        Of all methods: the metric, the source, the p-value of Friedman's test, and mean ranks.
-    equal : str
-        By which metrics the ranks do not differ; may be empty, as the next one.
-    too_few : str
-        What could not be tested.
-    """
-
-    heading: str
-    datasets: str
-    caution: str
-    own: str
-    algorithms: tuple[str, ...]
-    sources: list[Source]
-    pairs: list[PairView]
-    ranks: list[tuple[str, Source, str, str]]
-    equal: str
-    too_few: str
-
-
 def order_views() -> list[OrderView]:
     """The relations and total orders that Zhang and Zhou (2007) print, and what its cells give."""
     return [_order_view(table) for table in relations()]
@@ -98,14 +44,11 @@ def order_views() -> list[OrderView]:
 def _order_view(table: Relations) -> OrderView:
     names = tuple(table.score)
     of_cells = _orders_of_cells(table, names)
-    total_of_cells = ""
-    if of_cells:
-        by_metric = {metric: order.relations for metric, order in of_cells.items()}
-        total_of_cells = str(total_order(by_metric, names))
+    by_metric = {metric: order.relations for metric, order in of_cells.items()}
     return OrderView(
         f"Table {table.table} ({table.dataset})",
         str(total_order(table.relations, names)),
-        total_of_cells,
+        str(total_order(by_metric, names)) if of_cells else "",
         [
             (
                 metric_head(metric),
@@ -139,6 +82,47 @@ def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, Partia
     }
 
 
+@dataclass(frozen=True)
+class PairTest:
+    """Wilcoxon's test of a pair by one metric, seen from the method of the paper."""
+
+    datasets: str = NO_NUMBER
+    outcome: str = NO_NUMBER
+    gain: str = NO_NUMBER
+    p_value: str = NO_NUMBER
+    side: str = ""
+
+
+@dataclass(frozen=True)
+class PairView:
+    """The method of a paper against another one: for each metric a test per source."""
+
+    other: str
+    claims: list[str]
+    tests: dict[str, list[PairTest]]
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """The comparisons of one setup, as texts.
+
+    `own` is the method of the paper, which `pairs` compare with each other one. `ranks` are of all
+    methods: metric, source, p-value of Friedman's test, mean ranks. `equal` says by which metrics
+    they do not differ, `too_few` what could not be tested; both may be empty.
+    """
+
+    heading: str
+    datasets: str
+    caution: str
+    own: str
+    algorithms: tuple[str, ...]
+    sources: list[Source]
+    pairs: list[PairView]
+    ranks: list[tuple[str, Source, str, str]]
+    equal: str
+    too_few: str
+
+
 def comparison_views(found: Sequence[MethodComparison]) -> list[ComparisonView]:
     """Comparisons by setup: the method of the paper against each other one, and all ranks."""
     return [_comparison_view(list(some)) for _, some in groupby(found, key=lambda one: one.setup)]
@@ -151,6 +135,16 @@ def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
     tested = [one for one in found if one.has_enough]
     sources = list(dict.fromkeys(one.source for one in tested))
     others = [name for name in algorithms if name != own] if tested else []
+    ranks: list[tuple[str, Source, str, str]] = []
+    equal: dict[Source, list[str]] = {}
+    for one in tested:
+        if one.friedman is not None:
+            pairs = sorted(zip(one.friedman.mean_ranks, one.friedman.algorithms, strict=True))
+            listed = ", ".join(f"{name} {rank:.2f}" for rank, name in pairs)
+            p_value = p_text(one.friedman.f_p_value)
+            ranks.append((metric_head(one.metric), one.source, p_value, listed))
+            if one.nemenyi is None:
+                equal.setdefault(one.source, []).append(one.metric)
     return ComparisonView(
         setup.title,
         ", ".join(max(found, key=lambda one: len(one.datasets)).datasets),
@@ -159,12 +153,11 @@ def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
         algorithms,
         sources,
         [_pair_view(own, other, tested, sources) for other in others],
-        [
-            (metric_head(one.metric), one.source, p_text(test.f_p_value), _mean_ranks(test))
-            for one in found
-            if (test := one.friedman) is not None
-        ],
-        " ".join(filter(None, (_equal(source, tested) for source in sources))),
+        ranks,
+        " ".join(
+            f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
+            for source, metrics in equal.items()
+        ),
         _too_few({one.metric: len(one.datasets) for one in found if not one.has_enough}),
     )
 
@@ -177,13 +170,12 @@ def _pair_view(
         for one in tested
         if (own, other) in one.pairs
     }
-    metrics = dict.fromkeys(one.metric for one in tested)
     return PairView(
         other,
         [_claim(source, tests) for source in sources],
         {
             metric_head(metric): [tests.get((metric, source), PairTest()) for source in sources]
-            for metric in metrics
+            for metric in dict.fromkeys(one.metric for one in tested)
         },
     )
 
@@ -210,11 +202,6 @@ def _claim(source: Source, tests: Mapping[tuple[str, Source], PairTest]) -> str:
     return f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}."
 
 
-def _mean_ranks(test: Friedman) -> str:
-    ranks = sorted(zip(test.mean_ranks, test.algorithms, strict=True))
-    return ", ".join(f"{name} {rank:.2f}" for rank, name in ranks)
-
-
 def _too_few(counts: Mapping[str, int]) -> str:
     """What could not be tested, given the number of data sets by metric."""
     groups = [
@@ -224,17 +211,6 @@ def _too_few(counts: Mapping[str, int]) -> str:
     if not groups:
         return ""
     return f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(groups)}."
-
-
-def _equal(source: Source, tested: list[MethodComparison]) -> str:
-    metrics = [
-        one.metric
-        for one in tested
-        if one.source == source and one.friedman is not None and one.nemenyi is None
-    ]
-    if not metrics:
-        return ""
-    return f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
 
 
 def _listed(metrics: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, pa
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import TableSetup
 from nearlabel.experiments.papers.verdicts import Verdict
-from nearlabel.experiments.reporting.extras import report_module
-from nearlabel.experiments.reporting.figures import critical_difference, encoded, plot_figures
+from nearlabel.experiments.reporting.drawing import encoded, report_module
+from nearlabel.experiments.reporting.figures import critical_difference, plot_figures
 from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
 from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.reporting.tables import (
@@ -55,20 +55,8 @@ def write_report(
 ) -> list[Path]:
     """Write ``report.html``, ``report.md`` and the pictures of the latter in ``figures``.
 
-    Parameters
-    ----------
-    folder : path
-        Made where it is not there. Files of an earlier report are replaced, each at once; pictures
-        of it that this one does not have are removed, and nothing else is.
-    cells : sequence of ComparedCell
-    setups : sequence of TableSetup
-        Those that the cells belong to; they say how the numbers were made.
-    figures : sequence of MeasuredFigure, optional
-
-    Returns
-    -------
-    list of Path
-        The files, the two pages first.
+    Files of an earlier report are replaced, each at once; pictures of it that this one does not
+    have are removed, and nothing else is. The paths of the files are returned, the pages first.
     """
     jinja2 = report_module("jinja2")
     compared = method_comparisons(cells, setups)

@@ -54,16 +54,8 @@ class TableRow:
 class TableBlock:
     """Tables that have the same rows, as one table.
 
-    Attributes
-    ----------
-    paper, heading, description : str
-        The id of the paper, the names of the tables, and how our numbers are made.
-    columns, short_columns : list of str
-    rows : list of TableRow
-    agreement : str
-        A sentence; empty where nothing was run.
-    notes : list of str
-        Why cells are off or not run, and why published numbers are doubtful.
+    `heading` names the tables, `description` says how our numbers are made, and `notes` why cells
+    are off, not run or doubtful; `agreement` is empty where nothing was run.
     """
 
     paper: str
@@ -128,6 +120,12 @@ def _block(
 ) -> TableBlock:
     cells = [one for row in rows for one in row]
     columns = list(dict.fromkeys(map(_column, cells)))
+    table_rows = []
+    for row in rows:
+        place, by_column = row[0].cell, {_column(one): _table_cell(one) for one in row}
+        in_columns = [by_column.get(column) for column in columns]
+        parameters = _parameters_in_words(row[0])
+        table_rows.append(TableRow(place.dataset, place.algorithm, parameters, in_columns))
     ran = [one for one in cells if one.ours is not None]
     agree = sum(one.verdict.agrees for one in ran)
     return TableBlock(
@@ -136,17 +134,10 @@ def _block(
         description,
         [metric_head(column) for column in columns],
         [metric_head(column, short=True) for column in columns],
-        [_row(row, columns) for row in rows],
+        table_rows,
         f"{agree} of {len(ran)} cells that were run agree" if ran else "",
         [*_notes(Verdict.OFF, cells), *_notes(Verdict.NOT_RUN, cells), *_doubts(cells)],
     )
-
-
-def _row(row: list[ComparedCell], columns: list[str]) -> TableRow:
-    cells = {_column(one): _table_cell(one) for one in row}
-    place = row[0].cell
-    in_columns = [cells.get(column) for column in columns]
-    return TableRow(place.dataset, place.algorithm, _parameters_in_words(row[0]), in_columns)
 
 
 def _parameters_in_words(one: ComparedCell) -> str:
@@ -158,13 +149,9 @@ def _parameters_in_words(one: ComparedCell) -> str:
     ours = {key: one.parameters[key] for key in _SHOWN if key in one.parameters}
     numbers = {key: value for key, value in ours.items() if not isinstance(value, str)}
     return ", ".join(
-        f"{SHORT_NAMES.get(key, key)} = {_short_number(value)}"
+        f"{SHORT_NAMES.get(key, key)} = {f'{value:.4g}' if isinstance(value, float) else value}"
         for key, value in (numbers or printed).items()
     )
-
-
-def _short_number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _table_cell(one: ComparedCell) -> TableCell:
