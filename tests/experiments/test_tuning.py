@@ -197,8 +197,8 @@ def test_refit(made):
     with pytest.raises(ValueError, match="refit must name one of the metrics"):
         search.score(made.X, made.Y)
     for refit, message in (
-        (True, "refit must name the metric that decides.*'ranking_loss', 'hamming_loss'"),
-        ("coverage", "name of a metric in scoring: 'ranking_loss', 'hamming_loss'; got 'coverage'"),
+        (True, "refit.*metric that decides: 'ranking_loss', 'hamming_loss'; got True"),
+        ("coverage", "refit.*metric that decides: 'ranking_loss', 'hamming_loss'; got 'coverage'"),
         (lambda _: 2, "refit must give a place in cv_results_, 0 to 1; it gave 2"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -232,7 +232,7 @@ def test_a_failed_search_changes_nothing(made):
         ({"cv": []}, ValueError, "cv holds no folds"),
         ({"cv": [([0, 1, 999], [2, 3])]}, ValueError, "cv must hold rows of X, 0 to 159, or masks"),
         ({"cv": [([0, 1, 1], [2, 3])]}, ValueError, "cv holds a row twice on one side"),
-        ({"scoring": ["coverage"]}, ValueError, "refit must name the metric that decides"),
+        ({"scoring": ["coverage"]}, ValueError, "refit.*metric that decides: 'coverage'; got True"),
         ({"cv": [([0], [2, 3])]}, ValueError, "cv leaves 1 rows to learn from and 2 to test"),
         ({"estimator": MinMaxScaler()}, TypeError, "estimator must be an estimator of nearlabel"),
         (

@@ -19,7 +19,7 @@ from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
-    from nearlabel.experiments.evaluation import Selection
+    from nearlabel.experiments import SplitResult
 
 _MEASURING = Measuring()
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
@@ -81,7 +81,7 @@ def compare(
             title = f"tuned by {decisive} on the items to learn from"
             found = _tuned(items, names, k, distance, parts, decisive, measuring, progress)
         else:
-            from nearlabel.experiments.evaluation import Selection, evaluate_splits
+            from nearlabel.experiments import evaluate_splits
 
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
             cuts = ", one threshold per label" if thresholds else ""
@@ -93,10 +93,7 @@ def compare(
             each = evaluate_splits(
                 items, models, parts, refusals=True, progress=progress, **measuring.how()
             )
-            found = {
-                name: [Selection(None, math.nan, one) for one in of_model]
-                for name, of_model in zip(names, each, strict=True)
-            }
+            found = dict(zip(names, each, strict=True))
     told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
     results = [_result(name, found[name], wanted) for name in names]
     records = _records(found, wanted, tuned=tune)
@@ -121,7 +118,7 @@ def _tuned(
     decisive: str,
     measuring: Measuring,
     progress: Any,
-) -> dict[str, list[Selection]]:
+) -> dict[str, list[SplitResult]]:
     """For each algorithm and part the model that was chosen there, and its result."""
     from nearlabel.experiments.candidates import usual_candidates
     from nearlabel.experiments.evaluation import select_and_evaluate
@@ -139,32 +136,32 @@ def _tuned(
     )
 
 
-def _chosen(name: str, one: Selection) -> dict[str, Any]:
+def _chosen(name: str, one: SplitResult) -> dict[str, Any]:
     """The parameters that were chosen in a part; none without --tune."""
     from nearlabel.experiments.candidates import tried_parameters
 
-    return {} if one.model is None else tried_parameters(name, one.model)
+    return {} if one.chosen is None else tried_parameters(name, one.chosen)
 
 
-def _result(name: str, found: list[Selection], wanted: list[str]) -> dict[str, Any]:
-    refusal = next((one.result.refusal for one in found if one.result.refusal), None)
+def _result(name: str, found: list[SplitResult], wanted: list[str]) -> dict[str, Any]:
+    refusal = next((one.refusal for one in found if one.refusal), None)
     told: dict[str, Any] = {"metrics": {}, "std": None, "seconds": None}
     if refusal is None:
-        told = summary([one.result.metrics for one in found], wanted)
-        told["seconds"] = round(sum(one.result.seconds for one in found), 3)
+        told = summary([one.metrics for one in found], wanted)
+        told["seconds"] = round(sum(one.seconds for one in found), 3)
     chosen = [choice for one in found if (choice := _chosen(name, one))]
     more = {"chosen": chosen} if chosen else {}
     return {"algorithm": name, **told, "refusal": refusal, **more}
 
 
 def _records(
-    found: dict[str, list[Selection]], wanted: list[str], *, tuned: bool
+    found: dict[str, list[SplitResult]], wanted: list[str], *, tuned: bool
 ) -> Iterator[dict[str, Any]]:
     for name, of_model in found.items():
         for place, one in enumerate(of_model, 1):
-            metrics = one.result.metrics
+            metrics = one.metrics
             values = {metric: or_none(metrics.get(metric, math.nan)) for metric in wanted}
-            more = {"seconds": one.result.seconds, "refusal": one.result.refusal}
+            more = {"seconds": one.seconds, "refusal": one.refusal}
             if tuned:
                 more["chosen"] = _shown(_chosen(name, one))
             yield {"algorithm": name, "part": place, **values, **more}

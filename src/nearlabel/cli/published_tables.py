@@ -82,11 +82,17 @@ def say_folded(text: str) -> None:
 
 def _lines(row: TableRow) -> tuple[list[str], list[str]]:
     """The published numbers of a row, and ours below them; the marks stand below each other."""
+    from nearlabel.experiments.reporting.tables import DOUBT, ours_text, published_text
+
     parameters = row.parameters.replace(" = ", "=").replace(",", "")
     published, ours = [row.dataset], [f"  {row.algorithm} {parameters}".rstrip()]
     for cell in row.cells:
-        published.append(_narrow(cell.published) + (cell.doubt or " ") if cell else "")
-        ours.append(_narrow(cell.ours) + cell.verdict.mark if cell else "")
+        if cell is None:
+            published.append("")
+            ours.append("")
+        else:
+            published.append(_narrow(published_text(cell)) + (DOUBT if cell.cell.doubt else " "))
+            ours.append(_narrow(ours_text(cell)) + cell.verdict.mark)
     return published, ours
 
 

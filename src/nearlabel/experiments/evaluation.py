@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,11 +34,17 @@ class SplitResult:
         Processor time of learning, scoring and deciding, without the search that models share.
     refusal : str or None
         Why the model refused the data: it would need too much.
+    chosen : NeighborClassifier or None
+        Unfitted; where the model was chosen among candidates.
+    left_out : float
+        Its leave-one-out score then, by which it was chosen; greater is better.
     """
 
     metrics: dict[str, float]
     seconds: float
     refusal: str | None = None
+    chosen: NeighborClassifier | None = None
+    left_out: float = math.nan
 
 
 def evaluate_splits(
@@ -102,18 +109,6 @@ def evaluate_splits(
     return results
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The candidate that did best on the training rows, and its result on the test rows.
-
-    `model` is unfitted; `left_out` is its leave-one-out score, greater is better.
-    """
-
-    model: NeighborClassifier | None
-    left_out: float
-    result: SplitResult
-
-
 def select_and_evaluate(
     data: Dataset,
     candidates: Mapping[str, Sequence[NeighborClassifier]],
@@ -124,7 +119,7 @@ def select_and_evaluate(
     convention: str = "paper",
     at: int = 5,
     progress: Progress | None = None,
-) -> dict[str, list[Selection]]:
+) -> dict[str, list[SplitResult]]:
     """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
 
     The choice is made anew in each part, on its training rows alone; ties go to the fewer
@@ -144,7 +139,7 @@ def select_and_evaluate(
         data.X, parts, models, answered=learned + tried, scale=scale, progress=progress
     )
     Y = label_matrix(data.Y, "Y")
-    found: dict[str, list[Selection]] = {name: [] for name in candidates}
+    found: dict[str, list[SplitResult]] = {name: [] for name in candidates}
     for part, now in each:
         left_out = {searching: fold.left_out() for searching, fold in now.items()}
         for name, some in candidates.items():
@@ -154,12 +149,12 @@ def select_and_evaluate(
                 answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
                 scores, decided = answers.scores, answers.decided
             except MemoryError as error:
-                found[name].append(Selection(None, np.nan, SplitResult({}, 0.0, str(error))))
+                found[name].append(SplitResult({}, 0.0, str(error)))
                 continue
             seconds = time.process_time() - start
             metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
             tell(len(part.test), len(part.test))
-            found[name].append(Selection(chosen, value, SplitResult(metrics, seconds)))
+            found[name].append(SplitResult(metrics, seconds, None, chosen, value))
     return found
 
 

@@ -198,17 +198,13 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return parts
 
     def _check_refit(self, scorers: Mapping[str, Scorer]) -> None:
-        if isinstance(self.refit, bool) or callable(self.refit):
-            if self.refit is True and not isinstance(self.scoring, str | Scorer):
-                raise ValueError(
-                    "refit must name the metric that decides, where scoring is a list: one of "
-                    f"{', '.join(map(repr, scorers))}; or be False or a callable; got True"
-                )
+        single = isinstance(self.scoring, str | Scorer)
+        if self.refit is False or callable(self.refit) or (self.refit is True and single):
             return
-        if self.refit not in scorers:
+        if self.refit is True or self.refit not in scorers:
             raise ValueError(
-                "refit must be True, False, a callable or the name of a metric in scoring: "
-                f"{', '.join(map(repr, scorers))}; got {self.refit!r}"
+                f"refit must be {'True, ' if single else ''}False, a callable or the name of the "
+                f"metric that decides: {', '.join(map(repr, scorers))}; got {self.refit!r}"
             )
 
     def _choose(self, models: Sequence[NeighborClassifier]) -> None:
@@ -286,8 +282,6 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 def _scorers(scoring: Any) -> dict[str, Scorer]:
     """Scorers by name; "score" names a single one, as in scikit-learn."""
-    if isinstance(scoring, str | Scorer):
-        return {"score": _scorer(scoring)}
     if isinstance(scoring, Mapping):
         named = {str(name): _scorer(one) for name, one in scoring.items()}
     elif isinstance(scoring, list | tuple | set):

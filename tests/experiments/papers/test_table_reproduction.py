@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler
 import nearlabel as nl
 from nearlabel.experiments import splits
 from nearlabel.experiments.papers import experiment_runs, table_reproduction
-from nearlabel.experiments.papers.prepared_data import UnusableDataError, prepared
+from nearlabel.experiments.papers.experiment_runs import UnusableDataError, prepared
 from nearlabel.experiments.papers.printed_tables import all_cells, tables_of
 from nearlabel.experiments.papers.table_reproduction import reproduce
 from nearlabel.experiments.papers.table_setups import experiment, setup_of, table_setups

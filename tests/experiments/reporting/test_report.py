@@ -10,10 +10,9 @@ import pytest
 from nearlabel.experiments.papers.figure_points import Panel, Plot
 from nearlabel.experiments.papers.method_comparisons import method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, PaperFigure
-from nearlabel.experiments.papers.prepared_data import DataSetup
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import table_setups
+from nearlabel.experiments.papers.table_setups import DataSetup, table_setups
 from nearlabel.experiments.papers.verdicts import Reason, Verdict
 from nearlabel.experiments.reporting.method_differences import (
     PairTest,
@@ -21,7 +20,13 @@ from nearlabel.experiments.reporting.method_differences import (
     order_views,
 )
 from nearlabel.experiments.reporting.names import p_text
-from nearlabel.experiments.reporting.tables import settings_in_words, table_blocks, verdict_counts
+from nearlabel.experiments.reporting.tables import (
+    ours_text,
+    published_text,
+    settings_in_words,
+    table_blocks,
+    verdict_counts,
+)
 
 EVIL = "<script>alert(1)</script> | *b* [a](b) & \"c\" 'd'"
 SETUPS = table_setups()
@@ -242,8 +247,8 @@ def test_table_blocks():
     assert first.columns == ["hamming loss ↓", "one-error ↓"]
     assert first.short_columns == ["hamming ↓", "one err ↓"]
     [row] = first.rows
-    assert [cell.published for cell in row.cells] == ["0.250", "0.250 ± 0.010"]
-    assert [cell.ours for cell in row.cells] == ["0.252", "0.252 ± 0.021"]
+    assert [published_text(cell) for cell in row.cells] == ["0.250", "0.250 ± 0.010"]
+    assert [ours_text(cell) for cell in row.cells] == ["0.252", "0.252 ± 0.021"]
     assert second.columns == ["coverage ↓", "ranking loss ↓"]
     assert [row.parameters for row in second.rows] == ["k = 8", "k = 5, m = 2, z = 0.1235"]
     assert second.rows[1].cells[0] is None
@@ -270,7 +275,7 @@ def test_doubts_of_one_kind_are_told_together():
     [block] = table_blocks([compared(doubt=doubt), compared(metric="coverage", doubt=doubt)], [])
     where = "ML-kNN · emotions · ranking loss, coverage (2 cells)"
     assert block.notes == [f"? doubtful, {where}, printed 0.250: {doubt}"]
-    assert [cell.doubt for cell in block.rows[0].cells] == ["?", "?"]
+    assert [cell.cell.doubt for cell in block.rows[0].cells] == [doubt, doubt]
 
 
 def test_a_table_of_counts_has_a_label_a_column():
@@ -303,7 +308,7 @@ def test_numbers_are_shown_as_they_are_judged():
     """A half goes up, as the verdict takes it; Python would print 0.062."""
     cell = compared(ours=0.0625, printed="0.063", verdict=Verdict.DIGITS)
     [block] = table_blocks([cell], SETUPS)
-    assert block.rows[0].cells[0].ours == "0.063"
+    assert ours_text(block.rows[0].cells[0]) == "0.063"
     assert block.agreement == "1 of 1 cells that were run agree"
 
 

@@ -1,23 +1,25 @@
-"""An experiment, run: parameters chosen where the paper does not print them, then measured."""
+"""An experiment, run: its data prepared, parameters chosen where none are printed, measured."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from nearlabel.common.arrays import Array
+from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages
-from nearlabel.datasets import Dataset
+from nearlabel.datasets import Dataset, load
 from nearlabel.datasets.scaling import scaler
-from nearlabel.experiments.evaluation import evaluate_splits
-from nearlabel.experiments.papers.prepared_data import PreparedData
+from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, Experiment
+from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, DataSetup, Experiment
+from nearlabel.experiments.protocols import Part, splits
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.methods.registry import method
@@ -25,6 +27,65 @@ from nearlabel.metrics import scorer
 from nearlabel.search import Progress, neighbor_graph
 
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+
+
+class UnusableDataError(Exception):
+    """A data set of the expected name is not what an experiment needs, or exceeds the memory."""
+
+
+class PreparedData(NamedTuple):
+    """Data, their splits, and the scaling that is still to be done in each of them."""
+
+    data: Dataset
+    parts: list[Part]
+    scale: str
+
+
+def loaded(dataset: str) -> Dataset:
+    """A data set of the data folder, or an `UnusableDataError` that says why it cannot be read."""
+    try:
+        return load(dataset)
+    except (ValueError, OSError, MemoryError) as error:
+        raise UnusableDataError(one_line(str(error))) from error
+
+
+def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
+    """Make data ready, or say by an `UnusableDataError` what they lack."""
+    for kind, wanted, names in (
+        ("label", setup.labels, data.label_names),
+        ("feature", setup.nominal, data.feature_names),
+    ):
+        for name in wanted:
+            if names is None or name not in names.tolist():
+                raise UnusableDataError(f"this data set has no {kind} {name!r}")
+    if setup.rows == "several labels":
+        data = data.rows(np.diff(data.Y.indptr) > 1)
+    if setup.split is None:
+        return PreparedData(data, [], setup.scale)
+    try:
+        parts = splits(data, setup.split, seed=setup.seed)
+        if setup.nominal:
+            data = _with_nominal(data, parts[0].train, setup.nominal, setup.scale)
+            return PreparedData(data, parts, "none")
+    except (ValueError, MemoryError) as error:
+        raise UnusableDataError(one_line(str(error))) from error
+    return PreparedData(data, parts, setup.scale)
+
+
+def _with_nominal(data: Dataset, train: Array, names: Sequence[str], scale: str) -> Dataset:
+    """The data scaled, and with nominal features that are at distance 1 where they differ.
+
+    That is what Weka's distance, and so Mulan's, makes of them.
+    """
+    is_nominal = np.isin(np.asarray(data.feature_names), names)
+    rest, transformer = data.X[:, ~is_nominal], scaler(scale, data.X[:, ~is_nominal])
+    if transformer is not None:
+        rest = transformer.fit(rest[train]).transform(rest)
+    columns = [
+        (data.X[:, place, None] == np.unique(data.X[:, place])) / np.sqrt(2)
+        for place in np.flatnonzero(is_nominal)
+    ]
+    return replace(data, X=np.hstack([rest, *columns]), feature_names=None)
 
 
 @dataclass(frozen=True)
@@ -75,21 +136,18 @@ def run_experiment(
         convention=str(experiment.convention),
         progress=progress,
     )
-    units = {"coverage": data.Y.shape[1] if experiment.coverage == "share" else 1}
+    unit = dict.fromkeys(METRICS, 1)
+    if experiment.coverage == "share":
+        unit["coverage"] = data.Y.shape[1]
+
+    def values(metric: str, results: list[SplitResult]) -> list[float | None]:
+        each = (one.metrics[metric] / unit[metric] for one in results)
+        return [value if math.isfinite(value) else None for value in each]
+
     return [
-        Measurement(
-            parameters,
-            {
-                metric: [_value(one.metrics[metric], units.get(metric, 1)) for one in of_model]
-                for metric in METRICS
-            },
-        )
-        for parameters, of_model in zip(sets, found, strict=True)
+        Measurement(parameters, {metric: values(metric, results) for metric in METRICS})
+        for parameters, results in zip(sets, found, strict=True)
     ]
-
-
-def _value(value: float, unit: int) -> float | None:
-    return value / unit if math.isfinite(value) else None
 
 
 def _chosen(

@@ -12,7 +12,7 @@ import numpy as np
 
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
-from nearlabel.experiments.papers.prepared_data import PreparedData
+from nearlabel.experiments.papers.experiment_runs import PreparedData
 from nearlabel.experiments.protocols import splits
 from nearlabel.methods.registry import method, title
 from nearlabel.search import Progress, neighbor_graph

@@ -11,15 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nearlabel.experiments.papers.experiment_runs import PreparedData, UnusableDataError
 from nearlabel.experiments.papers.figure_points import PLOTS, Plot, Settings
-from nearlabel.experiments.papers.prepared_data import DataSetup, PreparedData, UnusableDataError
 from nearlabel.experiments.papers.printed_tables import paper_id, published_toml
-from nearlabel.experiments.papers.result_store import (
-    ResultStore,
-    default_folder,
-    stored_or_measured,
-)
-from nearlabel.experiments.papers.table_setups import experiment, setup_of
+from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
+from nearlabel.experiments.papers.table_setups import DataSetup, experiment, setup_of
 from nearlabel.experiments.papers.verdicts import Reason
 from nearlabel.search import Progress
 
@@ -99,23 +95,15 @@ def measured_figures(
     again: bool = False,
     progress: Progress | None = None,
 ) -> list[MeasuredFigure]:
-    """Measure the figures that have no result yet, and read the others.
+    """Measure the figures of some papers that have no result yet, and read the others.
 
-    Parameters
-    ----------
-    papers : collection of str, default=()
-        Papers whose figures are wanted. By default those of all papers, and those of none.
-    results : path, optional
-        The folder of results; by default in the user's cache.
-    again : bool, default=False
-        Whether they are measured again.
-    progress : callable, optional
-        Called with (steps done, steps in all).
+    By default those of all papers, and those of none. The options are those of `reproduce`.
     """
     chosen = set(map(paper_id, papers))
     wanted = [one for one in paper_figures().values() if not chosen or one.paper in chosen]
-    store = ResultStore(default_folder() if results is None else results)
-    outcomes, _ = stored_or_measured(wanted, _points, store, again=again, progress=progress)
+    outcomes, _ = stored_or_measured(
+        wanted, _points, ResultStore(results), again=again, progress=progress
+    )
     return [
         MeasuredFigure(figure, reason=found.text)
         if isinstance(found := outcomes[figure], Reason)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import nearlabel
 from nearlabel.common import engine
@@ -17,14 +17,8 @@ from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line, plain_json
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.versions import package_versions
-from nearlabel.datasets.source_files import Found, cache_folder, find
-from nearlabel.experiments.papers.prepared_data import (
-    DataSetup,
-    PreparedData,
-    UnusableDataError,
-    loaded,
-    prepared,
-)
+from nearlabel.datasets.source_files import cache_folder, find
+from nearlabel.experiments.papers.experiment_runs import UnusableDataError, loaded, prepared
 from nearlabel.experiments.papers.verdicts import Reason
 
 _PACKAGE = Path(nearlabel.__file__).parent
@@ -32,32 +26,18 @@ _SURFACE = ("cli/", "experiments/reporting/")  # what only shows results
 _STEPS = 1000  # of progress, for each result
 
 
-class _Work(Protocol):
-    """What is measured on one data set and stored at once: an experiment, or a figure."""
-
-    @property
-    def dataset(self) -> str: ...
-
-    @property
-    def data(self) -> DataSetup: ...
-
-    def all_settings(self) -> dict[str, Any]: ...
-
-
-Work = TypeVar("Work", bound=_Work)
-
-
 class ResultStore:
     """A folder of results, one file for each: written whole or not at all.
 
     The folder is named by the code: other code has another one, so an old result is never taken
     for a new one. A file that is damaged or was changed counts as not there: then it is measured
-    again. `folder` is where that folder is made when there is something to keep.
+    again. It is made in `folder`, by default in the user's cache, when there is something to keep.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.path = Path(folder) / f"reproduction-{code_key()[:16]}"
-        for place in (Path(folder), self.path):
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        parent = cache_folder() / "results" if folder is None else Path(folder)
+        self.path = parent / f"reproduction-{code_key()[:16]}"
+        for place in (parent, self.path):
             if place.exists() and not place.is_dir():
                 raise ValueError(f"results must be a folder; {place} is a file")
 
@@ -85,20 +65,21 @@ class ResultStore:
 
 
 def stored_or_measured(
-    works: Sequence[Work],
-    measure: Callable[[Work, PreparedData, Progress | None], dict[str, Any]],
+    works: Sequence[Any],
+    measure: Callable[..., dict[str, Any]],
     store: ResultStore,
     *,
     again: bool = False,
     progress: Progress | None = None,
-) -> tuple[dict[Work, dict[str, Any] | Reason], int]:
+) -> tuple[dict[Any, dict[str, Any] | Reason], int]:
     """The result of each work, or why there is none; and how many were measured now.
 
-    `measure` gives a result as JSON can hold it, which is stored at once; with `again`, also where
-    one is stored.
+    A work, such as an `Experiment`, has a `dataset`, a setup of its `data` and `all_settings()`.
+    ``measure(work, prepared data, progress)`` gives a result as JSON can hold it, which is stored
+    at once; with `again`, also where one is stored.
     """
-    found: dict[Work, dict[str, Any] | Reason] = {}
-    missing: dict[Work, str] = {}
+    found: dict[Any, dict[str, Any] | Reason] = {}
+    missing: dict[Any, str] = {}
     keys = {name: data_key(name) for name in dict.fromkeys(work.dataset for work in works)}
     for work in works:
         of_data = keys[work.dataset]
@@ -128,11 +109,6 @@ def stored_or_measured(
     return found, measured
 
 
-def default_folder() -> Path:
-    """Where results are kept: in the user's cache."""
-    return cache_folder() / "results"
-
-
 @cache
 def code_key() -> str:
     """A text that changes with the code that computes, and with the packages that it uses."""
@@ -156,19 +132,15 @@ def data_key(name: str) -> str | None:
         return None
     digest = hashlib.sha256()
     with found.place:
-        for part in _files_read(name, found):
+        parts = set(found.names)
+        if found.format != "npz":  # others may read files beside them: names, splits
+            begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
+            parts.update(filter(begins.match, found.place))
+        for part in sorted(parts):
             with (Path(found.place.path) / part).open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
             digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
-
-
-def _files_read(name: str, found: Found) -> list[str]:
-    """The files of a data set, and those beside them that its form may read: names, splits."""
-    if found.format == "npz":
-        return list(found.names)
-    begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
-    return sorted({*found.names, *filter(begins.match, found.place)})
 
 
 def result_key(settings: Mapping[str, Any], data: str) -> str:

@@ -10,14 +10,9 @@ from typing import Any
 
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.experiment_runs import Measurement, run_experiment
-from nearlabel.experiments.papers.prepared_data import PreparedData
+from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.result_store import (
-    ResultStore,
-    default_folder,
-    stored_or_measured,
-)
+from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
 from nearlabel.experiments.papers.table_setups import (
     Experiment,
     TableSetup,
@@ -50,12 +45,9 @@ class ComparedCell:
         where = {
             key: cell.parameters[key] for key in ("cluster", "label") if key in cell.parameters
         }
+        place = ("paper", "table", "dataset", "algorithm", "metric")
         return {
-            "paper": cell.paper,
-            "table": cell.table,
-            "dataset": cell.dataset,
-            "algorithm": cell.algorithm,
-            "metric": cell.metric,
+            **{key: getattr(cell, key) for key in place},
             "published": None if cell.printed is None else float(cell.printed),
             "std": None if cell.std is None else float(cell.std),
             "ours": self.ours,
@@ -117,7 +109,7 @@ def reproduce(
     """
     cells = _wanted(papers, tables)
     check_n_jobs(n_jobs)
-    store = ResultStore(default_folder() if results is None else results)
+    store = ResultStore(results)
     plans = [experiments_of(cell) for cell in cells]
     needed = dict.fromkeys(one for plan in plans if isinstance(plan, tuple) for one in plan)
 

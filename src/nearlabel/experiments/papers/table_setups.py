@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from nearlabel.experiments.papers.prepared_data import DataSetup
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
     all_cells,
@@ -147,6 +146,21 @@ def setup_of_cell(cell: PrintedCell) -> TableSetup | None:
         ):
             return one
     return None
+
+
+@dataclass(frozen=True)
+class DataSetup:
+    """What is done to a data set before anything is learned from it; see ``experiments.toml``.
+
+    `split` is None where nothing is split; `labels` are names of labels that must be there.
+    """
+
+    scale: str
+    split: str | None = None
+    seed: int = 0
+    rows: Literal["all", "several labels"] = "all"
+    nominal: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,23 +64,9 @@ def verdict(
 
     It is rounded once, from its full digits, a half upwards as the programs of the papers do:
     0.2525 agrees with a printed 0.253 and 0.25249 does not, although it would if it were rounded
-    to 0.2525 before.
-
-    Parameters
-    ----------
-    ours : float
-    printed : str
-        The published digits; how many there are decides how `ours` is rounded.
-    std : str, optional
-        The published standard deviation.
-    counts_labels : bool, default=False
-        Whether the metric is a number of labels, as coverage is, and not a share.
-
-    Returns
-    -------
-    Verdict
-        DIGITS, OFF, or between them WITHIN_STD where a standard deviation is printed and CLOSE
-        where none is: then 0.005 takes its place, or 0.05 for numbers of labels.
+    to 0.2525 before. Between DIGITS and OFF are WITHIN_STD, where a standard deviation is printed,
+    and CLOSE, where none is: then 0.005 takes its place, or 0.05 where the metric `counts_labels`,
+    as coverage does.
 
     Examples
     --------

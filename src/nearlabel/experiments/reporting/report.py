@@ -24,7 +24,10 @@ from nearlabel.experiments.reporting.figures import critical_difference, plot_fi
 from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
 from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.reporting.tables import (
+    DOUBT,
     LEGEND,
+    ours_text,
+    published_text,
     settings_in_words,
     table_blocks,
     verdict_counts,
@@ -81,6 +84,9 @@ def write_report(
         "rank_pictures": ranks,
         "figure_groups": groups,
         "in_words": settings_in_words,
+        "published_text": published_text,
+        "ours_text": ours_text,
+        "doubt": DOUBT,
     }
     target = Path(folder)
     (target / _FIGURES).mkdir(parents=True, exist_ok=True)

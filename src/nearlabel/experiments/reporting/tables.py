@@ -14,7 +14,7 @@ from nearlabel.experiments.papers.table_setups import SHORT_NAMES, TableSetup
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, rounded
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 
-DOUBT = "?"  # the mark of a published number that cannot be right, or hardly
+DOUBT = "?"  # marks a published number that cannot be right, or hardly
 LEGEND = (
     *(f"{verdict.mark} {verdict}: {verdict.meaning}" for verdict in Verdict),
     f"{DOUBT} doubtful: the published number cannot be right, or hardly; the reason is below the "
@@ -25,24 +25,13 @@ _MANY_NAMES, _SHORT_LIST = 4, 5
 
 
 @dataclass(frozen=True)
-class TableCell:
-    """A published number and ours as texts, and what is said about them."""
-
-    published: str
-    ours: str
-    verdict: Verdict
-    reason: str
-    doubt: str
-
-
-@dataclass(frozen=True)
 class TableRow:
     """A row of a table: a cell, or None, for each column."""
 
     dataset: str
     algorithm: str
     parameters: str
-    cells: list[TableCell | None]
+    cells: list[ComparedCell | None]
 
     @property
     def was_run(self) -> bool:
@@ -122,7 +111,7 @@ def _block(
     columns = list(dict.fromkeys(map(_column, cells)))
     table_rows = []
     for row in rows:
-        place, by_column = row[0].cell, {_column(one): _table_cell(one) for one in row}
+        place, by_column = row[0].cell, {_column(one): one for one in row}
         in_columns = [by_column.get(column) for column in columns]
         parameters = _parameters_in_words(row[0])
         table_rows.append(TableRow(place.dataset, place.algorithm, parameters, in_columns))
@@ -154,19 +143,18 @@ def _parameters_in_words(one: ComparedCell) -> str:
     )
 
 
-def _table_cell(one: ComparedCell) -> TableCell:
-    """Published and ours with the digits that were printed."""
-    printed, std = one.cell.printed or "", one.cell.std
+def published_text(one: ComparedCell) -> str:
+    """The published number of a cell, with its standard deviation."""
+    return (one.cell.printed or NO_NUMBER) + (f" ± {one.cell.std}" if one.cell.std else "")
+
+
+def ours_text(one: ComparedCell) -> str:
+    """Our number with the digits that were printed."""
+    printed = one.cell.printed or ""
     ours = NO_NUMBER if one.ours is None else str(rounded(one.ours, printed))
     if one.ours_std is not None:
         ours += f" ± {one.ours_std:.{len(printed.partition('.')[2])}f}"
-    return TableCell(
-        published=(printed or NO_NUMBER) + (f" ± {std}" if std else ""),
-        ours=ours,
-        verdict=one.verdict,
-        reason="" if one.reason is None else one.reason.text,
-        doubt=DOUBT if one.cell.doubt else "",
-    )
+    return ours
 
 
 def _notes(verdict: Verdict, cells: list[ComparedCell]) -> list[str]:
