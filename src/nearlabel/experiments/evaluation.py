@@ -83,7 +83,7 @@ def evaluate_splits(
     """
     if len({Searching.of(model) for model in models}) != 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    models = [clone(model) for model in models]
+    copies = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
     answered = sum(len(part.test) for part in parts) * len(models)
     each, tell = folds_of_models(
@@ -92,7 +92,7 @@ def evaluate_splits(
     for part, now in each:
         [fold] = now.values()
         truth, n = data.Y[part.test], len(part.test)
-        for model, found in zip(models, results, strict=True):
+        for model, found in zip(copies, results, strict=True):
             start = time.process_time()
             try:
                 answers = fold.answers(model, data.Y[part.train])

@@ -18,8 +18,8 @@ from nearlabel.experiments.reporting.method_differences import (
     PairTest,
     comparison_views,
     order_views,
+    p_text,
 )
-from nearlabel.experiments.reporting.names import p_text
 from nearlabel.experiments.reporting.tables import (
     ours_text,
     published_text,

@@ -62,9 +62,8 @@ def run_time_plot(ready: PreparedData, settings: Settings, progress: Progress | 
     order = np.random.default_rng(settings["seed"]).permutation(len(data))
     sizes = [size for size in settings["sizes"] if size <= len(data)]
     names = [title(name) for name in settings["methods"]]
-    kinds = ("with the search", "without")
     curves: dict[str, list[float | None]] = {
-        f"{name}, {kind}": [] for kind in kinds for name in names
+        f"{name}, {kind}": [] for kind in ("with the search", "without") for name in names
     }
     for place, size in enumerate(sizes):
         some = data.rows(np.sort(order[:size]))
@@ -108,12 +107,11 @@ def cluster_plot(ready: PreparedData, settings: Settings, progress: Progress | N
     models.append(method("MLkNN")(**shared))
     *values, line = (one[metric] for one in _metrics(ready, models, settings, progress))
     table = np.reshape(values, (len(clusters), len(seeds)))
-    low, high = _defined(table.min(axis=1)), _defined(table.max(axis=1))
     panel = Panel(
         metric,
         {"LAML-kNN": _defined(table.mean(axis=1))},
         {"ML-kNN": _defined([line])[0]},
-        {"LAML-kNN": [low, high]},
+        {"LAML-kNN": [_defined(table.min(axis=1)), _defined(table.max(axis=1))]},
     )
     return Plot(clusters, "clusters m", [panel])
 
@@ -154,13 +152,9 @@ def _metrics(
     ready: PreparedData, models: list[Any], settings: Settings, progress: Progress | None
 ) -> list[dict[str, float]]:
     """Metrics of each model on one split: one search for all."""
+    (data, parts, scale), convention = ready, settings["convention"]
     found = evaluate_splits(
-        ready.data,
-        models,
-        ready.parts,
-        scale=ready.scale,
-        convention=settings["convention"],
-        progress=progress,
+        data, models, parts, scale=scale, convention=convention, progress=progress
     )
     return [result.metrics for [result] in found]
 

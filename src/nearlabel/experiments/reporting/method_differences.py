@@ -14,7 +14,7 @@ from nearlabel.experiments.papers.printed_tables import (
     papers,
     relations,
 )
-from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
+from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 from nearlabel.experiments.significance.orders import PartialOrder, partial_order, total_order
 
 _LEAST_GAIN = 0.00005  # smaller ones are shown as 0
@@ -38,26 +38,20 @@ class OrderView:
 
 def order_views() -> list[OrderView]:
     """The relations and total orders that Zhang and Zhou (2007) print, and what its cells give."""
-    return [_order_view(table) for table in relations()]
-
-
-def _order_view(table: Relations) -> OrderView:
-    names = tuple(table.score)
-    of_cells = _orders_of_cells(table, names)
-    by_metric = {metric: order.relations for metric, order in of_cells.items()}
-    return OrderView(
-        f"Table {table.table} ({table.dataset})",
-        str(total_order(table.relations, names)),
-        str(total_order(by_metric, names)) if of_cells else "",
-        [
-            (
-                metric_head(metric),
-                ", ".join(f"{a} > {b}" for a, b in pairs) or "none",
-                str(of_cells.get(metric, "")),
-            )
-            for metric, pairs in table.relations.items()
-        ],
-    )
+    views = []
+    for table in relations():
+        names = tuple(table.score)
+        of_cells = _orders_of_cells(table, names)
+        by_metric = {metric: order.relations for metric, order in of_cells.items()}
+        total_of_cells = str(total_order(by_metric, names)) if of_cells else ""
+        rows = []
+        for metric, pairs in table.relations.items():
+            printed = ", ".join(f"{a} > {b}" for a, b in pairs) or "none"
+            rows.append((metric_head(metric), printed, str(of_cells.get(metric, ""))))
+        heading = f"Table {table.table} ({table.dataset})"
+        total = str(total_order(table.relations, names))
+        views.append(OrderView(heading, total, total_of_cells, rows))
+    return views
 
 
 def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, PartialOrder]:
@@ -211,6 +205,13 @@ def _too_few(counts: Mapping[str, int]) -> str:
     if not groups:
         return ""
     return f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(groups)}."
+
+
+def p_text(p_value: float | None) -> str:
+    """A p-value with three decimals; small ones as such."""
+    if p_value is None:
+        return NO_NUMBER
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _listed(metrics: Sequence[str]) -> str:

@@ -19,19 +19,11 @@ from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, pa
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import TableSetup
 from nearlabel.experiments.papers.verdicts import Verdict
+from nearlabel.experiments.reporting import tables
 from nearlabel.experiments.reporting.drawing import encoded, report_module
 from nearlabel.experiments.reporting.figures import critical_difference, plot_figures
 from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
 from nearlabel.experiments.reporting.names import metric_title
-from nearlabel.experiments.reporting.tables import (
-    DOUBT,
-    LEGEND,
-    ours_text,
-    published_text,
-    settings_in_words,
-    table_blocks,
-    verdict_counts,
-)
 from nearlabel.metrics import METRICS
 
 _FIGURES = "figures"  # the folder of the pictures of the page in Markdown
@@ -72,21 +64,17 @@ def write_report(
         "title": _TITLE,
         "versions": package_versions(),
         "verdicts": list(Verdict),
-        "legend": LEGEND,
-        "counts": verdict_counts(cells),
+        "tables": tables,
+        "counts": tables.verdict_counts(cells),
         "papers": papers(),
         "blocks_of": {
             paper: list(blocks)
-            for paper, blocks in groupby(table_blocks(cells, setups), key=lambda one: one.paper)
+            for paper, blocks in groupby(tables.table_blocks(cells, setups), lambda one: one.paper)
         },
         "orders": order_views() if has_relations else [],
         "comparisons": comparison_views(compared),
         "rank_pictures": ranks,
         "figure_groups": groups,
-        "in_words": settings_in_words,
-        "published_text": published_text,
-        "ours_text": ours_text,
-        "doubt": DOUBT,
     }
     target = Path(folder)
     (target / _FIGURES).mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """Whether two algorithms differ, by what they reached in the same folds or on the same data sets.
 
 The advice of [1]_: over the folds of one data set, a t-test; over several data sets, where
-differences are neither normal nor of one size, ranks. `mean_ranks.py` compares more than two
-algorithms.
+differences are neither normal nor of one size, ranks.
 
 References
 ----------
@@ -39,8 +38,7 @@ class Pair:
     p_value : float or None
         Of both tails.
     gain : float
-        How much better the first is: the mean difference for t, the median one for Wilcoxon.
-        Positive where the first is better, also for a loss.
+        The mean difference for t, the median one for Wilcoxon; positive where the first is better.
     side : int
         Which one the test favors: 1 for the first, -1 for the second, 0 for neither.
     wins, ties, losses : int
