@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.experiment_runs import PreparedData, UnusableDataError
 from nearlabel.experiments.papers.figure_points import PLOTS, Plot, Settings
 from nearlabel.experiments.papers.printed_tables import paper_id, published_toml
@@ -39,6 +40,13 @@ class PaperFigure:
     data: DataSetup
     kind: str
     settings: Settings
+
+    @property
+    def heading(self) -> str:
+        """Its paper and number, where it has one, and its title."""
+        if not self.paper:
+            return self.title
+        return f"{printed_tables.papers()[self.paper].title}, Fig. {self.number}: {self.title}"
 
     def all_settings(self) -> dict[str, Any]:
         """All that decides its points beside the data and the code."""
@@ -74,17 +82,12 @@ def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
         else:
             data = DataSetup(scale=entry["scale"], split=entry.get("split"))
         words = {"dataset": dataset, "k": settings.get("k")}
+        texts: dict[str, Any] = {
+            key: entry.get(key, "").format(**words)
+            for key in ("name", "paper", "number", "title", "label", "caption")
+        }
         yield PaperFigure(
-            entry["name"].format(**words),
-            entry.get("paper", ""),
-            entry.get("number", ""),
-            entry["title"],
-            entry["label"].format(**words),
-            entry["caption"],
-            dataset,
-            data,
-            entry["plot"],
-            settings,
+            **texts, dataset=dataset, data=data, kind=entry["plot"], settings=settings
         )
 
 

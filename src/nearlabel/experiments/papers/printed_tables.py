@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -138,7 +138,7 @@ def tables_of(paper: str) -> list[str]:
     return list(dict.fromkeys(cell.table for cell in all_cells() if cell.paper == paper))
 
 
-def tables_in_words(tables: tuple[str, ...]) -> str:
+def tables_in_words(tables: Sequence[str]) -> str:
     """Table 1; Tables 3, 4."""
     return f"{'Tables' if len(tables) > 1 else 'Table'} {', '.join(tables)}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from nearlabel.experiments.papers.printed_tables import (
     published_toml,
     tables_in_words,
 )
-from nearlabel.experiments.papers.verdicts import Reason, section_of_errata
+from nearlabel.experiments.papers.verdicts import Reason
 
 LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
@@ -28,8 +28,6 @@ class MethodSetup:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
-    scale: str | None = None
-    scales: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +35,8 @@ class TableSetup:
     """Tables that share data, split, scaling and convention; see ``experiments.toml``."""
 
     paper: str
-    tables: tuple[str, ...]
-    datasets: tuple[str, ...]
+    tables: Sequence[str]
+    datasets: Sequence[str]
     methods: Mapping[str, MethodSetup]
     split: str
     scale: str
@@ -60,25 +58,15 @@ class TableSetup:
 
     def scale_of(self, dataset: str, algorithm: str) -> str:
         """How a data set is scaled for an algorithm."""
-        method = self.methods[algorithm]
-        own = method.scales.get(dataset) or method.scale
-        return own or self.scales.get(dataset) or self.scale
+        others = (f"{algorithm} on {dataset}", algorithm, dataset)
+        return next((self.scales[name] for name in others if name in self.scales), self.scale)
 
     @property
     def description(self) -> str:
         """How its numbers are made, for readers."""
-        scales = {
-            **self.scales,
-            **{name: one.scale for name, one in self.methods.items() if one.scale},
-            **{
-                f"{name} on {dataset}": scale
-                for name, one in self.methods.items()
-                for dataset, scale in one.scales.items()
-            },
-        }
         parts = [
             f"split {_with_exceptions(self.split, self.splits)}",
-            f"scale {_with_exceptions(self.scale, scales)}",
+            f"scale {_with_exceptions(self.scale, self.scales)}",
         ]
         for dataset, names in self.nominal.items():
             parts.append(f"{', '.join(names)} of {dataset} at distance 0 or 1")
@@ -114,19 +102,11 @@ def _with_exceptions(usual: str, exceptions: Mapping[str, str]) -> str:
 @cache
 def table_setups() -> tuple[TableSetup, ...]:
     """The setups of all tables."""
-    return tuple(map(_setup, published_toml("experiments.toml")["experiments"]))
-
-
-def _setup(told: Mapping[str, Any]) -> TableSetup:
-    typed = {
-        "methods": {name: MethodSetup(**one) for name, one in told["methods"].items()},
-        "tables": tuple(told["tables"]),
-        "datasets": tuple(told["datasets"]),
-    }
-    if "caution" in told:
-        text, anchor = told["caution"]["text"], told["caution"]["anchor"]
-        typed["caution"] = f"{text} {section_of_errata(anchor)}"
-    return TableSetup(**{**told, **typed})
+    setups = []
+    for told in published_toml("experiments.toml")["experiments"]:
+        methods = {name: MethodSetup(**one) for name, one in told["methods"].items()}
+        setups.append(TableSetup(**{**told, "methods": methods}))
+    return tuple(setups)
 
 
 def setup_of(paper: str, table: str) -> TableSetup:

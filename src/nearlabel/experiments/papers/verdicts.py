@@ -185,13 +185,8 @@ def reason_off(cell: PrintedCell, parameters: Mapping[str, Any]) -> Reason:
     """Why a cell comes out differently, made with these parameters."""
     for one in known_differences():
         if one.explains(cell, parameters):
-            return Reason(f"{one.reason} {section_of_errata(one.anchor)}")
+            return Reason(f"{one.reason} ({ERRATA}#{one.anchor})")
     return Reason(f"not explained yet ({ERRATA})")
-
-
-def section_of_errata(anchor: str) -> str:
-    """Where the errata page says more."""
-    return f"({ERRATA}#{anchor})"
 
 
 def _against_fit(cell: PrintedCell, parameters: Mapping[str, Any]) -> str:

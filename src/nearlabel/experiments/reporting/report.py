@@ -39,9 +39,6 @@ class Picture:
     svg: bytes
 
 
-FigureGroups = dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]]
-
-
 def write_report(
     folder: str | PathLike[str],
     cells: Sequence[ComparedCell],
@@ -56,9 +53,10 @@ def write_report(
     jinja2 = report_module("jinja2")
     compared = method_comparisons(cells, setups)
     ranks = _rank_pictures(compared)
-    groups = _figure_groups(figures)
-    of_figures = [one for group in groups.values() for _, some in group for one in some]
-    pictures = [*ranks, *of_figures]
+    groups: dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]] = {}
+    for one in figures:
+        groups.setdefault((one.figure.heading, one.figure.caption), []).append((one, _drawn(one)))
+    pictures = [*ranks, *(each for some in groups.values() for _, drawn in some for each in drawn)]
     has_relations = any(one.cell.paper == PAPER_WITH_RELATIONS for one in cells)
     view = {
         "title": _TITLE,
@@ -131,21 +129,10 @@ def _rank_pictures(compared: Sequence[MethodComparison]) -> list[Picture]:
     ]
 
 
-def _figure_groups(figures: Sequence[MeasuredFigure]) -> FigureGroups:
-    """The data sets of each figure with their pictures, by its heading and caption."""
-    groups: FigureGroups = {}
-    for one in figures:
-        figure = one.figure
-        paper = f"{papers()[figure.paper].title}, Fig. {figure.number}: " if figure.paper else ""
-        group = groups.setdefault((f"{paper}{figure.title}", figure.caption), [])
-        group.append((one, _pictures(one)))
-    return groups
-
-
-def _pictures(one: MeasuredFigure) -> list[Picture]:
+def _drawn(one: MeasuredFigure) -> list[Picture]:
+    name, label = one.figure.name, one.figure.label
     if one.plot is None:
         return []
-    name, label = one.figure.name, one.figure.label
     return [
         Picture(
             f"{name}_{metric}",
