@@ -18,7 +18,6 @@ from nearlabel.experiments.papers.experiment_runs import METRICS, Measurement
 from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import setup_of
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +250,7 @@ def test_claims_fit_in_80_columns(capsys):
         for cell in cells()
         if cell.paper == "wang-2018"
     ]
-    say_claims(compared, [setup_of("wang-2018", "3")])
+    say_claims(compared)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     (line,) = [one for one in lines if one.startswith("average precision ↑ published")]

@@ -9,18 +9,17 @@ from nearlabel.cli.output import WIDTH, say, say_table
 
 if TYPE_CHECKING:
     from nearlabel.experiments.papers.table_reproduction import ComparedCell
-    from nearlabel.experiments.papers.table_setups import TableSetup
     from nearlabel.experiments.reporting.tables import TableRow
 
 _RIVAL = "ML-kNN"  # that every later paper compares its method with
 
 
-def say_side_by_side(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
+def say_side_by_side(cells: list[ComparedCell]) -> None:
     """Print published tables, our numbers below each row, and why some are off or missing."""
     from nearlabel.experiments.papers.printed_tables import papers
     from nearlabel.experiments.reporting.tables import table_blocks
 
-    for block in table_blocks(cells, setups):
+    for block in table_blocks(cells):
         say(f"{papers()[block.paper].title}, {block.heading}")
         if block.description:
             say_folded(block.description)
@@ -34,12 +33,12 @@ def say_side_by_side(cells: list[ComparedCell], setups: list[TableSetup]) -> Non
         say()
 
 
-def say_claims(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
+def say_claims(cells: list[ComparedCell]) -> None:
     """Print whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
     from nearlabel.experiments.papers.method_comparisons import method_comparisons
     from nearlabel.experiments.reporting.method_differences import comparison_views
 
-    for view in comparison_views(method_comparisons(cells, setups)):
+    for view in comparison_views(method_comparisons(cells)):
         if view.own == _RIVAL or _RIVAL not in view.algorithms:
             continue
         what = f"{view.own} against {_RIVAL} by Wilcoxon's signed-rank test"

@@ -67,8 +67,8 @@ def reproduce(
     if json:
         say_json([one.record() for one in found.cells])
         return
-    say_side_by_side(found.cells, found.setups)
-    say_claims(found.cells, found.setups)
+    say_side_by_side(found.cells)
+    say_claims(found.cells)
     say_summary(found.cells)
     _say_work(found)
     if report is not None:
@@ -100,7 +100,7 @@ def _write_report(
         figures = measured_figures(
             papers, results=found.path.parent, again=again, progress=progress
         )
-    write_report(folder, found.cells, found.setups, figures)
+    write_report(folder, found.cells, figures)
 
 
 def _say_work(found: Reproduction) -> None:

@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Literal
 
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import TableSetup
+from nearlabel.experiments.papers.table_setups import TableSetup, table_setups
 from nearlabel.experiments.significance.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.significance.pairs import LEVEL, Pair, wilcoxon
 from nearlabel.metrics import METRICS
@@ -42,9 +42,7 @@ class MethodComparison:
         return len(self.datasets) >= FEWEST
 
 
-def method_comparisons(
-    cells: Sequence[ComparedCell], setups: Iterable[TableSetup]
-) -> list[MethodComparison]:
+def method_comparisons(cells: Sequence[ComparedCell]) -> list[MethodComparison]:
     """Compare the methods of each setup with several data sets, by each metric.
 
     Our numbers and the published ones are compared on the data sets that have both, so that the
@@ -53,7 +51,7 @@ def method_comparisons(
     data sets have all numbers.
     """
     found = []
-    for setup in setups:
+    for setup in table_setups():
         if len(setup.datasets) == 1:
             continue
         of_metric: dict[str, list[ComparedCell]] = {}

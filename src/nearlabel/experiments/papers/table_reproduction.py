@@ -13,12 +13,7 @@ from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
-from nearlabel.experiments.papers.table_setups import (
-    Experiment,
-    TableSetup,
-    experiments_of,
-    setup_of_cell,
-)
+from nearlabel.experiments.papers.table_setups import Experiment, experiments_of
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.search import Progress
 
@@ -64,14 +59,13 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Published numbers and ours, and the setups that the cells belong to.
+    """Published numbers and ours.
 
     `measured` experiments were run now, the results of `read` ones were stored before in the folder
     `path`; the data sets that are `absent` are not in the data folder.
     """
 
     cells: list[ComparedCell]
-    setups: list[TableSetup]
     measured: int
     read: int
     absent: list[str]
@@ -128,7 +122,6 @@ def reproduce(
             else _compared(cell, plan[0], [outcomes[one] for one in plan])
             for cell, plan in zip(cells, plans, strict=True)
         ],
-        list(dict.fromkeys(filter(None, map(setup_of_cell, cells)))),
         measured,
         len(outcomes) - measured - len(reasons),
         list(dict.fromkeys(name for reason in reasons for name in reason.absent)),

@@ -17,7 +17,6 @@ from nearlabel.experiments.papers.method_comparisons import MethodComparison, me
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
 from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import TableSetup
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting import tables
 from nearlabel.experiments.reporting.drawing import encoded, report_module
@@ -42,7 +41,6 @@ class Picture:
 def write_report(
     folder: str | PathLike[str],
     cells: Sequence[ComparedCell],
-    setups: Sequence[TableSetup],
     figures: Sequence[MeasuredFigure] = (),
 ) -> list[Path]:
     """Write ``report.html``, ``report.md`` and the pictures of the latter in ``figures``.
@@ -51,7 +49,7 @@ def write_report(
     have are removed, and nothing else is. The paths of the files are returned, the pages first.
     """
     jinja2 = report_module("jinja2")
-    compared = method_comparisons(cells, setups)
+    compared = method_comparisons(cells)
     ranks = _rank_pictures(compared)
     groups: dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]] = {}
     for one in figures:
@@ -67,7 +65,7 @@ def write_report(
         "papers": papers(),
         "blocks_of": {
             paper: list(blocks)
-            for paper, blocks in groupby(tables.table_blocks(cells, setups), lambda one: one.paper)
+            for paper, blocks in groupby(tables.table_blocks(cells), lambda one: one.paper)
         },
         "orders": order_views() if has_relations else [],
         "comparisons": comparison_views(compared),

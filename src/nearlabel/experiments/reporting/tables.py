@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from nearlabel.experiments.papers.printed_tables import papers, tables_in_words
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import SHORT_NAMES, TableSetup
+from nearlabel.experiments.papers.table_setups import SHORT_NAMES, table_setups
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, rounded
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 
@@ -69,9 +69,13 @@ def verdict_counts(cells: Sequence[ComparedCell]) -> dict[str, list[int]]:
     return rows
 
 
-def table_blocks(cells: Sequence[ComparedCell], setups: Iterable[TableSetup]) -> list[TableBlock]:
+def table_blocks(cells: Sequence[ComparedCell]) -> list[TableBlock]:
     """The tables in the order of the papers; those with the same rows as one."""
-    described = {(one.paper, table): one.description for one in setups for table in one.tables}
+    described = {
+        (setup.paper, table): setup.description
+        for setup in table_setups()
+        for table in setup.tables
+    }
     return [
         _block(paper, tables, described.get((paper, tables[0]), ""), list(rows))
         for (paper, tables), rows in groupby(_rows(cells), key=_tables_of)
