@@ -75,21 +75,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Fold:
-    """One part with the neighbors of its rows.
+    """One part with its training and test vectors, `X` and `new`, and the neighbors of its rows.
 
-    Attributes
-    ----------
-    part : Part
-    graph : NeighborGraph
-        Of the training rows, each left out of its own.
-    queries : NeighborGraph
-        Of the test rows among the training rows; `graph` in leave-one-out.
-    X, new : ndarray or csr_array
-        Training and test vectors.
-    whole : NeighborGraph or None
-        Of all rows, where it was searched.
-    known : dict
-        What a model has found out that others on the same rows can use.
+    In `graph` are those of the training rows, each left out of its own; in `queries` those of the
+    test rows among the training rows, in leave-one-out the same graph; in `whole` those of all
+    rows, where they were searched. `known` is what a model has found out that others can use.
     """
 
     part: Part

@@ -83,23 +83,10 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce the published tables, as far as the data folder has their data.
 
-    Results are stored as soon as an experiment is done, so that a second call goes on where the
-    first was interrupted, and one after that only reads.
-
-    Parameters
-    ----------
-    papers : collection of str, default=()
-        Ids of papers, such as "zhang-2007"; all by default.
-    tables : collection of str, default=()
-        Tables of these papers; all by default.
-    results : path, optional
-        The folder of results; by default in the user's cache.
-    again : bool, default=False
-        Whether all of them are measured again.
-    n_jobs : int, optional
-        Threads of the searches; -1 for all cores.
-    progress : callable, optional
-        Called with (steps done, steps in all).
+    Results are stored as soon as an experiment is done, by default in the user's cache, so that a
+    second call goes on where the first was interrupted, and one after that only reads; with
+    `again`, all are measured again. Papers are named by ids such as "zhang-2007"; by default all
+    of their tables are reproduced. `progress` is called with (steps done, steps in all).
     """
     cells = _wanted(papers, tables)
     check_n_jobs(n_jobs)

@@ -45,24 +45,11 @@ def tuning_curve(
 ) -> Figure:
     """A metric against a parameter, with the best value of each series marked.
 
-    Parameters
-    ----------
-    curves : mapping of str to (x, y)
-        The points of each series; y is None or NaN where there is none. Of equal values the one
-        at the smaller x is the best.
-    metric : str
-        A name of `nearlabel.metrics.METRICS`; it says whether less is better.
-    x_label : str, default="neighbors k"
-        What x is; its last word is the short name.
-    lines : mapping of str to float, optional
-        Values of methods that do not have the parameter.
-    spread : mapping of str to (least, greatest), optional
-        The span of the values at each x, of the series that have one.
-    shaded : (float, float), optional
-        The part of x that a paper shows.
-    share : float, default=1.0
-        How many of the points of each series must be in the picture, the best ones: less than all
-        where a few bad ones would make the others too small.
+    A y of None or NaN is no point; of equal values the one at the smaller x is the best. `lines`
+    are values of methods that do not have the parameter, `spread` the least and the greatest values
+    at each x, `shaded` the part of x that a paper shows. `share` is how many of the points of each
+    series, the best ones, must be in the picture: not all where a few bad ones would make the
+    others too small.
     """
     with one_axes(title) as (figure, axes):
         if shaded is not None:
