@@ -122,7 +122,7 @@ def select_and_evaluate(
 ) -> dict[str, list[SplitResult]]:
     """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
 
-    The choice is made anew in each part, on its training rows alone; ties go to the fewer
+    The choice is made in each part, on its training rows alone; ties go to the fewer
     neighbors, then to the first candidate. A name whose data would not fit has a refusal in its
     result. The options are those of `evaluate_splits`.
     """

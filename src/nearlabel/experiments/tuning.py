@@ -171,7 +171,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
             )
         if "search" in model.get_params(deep=False):
-            own.setdefault("search", model.search)  # the very object, which a clone has not
+            own.setdefault("search", model.search)  # the same object: a clone would have a copy
         chosen: NeighborClassifier = clone(model).set_params(**own)
         chosen.check_parameters()
         return chosen
@@ -307,7 +307,7 @@ def _scorer(one: Any) -> Scorer:
 
 
 def _as_part(train: Any, test: Any, n: int) -> Part:
-    """Rows that a splitter gave, as numbers in the order of X; a row is never on both sides."""
+    """A fold of a splitter, as row numbers in the order of X; no row is on both sides."""
     try:
         rows = [np.arange(n)[np.asarray(one)] for one in (train, test)]
     except IndexError as error:
@@ -317,9 +317,11 @@ def _as_part(train: Any, test: Any, n: int) -> Part:
     if any(len(np.unique(one)) < len(one) for one in rows):
         raise ValueError("cv holds a row twice on one side")
     if np.intersect1d(rows[0], rows[1]).size:
-        raise ValueError("cv holds a row among those to learn from and those to be tried on")
+        raise ValueError("cv holds a row in both the training and the test rows of a fold")
     if len(rows[0]) < 2 or not len(rows[1]):
-        raise ValueError(f"cv leaves {len(rows[0])} rows to learn from and {len(rows[1])} to test")
+        raise ValueError(
+            f"cv must leave two training rows and a test row; got {len(rows[0])} and {len(rows[1])}"
+        )
     return Part(np.unique(rows[0]), np.unique(rows[1]))
 
 

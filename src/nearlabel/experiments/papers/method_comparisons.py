@@ -46,7 +46,7 @@ def method_comparisons(cells: Sequence[ComparedCell]) -> list[MethodComparison]:
     """Compare the methods of each setup with several data sets, by each metric.
 
     Our numbers and the published ones are compared on the data sets that have both, so that the
-    two can be held against each other; algorithms that were not run are left out. Where fewer than
+    two can be compared; algorithms that were not run are left out. Where fewer than
     two were run, the published numbers alone are compared. Nothing is tested where fewer than six
     data sets have all numbers.
     """

@@ -25,7 +25,7 @@ from nearlabel.search import Progress
 class PaperFigure:
     """A figure that can be measured, on one data set; see ``figures.toml``.
 
-    `paper` and `number` are empty where it is none of theirs; `label` is short: it stands above a
+    `paper` and `number` are empty if it is not from a paper; `label` is short: it stands above a
     picture, and names the data set; `kind` is a name of `PLOTS`; `settings` are what else decides
     its points beside the data and the code, as JSON can hold it.
     """
