@@ -159,41 +159,35 @@ def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
 def _pair_view(
     own: str, other: str, tested: list[MethodComparison], sources: list[Source]
 ) -> PairView:
-    tests = {
-        (one.metric, one.source): _test(one, own, other)
-        for one in tested
-        if (own, other) in one.pairs
-    }
+    tests: dict[str, dict[Source, PairTest]] = {one.metric: {} for one in tested}
+    for one in tested:
+        pair = one.pairs.get((own, other))
+        if pair is not None:
+            worse = "worse" if one.pairs[other, own].is_better() else ""
+            tests[one.metric][one.source] = PairTest(
+                str(len(one.datasets)),
+                f"{pair.wins} / {pair.ties} / {pair.losses}",
+                "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
+                p_text(pair.p_value),
+                "better" if pair.is_better() else worse,
+            )
+    claims = []
+    for source in sources:
+        sides = {metric: of[source].side for metric, of in tests.items() if source in of}
+        parts = [
+            f"{words} by {_listed(metrics)}"
+            for side, words in _SIDES.items()
+            if (metrics := [metric for metric in sides if sides[metric] == side])
+        ]
+        claims.append(f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}.")
     return PairView(
         other,
-        [_claim(source, tests) for source in sources],
+        claims,
         {
-            metric_head(metric): [tests.get((metric, source), PairTest()) for source in sources]
-            for metric in dict.fromkeys(one.metric for one in tested)
+            metric_head(metric): [of.get(source, PairTest()) for source in sources]
+            for metric, of in tests.items()
         },
     )
-
-
-def _test(one: MethodComparison, own: str, other: str) -> PairTest:
-    pair = one.pairs[own, other]
-    worse = "worse" if one.pairs[other, own].is_better() else ""
-    return PairTest(
-        str(len(one.datasets)),
-        f"{pair.wins} / {pair.ties} / {pair.losses}",
-        "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
-        p_text(pair.p_value),
-        "better" if pair.is_better() else worse,
-    )
-
-
-def _claim(source: Source, tests: Mapping[tuple[str, Source], PairTest]) -> str:
-    """By which metrics the method of the paper is better, and by which it is not."""
-    parts = []
-    for side, words in _SIDES.items():
-        metrics = [name for (name, of), test in tests.items() if (of, test.side) == (source, side)]
-        if metrics:
-            parts.append(f"{words} by {_listed(metrics)}")
-    return f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}."
 
 
 def _too_few(counts: Mapping[str, int]) -> str:
