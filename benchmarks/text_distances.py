@@ -12,7 +12,8 @@ from measuring import report
 
 import nearlabel as nl
 from nearlabel.experiments import splits
-from nearlabel.experiments.selection import select_and_evaluate, usual_candidates
+from nearlabel.experiments.candidates import usual_candidates
+from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.metrics import scorer
 
 QUESTION = (
@@ -46,16 +47,16 @@ def rows_of(name: str, ways: tuple[str, ...]) -> list[dict[str, Any]]:
     for way in ways:
         scale, metric = WAYS[way]
         candidates = {
-            one: usual_candidates(one, n, metrics=(metric,)) for one in ("MLkNN", "BRkNN")
+            method: usual_candidates(method, n, metrics=(metric,)) for method in ("MLkNN", "BRkNN")
         }
         by = scorer("ranking_loss")
         found = select_and_evaluate(data, candidates, parts, by, scale=scale)
-        for method, (chosen,) in found.items():
+        for method, (one,) in found.items():
             row = rows.setdefault(method, {"data": name, "method": method})
-            assert chosen.model is not None
-            row[f"k_{way}"] = chosen.model.n_neighbors
+            assert one.chosen is not None
+            row[f"k_{way}"] = one.chosen.n_neighbors
             for short, full in (("ap", "average_precision"), ("rl", "ranking_loss")):
-                row[f"{short}_{way}"] = round(chosen.result.metrics[full], 4)
+                row[f"{short}_{way}"] = round(one.metrics[full], 4)
     return list(rows.values())
 
 

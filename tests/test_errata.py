@@ -12,13 +12,11 @@ import pytest
 
 from nearlabel.cli import run
 from nearlabel.experiments import evaluate_splits
-from nearlabel.experiments.papers.experiment_runs import estimator
-from nearlabel.experiments.papers.known_differences import ERRATA, fits, known_differences
-from nearlabel.experiments.papers.planned_experiments import experiment
-from nearlabel.experiments.papers.prepared_data import prepared
+from nearlabel.experiments.papers.experiment_runs import prepared
 from nearlabel.experiments.papers.printed_tables import cells
-from nearlabel.experiments.papers.table_setups import setup_of, table_setups
-from nearlabel.experiments.papers.verdicts import verdict
+from nearlabel.experiments.papers.table_setups import experiment, setup_of, table_setups
+from nearlabel.experiments.papers.verdicts import ERRATA, fits, known_differences, verdict
+from nearlabel.methods.registry import method
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ERRATA).read_text(encoding="utf-8")
@@ -178,7 +176,7 @@ def test_settings_that_fit(load, dataset):
     for fit in (one for one in fits() if one.dataset == dataset):
         made = experiment(setup_of("wang-2018", "3"), dataset, fit.algorithm)
         ready = prepared(data, made.data)
-        model = estimator(made.estimator, **made.parameters[0], **fit.parameters)
+        model = method(made.estimator)(**made.parameters[0], **fit.parameters)
         [[result]] = evaluate_splits(
             ready.data, [model], ready.parts, scale=ready.scale, convention=made.convention
         )

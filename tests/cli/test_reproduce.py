@@ -14,11 +14,10 @@ from lookalikes import write_lookalikes
 from nearlabel.cli import run
 from nearlabel.cli.reproduce import say_claims
 from nearlabel.experiments.papers import table_reproduction
-from nearlabel.experiments.papers.compared_cells import ComparedCell
-from nearlabel.experiments.papers.experiment_runs import METRICS, ExperimentResult, Measurement
+from nearlabel.experiments.papers.experiment_runs import METRICS, Measurement
 from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
-from nearlabel.experiments.papers.table_setups import setup_of
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def quick(monkeypatch):
         metrics = dict(zip(METRICS, values.tolist(), strict=True))
         chosen = {name: values[0] for name, values in experiment.grid.items()}
         sets = [{**one, **chosen} for one in experiment.parameters]
-        return ExperimentResult(tuple(Measurement(one, metrics) for one in sets), 0.0)
+        return [Measurement(one, metrics) for one in sets]
 
     def rate_plot(*_):
         return Plot([0.1, 1.0], "rate z", [Panel("ranking_loss", {"a": [0.2, 0.3]})], log_x=True)
@@ -251,7 +250,7 @@ def test_claims_fit_in_80_columns(capsys):
         for cell in cells()
         if cell.paper == "wang-2018"
     ]
-    say_claims(compared, [setup_of("wang-2018", "3")])
+    say_claims(compared)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     (line,) = [one for one in lines if one.startswith("average precision ↑ published")]

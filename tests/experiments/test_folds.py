@@ -10,7 +10,7 @@ import nearlabel as nl
 from nearlabel.experiments import Part, evaluate_splits, splits
 from nearlabel.experiments.folds import Searching, folds
 from nearlabel.methods.registry import METHODS, estimator
-from nearlabel.search.exact.index import ExactIndex
+from nearlabel.search.exact.index import ExactIndex, ExactSearch
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,20 @@ def test_a_table_of_five_k_and_ten_folds_takes_one_search(made, searches):
     found = evaluate_splits(made, models, splits(made, "cv10"))
     assert searches == [(150, None)]
     assert [len(results) for results in found] == [10] * 5
+
+
+def test_models_that_share_a_search_object_share_its_graph(made, searches):
+    class Mine:
+        def build(self, vectors, metric):
+            return ExactSearch().build(vectors, metric)
+
+    search = Mine()
+    models = [nl.BRkNN(n_neighbors=k, search=search) for k in (3, 5)]
+    found = evaluate_splits(made, models, splits(made, "cv3"))
+    assert searches.count((150, None)) == 1
+    for k, results in zip((3, 5), found, strict=True):
+        [alone] = evaluate_splits(made, [nl.BRkNN(n_neighbors=k)], splits(made, "cv3"))
+        assert [one.metrics for one in results] == [one.metrics for one in alone]
 
 
 def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):

@@ -68,11 +68,8 @@ def compare(
 
     import nearlabel as nl
     from nearlabel.experiments import evaluate_splits
-    from nearlabel.experiments.selection import (
-        select_and_evaluate,
-        tried_parameters,
-        usual_candidates,
-    )
+    from nearlabel.experiments.candidates import tried_parameters, usual_candidates
+    from nearlabel.experiments.evaluation import select_and_evaluate
     from nearlabel.metrics.conventions import has_metric
 
     names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
@@ -92,11 +89,10 @@ def compare(
             scoring = nl.metrics.scorer(
                 how["tuned"], convention=measuring.convention, at=measuring.at
             )
-            selected = select_and_evaluate(items, candidates, parts, scoring, **work)
-            found = {name: [one.result for one in selected[name]] for name in names}
+            found = select_and_evaluate(items, candidates, parts, scoring, **work)
             choices = {
-                name: [tried_parameters(name, one.model) if one.model else {} for one in each]
-                for name, each in selected.items()
+                name: [tried_parameters(name, one.chosen) if one.chosen else {} for one in each]
+                for name, each in found.items()
             }
         else:
             how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}

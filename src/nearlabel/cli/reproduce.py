@@ -10,8 +10,7 @@ from nearlabel.cli.output import WIDTH, say, say_folded, say_json, say_table, st
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.papers.compared_cells import ComparedCell
-    from nearlabel.experiments.papers.table_setups import TableSetup
+    from nearlabel.experiments.papers.table_reproduction import ComparedCell
     from nearlabel.experiments.reporting.tables import TableRow
 
 _RIVAL = "ML-kNN"  # that every later paper compares its method with
@@ -71,12 +70,12 @@ def reproduce(
             figures = measured_figures(
                 paper, results=found.path.parent, again=again, progress=progress
             )
-        write_report(report, found.cells, found.setups, figures)
+        write_report(report, found.cells, figures)
     if json:
         say_json([one.record() for one in found.cells])
         return
-    _say_side_by_side(found.cells, found.setups)
-    say_claims(found.cells, found.setups)
+    _say_side_by_side(found.cells)
+    say_claims(found.cells)
     _say_summary(found.cells)
     if found.absent:
         say_folded(
@@ -90,7 +89,7 @@ def reproduce(
 
 def _check_report(folder: str) -> None:
     """Refuse a report that could not be written, before the work is done."""
-    from nearlabel.experiments.reporting.extras import report_module
+    from nearlabel.experiments.reporting.drawing import report_module
 
     for name in ("jinja2", "matplotlib", "scikit_posthocs"):
         report_module(name)
@@ -100,12 +99,12 @@ def _check_report(folder: str) -> None:
         raise ValueError(f"--report {folder}: this cannot be a folder ({error.strerror})") from None
 
 
-def _say_side_by_side(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
+def _say_side_by_side(cells: list[ComparedCell]) -> None:
     """Print published tables, our numbers below each row, and why some are off or missing."""
     from nearlabel.experiments.papers.printed_tables import papers
     from nearlabel.experiments.reporting.tables import table_blocks
 
-    for block in table_blocks(cells, setups):
+    for block in table_blocks(cells):
         say(f"{papers()[block.paper].title}, {block.heading}")
         if block.description:
             say_folded(block.description)
@@ -119,12 +118,12 @@ def _say_side_by_side(cells: list[ComparedCell], setups: list[TableSetup]) -> No
         say()
 
 
-def say_claims(cells: list[ComparedCell], setups: list[TableSetup]) -> None:
+def say_claims(cells: list[ComparedCell]) -> None:
     """Print whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
     from nearlabel.experiments.papers.method_comparisons import method_comparisons
     from nearlabel.experiments.reporting.method_differences import comparison_views
 
-    for view in comparison_views(method_comparisons(cells, setups)):
+    for view in comparison_views(method_comparisons(cells)):
         if view.own == _RIVAL or _RIVAL not in view.algorithms:
             continue
         what = f"{view.own} against {_RIVAL} by Wilcoxon's signed-rank test"
@@ -160,11 +159,17 @@ def _say_summary(cells: list[ComparedCell]) -> None:
 
 def _lines(row: TableRow) -> tuple[list[str], list[str]]:
     """The published numbers of a row, and ours below them; the marks stand below each other."""
+    from nearlabel.experiments.reporting.tables import DOUBT, ours_text, published_text
+
     parameters = row.parameters.replace(" = ", "=").replace(",", "")
     published, ours = [row.dataset], [f"  {row.algorithm} {parameters}".rstrip()]
     for cell in row.cells:
-        published.append(_narrow(cell.published) + (cell.doubt or " ") if cell else "")
-        ours.append(_narrow(cell.ours) + cell.verdict.mark if cell else "")
+        if cell is None:
+            published.append("")
+            ours.append("")
+        else:
+            published.append(_narrow(published_text(cell)) + (DOUBT if cell.cell.doubt else " "))
+            ours.append(_narrow(ours_text(cell)) + cell.verdict.mark)
     return published, ours
 
 

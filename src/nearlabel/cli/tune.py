@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import count, product
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
@@ -18,7 +18,6 @@ from nearlabel.methods.registry import title
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
-    from nearlabel.experiments.candidates import Candidate
 
 Curve = list[tuple[int, float]]  # k and the metric, by rising k
 
@@ -63,9 +62,10 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     if figure is not None:
-        from nearlabel.experiments.reporting import figures
+        from nearlabel.experiments.reporting.drawing import check_figure_path, save
+        from nearlabel.experiments.reporting.figures import tuning_curve
 
-        figures.check_figure_path(figure)
+        check_figure_path(figure)
         check_target("--figure", figure, data)
     items = measuring.load(data)
     if part is None:
@@ -88,7 +88,7 @@ def tune(
     told = measuring.told(data, items, kind, parts, {"part": part})
     if figure is not None:
         columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
-        figures.save(figures.tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
+        save(tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
     graphs = len(set(distance))
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
@@ -123,11 +123,8 @@ def _candidates(
     grid: Sequence[str],
     distances: Sequence[str],
     shared: dict[str, Any],
-) -> Iterator[Candidate]:
-    """All combinations of values, with the parameters that are told of each."""
-    from nearlabel.experiments.candidates import Candidate
-
-    place = count()
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """All combinations of values: what is told of each, and its model."""
     for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
             settings = dict(zip(own, values, strict=True))
@@ -135,13 +132,13 @@ def _candidates(
             for k in ks:
                 model = estimator(name, k, {**shared, "metric": distance}, settings, options)
                 told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
-                yield Candidate(next(place), told, model)
+                yield told, model
 
 
 def _tried(
     items: Dataset,
     parts: list[Any],
-    candidates: list[Candidate],
+    candidates: list[tuple[dict[str, Any], Any]],
     wanted: list[str],
     measuring: Measuring,
 ) -> list[dict[str, Any]]:
@@ -154,14 +151,13 @@ def _tried(
     }
     how: dict[str, Any] = {"scale": measuring.scale}
     with steps("tuning") as progress, naming(scale="--scale"):
-        trial = try_candidates(
-            items.X, items.Y, parts, candidates, scorers, progress=progress, **how
-        )
+        models = [model for _, model in candidates]
+        trial = try_candidates(items.X, items.Y, parts, models, scorers, progress=progress, **how)
     signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}
     means = {name: trial.defined(name).mean(axis=1) * signs[name] + 0.0 for name in wanted}
     return [
-        {**one.parameters, **defined({name: means[name][one.place] for name in wanted}, wanted)}
-        for one in candidates
+        {**told, **defined({name: means[name][place] for name in wanted}, wanted)}
+        for place, (told, _) in enumerate(candidates)
     ]
 
 

@@ -1,69 +1,74 @@
-"""Candidates of a search for parameters: tried on the folds of one graph a metric."""
+"""Candidates of a search for parameters, tried on the folds of one graph per metric."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
-from nearlabel.experiments.folds import (
-    Fold,
-    RowsDone,
-    Searching,
-    folds,
-    most_neighbors,
-    rows_to_search,
-    shares_a_graph,
-    whole_graph,
-)
+from nearlabel.experiments.folds import Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.registry import estimator
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
 
 LEAST_ROWS_A_NEIGHBOR = 4  # for leave-one-out; with fewer it flatters
+NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
+# What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.
+_OWN: dict[str, dict[str, Sequence[Any]]] = {
+    "LAMLkNN": {"n_clusters": (2, 3, 5, 10)},
+    "BRkNN": {"weights": ("uniform", "distance")},
+}
+_FEW_NEIGHBORS = {"IBLR": (5, 10, 20, 40)}  # each takes as many regressions as there are labels
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A point of a grid.
+def usual_candidates(
+    name: str,
+    n: int,
+    neighbors: Sequence[int] | None = None,
+    metrics: Sequence[str] = ("euclidean", "cosine"),
+    **shared: Any,
+) -> list[Any]:
+    """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has.
 
-    Attributes
-    ----------
-    place : int
-        In the grid.
-    parameters : dict
-        As the grid has them.
-    model : NeighborClassifier
-        Unfitted, with these parameters.
+    Without `neighbors`: up to a quarter of the n training rows.
     """
+    ks = neighbors
+    if ks is None:
+        usual = _FEW_NEIGHBORS.get(name, NEIGHBORS)
+        ks = [k for k in usual if k <= n // LEAST_ROWS_A_NEIGHBOR] or [1]
+    own = _OWN.get(name, {})
+    models = (
+        estimator(name, k, metric=metric, **dict(zip(own, values, strict=True)), **shared)
+        for metric, *values in product(metrics, *own.values())
+        for k in ks
+    )
+    return list({str(model): model for model in models}.values())  # one may know no metric
 
-    place: int
-    parameters: dict[str, Any]
-    model: NeighborClassifier
+
+def tried_parameters(name: str, model: NeighborClassifier) -> dict[str, Any]:
+    """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
+    known = model.get_params(deep=False)
+    tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
+    return {parameter: known[parameter] for parameter in tried if parameter in known}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What trying all candidates gave.
+    """What trying all candidates gave: arrays of shape (candidates, folds).
 
-    Attributes
-    ----------
-    scores : dict of str to ndarray of shape (candidates, folds)
-        By the name of the scorer; greater is better.
-    fit_seconds, score_seconds : ndarray of shape (candidates, folds)
-        Wall time of learning and answering, without the search, and of measuring.
-    graphs : dict of Searching to NeighborGraph
-        The graphs of all rows that were searched.
+    Scores by the name of the scorer, greater is better; wall time of learning and answering,
+    without the search, and of measuring. `graphs` are those of all rows that were searched.
     """
 
     scores: dict[str, Floats]
@@ -82,63 +87,38 @@ def try_candidates(
     X: Any,
     Y: Csr,
     parts: Sequence[Part],
-    candidates: Sequence[Candidate],
+    models: Sequence[NeighborClassifier],
     scorers: Mapping[str, Scorer],
     *,
     scale: str = "none",
     progress: Progress | None = None,
 ) -> Trial:
-    """Scores of each candidate on each part: one search a metric, whatever else they differ in.
-
-    Where a `scale` is fitted to the rows to learn from, each part has a search of its own.
-    """
+    """Scores of each unfitted model on each part."""
     Y = label_matrix(Y, "Y")
-    groups: dict[Searching, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        groups[Searching.of(candidate.model)].append(candidate)
-    shape = (len(candidates), len(parts))
+    if any(part.left_out for part in parts):
+        warn_of_many_neighbors(models, X.shape[0])
+    shape = (len(models), len(parts))
     empty = {name: np.full(shape, np.nan) for name in scorers}
     trial = Trial(empty, np.zeros(shape), np.zeros(shape))
-    n = X.shape[0]
-    answered = sum(len(part.test) for part in parts) * len(candidates)
-    searched = sum(rows_to_search(n, parts, searching, scale) for searching in groups)
-    tell = RowsDone(progress, searched + answered)
-    if any(part.left_out for part in parts):
-        warn_of_many_neighbors([one.model for one in candidates], n)
-    for searching, group in groups.items():
-        k = most_neighbors([one.model for one in group], n)
-        whole = None
-        if shares_a_graph(n, parts, searching, scale):
-            whole = trial.graphs[searching] = whole_graph(X, parts, k, searching, tell)
-        each = folds(X, parts, k, searching, scale=scale, whole=whole, progress=tell)
-        for place, fold in enumerate(each):
-            if fold.part.left_out:
-                trial.graphs[searching] = fold.graph
-            _try_on(fold, place, Y, group, scorers, trial, tell)
-    return trial
-
-
-def _try_on(
-    fold: Fold,
-    place: int,
-    Y: Csr,
-    group: Sequence[Candidate],
-    scorers: Mapping[str, Scorer],
-    trial: Trial,
-    tell: RowsDone,
-) -> None:
-    """Fill in what candidates do on one fold."""
-    truth, n = Y[fold.part.test], len(fold.part.test)
-    start = time.perf_counter()
-    for one, answers in fold.all_answers([one.model for one in group], Y[fold.part.train]):
-        candidate = group[one].place
-        answered = time.perf_counter()
-        for name, value in measure(truth, answers, scorers).items():
-            trial.scores[name][candidate, place] = value
-        trial.fit_seconds[candidate, place] = answered - start
-        trial.score_seconds[candidate, place] = time.perf_counter() - answered
-        tell(n, n)
+    answered = sum(len(part.test) for part in parts) * len(models)
+    each, tell = folds_of_models(
+        X, parts, models, answered=answered, scale=scale, progress=progress
+    )
+    for column, (part, now) in enumerate(each):
+        for searching, fold in now.items():
+            if fold.whole is not None:
+                trial.graphs[searching] = fold.whole
+        truth, n = Y[part.test], len(part.test)
         start = time.perf_counter()
+        for place, answers in answers_of(models, now, Y[part.train]):
+            answered_at = time.perf_counter()
+            for name, value in measure(truth, answers, scorers).items():
+                trial.scores[name][place, column] = value
+            trial.fit_seconds[place, column] = answered_at - start
+            trial.score_seconds[place, column] = time.perf_counter() - answered_at
+            tell(n, n)
+            start = time.perf_counter()
+    return trial
 
 
 def best_place(values: Floats, models: Sequence[NeighborClassifier]) -> int:
@@ -150,11 +130,11 @@ def best_place(values: Floats, models: Sequence[NeighborClassifier]) -> int:
 
 
 def warn_of_many_neighbors(models: Iterable[NeighborClassifier], n: int) -> None:
-    """Say that leave-one-out flatters models that count most of n rows as neighbors.
+    """Warn that leave-one-out flatters models that count most of n rows as neighbors.
 
     A row is not among its own neighbors, but among those of the others: where nearly all rows are
-    neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors tables
-    tell it without a fault.
+    neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors the
+    tables give it away without an error.
     """
     counts = [model.n_neighbors or n for model in models if model.needs.counts]
     many = [k for k in counts if k > n // LEAST_ROWS_A_NEIGHBOR]

@@ -1,24 +1,24 @@
-"""How well models do on parts of a data set."""
+"""How well models do on parts of a data set: as they are, or after a choice among candidates."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn.base import clone
 
+from nearlabel.common.arrays import Csr
+from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
-from nearlabel.experiments.folds import (
-    RowsDone,
-    Searching,
-    folds,
-    most_neighbors,
-    rows_to_search,
-)
+from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
+from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.metrics import evaluate
+from nearlabel.metrics import Scorer, evaluate
+from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
 
 
@@ -34,11 +34,17 @@ class SplitResult:
         Processor time of learning, scoring and deciding, without the search that models share.
     refusal : str or None
         Why the model refused the data: it would need too much.
+    chosen : NeighborClassifier or None
+        Unfitted; where the model was chosen among candidates.
+    left_out : float
+        Its leave-one-out score then, by which it was chosen; greater is better.
     """
 
     metrics: dict[str, float]
     seconds: float
     refusal: str | None = None
+    chosen: NeighborClassifier | None = None
+    left_out: float = math.nan
 
 
 def evaluate_splits(
@@ -61,11 +67,11 @@ def evaluate_splits(
         Unfitted, of one metric and search; they may differ in `n_neighbors`.
     parts : sequence of Part, as `splits` gives them
     scale : {"none", "minmax", "standard"}
-        Fitted to the rows to learn from, in each part: each part has a search of its own then.
+        Fitted to the training rows of each part: each part has a search of its own then.
     convention, at
         See `nearlabel.metrics.evaluate`.
     refusals : bool, default=False
-        Whether a model that refuses data of this size is noted, instead of ending it all.
+        Whether a model that refuses data of this size is noted, instead of raising its error.
     progress : callable, optional
         Called with (steps done, steps in all), over all parts: a step is a row that was searched,
         or that a model has answered for.
@@ -77,19 +83,19 @@ def evaluate_splits(
     """
     if len({Searching.of(model) for model in models}) != 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    searching = Searching.of(models[0])
-    models = [clone(model) for model in models]
+    copies = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
-    tried = sum(len(part.test) for part in parts)
-    searched = rows_to_search(len(data), parts, searching, scale)
-    tell = RowsDone(progress, searched + tried * len(models))
-    k = most_neighbors(models, len(data))
-    for fold in folds(data.X, parts, k, searching, scale=scale, progress=tell):
-        truth, n = data.Y[fold.part.test], len(fold.part.test)
-        for model, found in zip(models, results, strict=True):
+    answered = sum(len(part.test) for part in parts) * len(models)
+    each, tell = folds_of_models(
+        data.X, parts, models, answered=answered, scale=scale, progress=progress
+    )
+    for part, now in each:
+        [fold] = now.values()
+        truth, n = data.Y[part.test], len(part.test)
+        for model, found in zip(copies, results, strict=True):
             start = time.process_time()
             try:
-                answers = fold.answers(model, data.Y[fold.part.train])
+                answers = fold.answers(model, data.Y[part.train])
                 scores, predicted = answers.scores, answers.decided
             except MemoryError as error:
                 if not refusals:
@@ -101,3 +107,68 @@ def evaluate_splits(
                 found.append(SplitResult(metrics, seconds))
             tell(n, n)
     return results
+
+
+def select_and_evaluate(
+    data: Dataset,
+    candidates: Mapping[str, Sequence[NeighborClassifier]],
+    parts: Sequence[Part],
+    scorer: Scorer,
+    *,
+    scale: str = "none",
+    convention: str = "paper",
+    at: int = 5,
+    progress: Progress | None = None,
+) -> dict[str, list[SplitResult]]:
+    """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
+
+    The choice is made in each part, on its training rows alone; ties go to the fewer
+    neighbors, then to the first candidate. A name whose data would not fit has a refusal in its
+    result. The options are those of `evaluate_splits`.
+    """
+    if any(part.left_out for part in parts):
+        raise ValueError(
+            "parts must hold out rows: in leave-one-out those that choose are those that are "
+            "measured; use 'holdout' or 'cv10'"
+        )
+    models = [model for some in candidates.values() for model in some]
+    warn_of_many_neighbors(models, min(len(part.train) for part in parts))
+    learned = sum(len(part.train) for part in parts) * len(models)
+    tried = sum(len(part.test) for part in parts) * len(candidates)
+    each, tell = folds_of_models(
+        data.X, parts, models, answered=learned + tried, scale=scale, progress=progress
+    )
+    Y = label_matrix(data.Y, "Y")
+    found: dict[str, list[SplitResult]] = {name: [] for name in candidates}
+    for part, now in each:
+        left_out = {searching: fold.left_out() for searching, fold in now.items()}
+        for name, some in candidates.items():
+            start = time.process_time()
+            try:
+                chosen, value = _best(some, left_out, Y[part.train], scorer, tell)
+                answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
+                scores, decided = answers.scores, answers.decided
+            except MemoryError as error:
+                found[name].append(SplitResult({}, 0.0, str(error)))
+                continue
+            seconds = time.process_time() - start
+            metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
+            tell(len(part.test), len(part.test))
+            found[name].append(SplitResult(metrics, seconds, None, chosen, value))
+    return found
+
+
+def _best(
+    models: Sequence[NeighborClassifier],
+    left_out: Mapping[Searching, Fold],
+    Y: Csr,
+    scorer: Scorer,
+    tell: RowsDone,
+) -> tuple[NeighborClassifier, float]:
+    """The model with the best leave-one-out score, and that score."""
+    values = np.full(len(models), np.nan)
+    for place, answers in answers_of(models, left_out, Y):
+        values[place] = measure(Y, answers, {"score": scorer})["score"]
+        tell(Y.shape[0], Y.shape[0])
+    best = best_place(values, models)
+    return models[best], float(values[best])

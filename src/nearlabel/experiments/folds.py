@@ -1,9 +1,9 @@
-"""One graph for all parts: what each part's rows to learn from and to be tried on are near to."""
+"""One graph for all parts: the neighbors of the training and test rows of each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -61,15 +61,7 @@ class Searching:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says of the rows that it is tried on.
-
-    Attributes
-    ----------
-    model : NeighborClassifier
-    graph : NeighborGraph
-        The neighbors that voted.
-    scores : LabelScores
-    """
+    """What a fitted model says of test rows, whose voting neighbors are in `graph`."""
 
     model: NeighborClassifier
     graph: NeighborGraph
@@ -83,19 +75,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Fold:
-    """One part with the neighbors of its rows.
+    """One part with its training and test vectors, `X` and `new`, and the neighbors of its rows.
 
-    Attributes
-    ----------
-    part : Part
-    graph : NeighborGraph
-        Of the rows to learn from, each left out of its own.
-    queries : NeighborGraph
-        Of the rows to be tried on, among those to learn from; `graph` in leave-one-out.
-    X, new : ndarray or csr_array
-        Vectors of both.
-    known : dict
-        What a model has found out that others on the same rows can use.
+    In `graph` are those of the training rows, each left out of its own; in `queries` those of the
+    test rows among the training rows, in leave-one-out the same graph; in `whole` those of all
+    rows, where they were searched. `known` is what a model has found out that others can use.
     """
 
     part: Part
@@ -103,18 +87,16 @@ class Fold:
     queries: NeighborGraph
     X: Any
     new: Any
+    whole: NeighborGraph | None = None
     known: dict[Any, Any] = field(default_factory=dict)
 
     def left_out(self) -> Fold:
-        """The rows to learn from alone, each tried as if it were new."""
+        """The training rows alone, each tried as if it were new."""
         part = Part(self.part.train, self.part.train, left_out=True)
-        return Fold(part, self.graph, self.graph, self.X, self.X, self.known)
+        return Fold(part, self.graph, self.graph, self.X, self.X, known=self.known)
 
     def answers(self, model: NeighborClassifier, Y: Csr) -> Answers:
-        """What a model says that learns from the labels Y of the rows to learn from.
-
-        Vectors are given only to methods that look at them.
-        """
+        """What a model says that learns from the labels Y of the training rows."""
         X, new = (self.X, self.new) if needs_vectors(model) else (None, None)
         model = copy(with_known_centers(model, X, self.known)).fit_graph(self.graph, Y, X)
         if self.part.left_out:
@@ -128,10 +110,7 @@ class Fold:
     def all_answers(
         self, models: Sequence[NeighborClassifier], Y: Csr
     ) -> Iterator[tuple[int, Answers]]:
-        """What each of several models says, with its place among them, in any order.
-
-        What is said stays until the next is asked for.
-        """
+        """The answers of each model with its place, in any order; valid until the next ones."""
         swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
         for place, model in enumerate(models):
             if self.part.left_out and can_sweep(model, Y, self.graph.k):
@@ -148,66 +127,53 @@ class Fold:
 
 
 class RowsDone:
-    """Progress over several searches and all answers, told in rows to whoever asks for it."""
+    """Progress over several searches and all answers, in rows."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._done, self._total = progress, 0, total
 
     def __call__(self, some: int, of: int) -> None:
-        """Tell that some rows of a search are done; all of them end it."""
+        """Some rows of a search are done; all of them end it."""
         if self._progress is not None:
             self._progress(self._done + some, self._total)
         self._done += some if some == of else 0
 
 
-def most_neighbors(models: Sequence[NeighborClassifier], n: int) -> int:
-    """The greatest number of neighbors that a model asks for among n rows."""
-    return max(n if model.n_neighbors is None else model.n_neighbors for model in models)
+def folds_of_models(
+    X: Any,
+    parts: Sequence[Part],
+    models: Sequence[NeighborClassifier],
+    *,
+    answered: int,
+    scale: str = "none",
+    progress: Progress | None = None,
+) -> tuple[Iterator[tuple[Part, dict[Searching, Fold]]], RowsDone]:
+    """Each part with one fold for all models that search alike, and progress over all.
 
-
-def shares_a_graph(
-    n: int, parts: Sequence[Part], searching: Searching, scale: str = "none"
-) -> bool:
-    """Whether one search of n rows serves all parts.
-
-    A scaler is fitted in each part, so that distances differ from part to part; of given distances
-    each part takes its own rows and columns. Where a part hides nearly all rows, hardly any of
-    their neighbors would be left.
+    The folds report the rows they search; the caller reports the `answered` ones, all in all.
     """
-    if len(parts) < 2 or scale != "none" or is_precomputed(searching.metric):
-        return False
-    return min(len(part.train) for part in parts) * _LEAST_KEPT >= n
-
-
-def check_parts(parts: Sequence[Part], n: int) -> None:
-    """Refuse parts that are not rows of n in rising order, each on one side."""
-    if any(part.left_out for part in parts) and len(parts) > 1:
-        raise ValueError("parts: leave-one-out must be the only part")
-    for part in parts:
-        for name, rows in (("train", part.train), ("test", part.test)):
-            whole = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"
-            if not whole or not len(rows) or rows[0] < 0 or rows[-1] >= n:
-                raise ValueError(f"parts: {name} must be an array of rows, 0 to {n - 1}")
-            if (rows[1:] <= rows[:-1]).any():
-                raise ValueError(f"parts: {name} must hold rows in rising order, each once")
-        if not part.left_out and np.intersect1d(part.train, part.test).size:
-            raise ValueError("parts: a row must not be in train and in test")
-
-
-def rows_to_search(n: int, parts: Sequence[Part], searching: Searching, scale: str = "none") -> int:
-    """How many rows `folds` searches in all."""
-    if shares_a_graph(n, parts, searching, scale):
-        return n
-    return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
-
-
-def whole_graph(
-    X: Any, parts: Sequence[Part], k: int, searching: Searching, progress: Any = None
-) -> NeighborGraph:
-    """Neighbors of all rows: enough that about k are left when the rows of a part are hidden."""
     n = X.shape[0]
-    hidden = n - min(len(part.train) for part in parts)
-    return searching.graph(X, neighbors_with_margin(k, n, hidden), None, progress)
+    groups: dict[Searching, list[NeighborClassifier]] = defaultdict(list)
+    for model in models:
+        groups[Searching.of(model)].append(model)
+    searched = sum(_rows_to_search(n, parts, searching, scale) for searching in groups)
+    tell = RowsDone(progress, searched + answered)
+    streams = {}
+    for searching, group in groups.items():
+        k = max(n if model.n_neighbors is None else model.n_neighbors for model in group)
+        streams[searching] = folds(X, parts, k, searching, scale=scale, progress=tell)
+    each = ((part, {one: next(stream) for one, stream in streams.items()}) for part in parts)
+    return each, tell
+
+
+def answers_of(
+    models: Sequence[NeighborClassifier], each: Mapping[Searching, Fold], Y: Csr
+) -> Iterator[tuple[int, Answers]]:
+    """The answers of each model with its place, from the fold of its search."""
+    for searching, fold in each.items():
+        places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
+        for place, answers in fold.all_answers([models[place] for place in places], Y):
+            yield places[place], answers
 
 
 def folds(
@@ -217,44 +183,33 @@ def folds(
     searching: Searching,
     *,
     scale: str = "none",
-    whole: NeighborGraph | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Fold]:
-    """Each part with the k nearest neighbors of its rows.
+    """Each part with the k nearest neighbors of its rows, or fewer where it has fewer rows.
 
-    Parameters
-    ----------
-    X : ndarray or csr_array
-        Vectors of all rows.
-    parts : sequence of Part
-    k : int
-        Fewer where a part has fewer rows.
-    searching : Searching
-    scale : {"none", "minmax", "standard"}
-        Fitted to the rows to learn from, in each part.
-    whole : NeighborGraph, optional
-        What `whole_graph` has found already.
-    progress : callable, optional
-        Called with (rows searched, rows in all) during each search.
+    A `scale` is fitted to the training rows of each part, so each part has a search of its own.
     """
-    check_parts(parts, X.shape[0])
-    if not shares_a_graph(X.shape[0], parts, searching, scale):
+    n = X.shape[0]
+    _check_parts(parts, n)
+    if not _share_a_graph(n, parts, searching, scale):
         for part in parts:
             yield _own_fold(X, part, k, searching, scale, progress)
         return
-    whole = whole_graph(X, parts, k, searching, progress) if whole is None else whole
+    # Enough neighbors that about k are left when the rows of a part are hidden.
+    hidden = n - min(len(part.train) for part in parts)
+    whole = searching.graph(X, neighbors_with_margin(k, n, hidden), None, progress)
     n_jobs = check_n_jobs(searching.n_jobs)
 
     def build(kept: Any) -> Any:
         return build_index(kept, searching.metric, searching.search)
 
     for part in parts:
-        keep = np.zeros(X.shape[0], bool)
+        keep = np.zeros(n, bool)
         keep[part.train] = True
-        # Rows that are neither learned from nor tried on are hidden as well.
+        # Rows that are in neither train nor test are hidden as well.
         graph, others = restrict(whole, X, keep, k, build, n_jobs=n_jobs)
         queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
-        yield Fold(part, graph, queries, X[part.train], X[part.test])
+        yield Fold(part, graph, queries, X[part.train], X[part.test], whole)
 
 
 def _own_fold(X: Any, part: Part, k: int, searching: Searching, scale: str, progress: Any) -> Fold:
@@ -268,5 +223,39 @@ def _own_fold(X: Any, part: Part, k: int, searching: Searching, scale: str, prog
     n = learned.shape[0]
     graph = searching.graph(learned, min(k, n - 1), None, progress)
     if part.left_out:
-        return Fold(part, graph, graph, learned, learned)
+        return Fold(part, graph, graph, learned, learned, graph)
     return Fold(part, graph, searching.graph(learned, min(k, n), new, progress), learned, new)
+
+
+def _share_a_graph(n: int, parts: Sequence[Part], searching: Searching, scale: str) -> bool:
+    """Whether one search of n rows serves all parts.
+
+    A scaler is fitted in each part, so that distances differ from part to part; of given distances
+    each part takes its own rows and columns. Where a part hides nearly all rows, hardly any of
+    their neighbors would be left.
+    """
+    if len(parts) < 2 or scale != "none" or is_precomputed(searching.metric):
+        return False
+    return min(len(part.train) for part in parts) * _LEAST_KEPT >= n
+
+
+def _rows_to_search(n: int, parts: Sequence[Part], searching: Searching, scale: str) -> int:
+    """How many rows `folds` searches in all."""
+    if _share_a_graph(n, parts, searching, scale):
+        return n
+    return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
+
+
+def _check_parts(parts: Sequence[Part], n: int) -> None:
+    """Refuse parts that are not rows of n in rising order, each on one side."""
+    if any(part.left_out for part in parts) and len(parts) > 1:
+        raise ValueError("parts: leave-one-out must be the only part")
+    for part in parts:
+        for name, rows in (("train", part.train), ("test", part.test)):
+            whole = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"
+            if not whole or not len(rows) or rows[0] < 0 or rows[-1] >= n:
+                raise ValueError(f"parts: {name} must be an array of rows, 0 to {n - 1}")
+            if (rows[1:] <= rows[:-1]).any():
+                raise ValueError(f"parts: {name} must hold rows in rising order, each once")
+        if not part.left_out and np.intersect1d(part.train, part.test).size:
+            raise ValueError("parts: a row must not be in train and in test")

@@ -1,4 +1,4 @@
-"""Protocols: which rows a method learns from and which it is tried on."""
+"""Protocols: how the rows of a data set are split into training and test rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FOLDS = re.compile(r"cv([1-9]\d{0,8})(?:x([1-9]\d{0,4}))?")
 
 
 class Part(NamedTuple):
-    """Rows to learn from and rows to be tried on.
+    """Training rows and test rows.
 
     Attributes
     ----------
     train, test : ndarray of int
     left_out : bool
-        Whether both are the same rows, each tried as if it alone were new: leave-one-out.
+        Whether both are the same rows, each predicted as if it alone were new: leave-one-out.
     """
 
     train: Array
@@ -39,29 +39,28 @@ def splits(
     seed: int = 0,
     stratified: bool = False,
 ) -> list[Part]:
-    """Which rows to learn from and which to be tried on, once or several times.
+    """Split the rows of a data set into training and test rows, once or several times.
 
     Parameters
     ----------
     data : Dataset
     kind : {"official", "holdout", "cv10", "cv10x5", "loo"}, optional
-        The split that the data set has; one random part held out; ten random parts, each held out
-        once; the same five times, each time with other parts; each row held out by itself. Other
-        numbers of parts and of repeats are written alike, such as "cv5". By default the official
-        split where there is one, else "cv10".
+        The split of the data set itself; one random test set; ten random folds; ten folds repeated
+        five times, each time with other folds; leave-one-out. Other numbers of folds and repeats
+        are written the same way, such as "cv5". By default the official split where there is one,
+        else "cv10".
     test_size : float, default=1/3
-        Share of the rows that "holdout" holds out.
+        Share of the test rows in "holdout".
     seed : int, default=0
-        Of the random parts. The first repeat of "cv10x5" is "cv10".
+        Of the random folds. The first repeat of "cv10x5" is "cv10".
     stratified : bool, default=False
-        Whether random parts hold each label in about the same share, by iterative stratification
-        [1]_.
+        Whether each label has about the same share in all folds, by iterative stratification [1]_.
 
     Notes
     -----
     Leave-one-out takes a row out of its own neighbors and its own entry out of a method's tables,
     while its place among the neighbors of other rows stays. To hide it from these too, ask for as
-    many parts as there are rows: "cv200" for 200 rows.
+    many folds as there are rows: "cv200" for 200 rows.
 
     References
     ----------
@@ -96,7 +95,7 @@ def splits(
 
 
 def _folds_and_repeats(kind: Any) -> tuple[int, int]:
-    """How many parts and repeats a name of the form "cv10x5" asks for; zeros for other names."""
+    """The numbers of folds and repeats in a name such as "cv10x5"; zeros for other names."""
     match = _FOLDS.fullmatch(kind) if isinstance(kind, str) else None
     if match is not None and match[1] != "1":
         return int(match[1]), int(match[2] or 1)
@@ -110,7 +109,7 @@ def _folds_and_repeats(kind: Any) -> tuple[int, int]:
 
 
 def _random_parts(data: Dataset, folds: int, repeats: int, held: int, seed: int) -> Iterator[Array]:
-    """Rows to hold out: each part of each repeat, or one part of `held` rows."""
+    """Test rows: each fold of each repeat, or one set of `held` rows."""
     rng = np.random.default_rng(seed)
     for _ in range(repeats):
         shuffled = rng.permutation(len(data))
@@ -120,7 +119,7 @@ def _random_parts(data: Dataset, folds: int, repeats: int, held: int, seed: int)
 def _stratified_parts(
     data: Dataset, folds: int, repeats: int, held: int, seed: int
 ) -> Iterator[Array]:
-    """The same, with about the same share of each label in every part."""
+    """The same, with about the same share of each label in all folds."""
     try:
         from iterstrat.ml_stratifiers import (
             MultilabelStratifiedKFold,

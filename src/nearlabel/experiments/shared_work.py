@@ -48,10 +48,7 @@ def can_sweep(model: NeighborClassifier, Y: Csr, most: int) -> TypeGuard[MLkNN]:
 def left_out_sweep(
     graph: NeighborGraph, Y: Csr, smoothing: float, neighbors: Sequence[int]
 ) -> Iterator[LabelScores]:
-    """ML-kNN's scores of all training rows, each left out, for rising numbers of neighbors.
-
-    What is yielded stays until the next is asked for.
-    """
+    """ML-kNN's leave-one-out scores for rising numbers of neighbors, each valid until the next."""
     sweep, s, n = CountSweep(graph, Y), smoothing, np.array(Y.shape[0])
     totals = label_totals(Y)[:, None]
     n_with, others_with = np.minimum(totals, n - 1), np.maximum(totals - 1, 0)

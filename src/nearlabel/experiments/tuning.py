@@ -25,7 +25,7 @@ from nearlabel.common.validation import (
     check_labels,
     check_same_length,
 )
-from nearlabel.experiments.candidates import Candidate, Trial, best_place, try_candidates
+from nearlabel.experiments.candidates import Trial, best_place, try_candidates
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
 from nearlabel.labels.scores import LabelScores, RankedLabels
@@ -73,8 +73,8 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    cv_results_ : dict of arrays, one value a candidate
-        As in scikit-learn, but that means are over the folds on which a metric is defined.
+    cv_results_ : dict of arrays, one value per candidate
+        As in scikit-learn, except that means are over the folds on which a metric is defined.
     best_index_, best_params_, best_score_
         Of the best candidate. Of candidates with one score the one with the smallest `n_neighbors`
         is taken, then the first in the grid.
@@ -134,21 +134,22 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         scorers = _scorers(self.scoring)
         self._check_refit(scorers)
-        candidates = self._candidates()
+        grid = list(ParameterGrid(self.param_grid))
+        models = [self._model(parameters) for parameters in grid]
         search = copy(self)  # so that a search that fails or is interrupted changes nothing
         labels = check_labels(y, label_names)
         given, X = X, canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         parts = self._parts(X, labels)
-        trial = try_candidates(X, labels.matrix, parts, candidates, scorers, progress=progress)
+        trial = try_candidates(X, labels.matrix, parts, models, scorers, progress=progress)
         search.multimetric_ = not isinstance(self.scoring, str | Scorer)
         search.scorer_ = scorers if search.multimetric_ else scorers["score"]
         search.n_splits_ = len(parts)
-        search.cv_results_ = _results(candidates, trial)
-        search._choose(candidates)
+        search.cv_results_ = _results(grid, trial)
+        search._choose(models)
         if self.refit is not False:
             start = time.perf_counter()
-            chosen = candidates[search.best_index_].model
+            chosen = models[search.best_index_]
             graph, best = trial.graphs.get(Searching.of(chosen)), clone(chosen)
             names = {"label_names": label_names, "ids": ids}
             if graph is None:
@@ -160,23 +161,20 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.__dict__ = search.__dict__
         return self
 
-    def _candidates(self) -> list[Candidate]:
-        """The points of the grid, each with its unfitted model."""
-        candidates = []
-        for place, parameters in enumerate(ParameterGrid(self.param_grid)):
-            own = dict(parameters)
-            model = own.pop("estimator", self.estimator)
-            if not isinstance(model, NeighborClassifier):
-                raise TypeError(
-                    "estimator must be an estimator of nearlabel (scaling goes before: "
-                    f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
-                )
-            if "search" in model.get_params(deep=False):
-                own.setdefault("search", model.search)  # the very object, which a clone has not
-            model = clone(model).set_params(**own)
-            model.check_parameters()
-            candidates.append(Candidate(place, parameters, model))
-        return candidates
+    def _model(self, parameters: Mapping[str, Any]) -> NeighborClassifier:
+        """The unfitted model of a point of the grid."""
+        own = dict(parameters)
+        model = own.pop("estimator", self.estimator)
+        if not isinstance(model, NeighborClassifier):
+            raise TypeError(
+                "estimator must be an estimator of nearlabel (scaling goes before: "
+                f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
+            )
+        if "search" in model.get_params(deep=False):
+            own.setdefault("search", model.search)  # the same object: a clone would have a copy
+        chosen: NeighborClassifier = clone(model).set_params(**own)
+        chosen.check_parameters()
+        return chosen
 
     def _parts(self, X: Any, labels: Labels) -> list[Part]:
         n = X.shape[0]
@@ -200,29 +198,25 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return parts
 
     def _check_refit(self, scorers: Mapping[str, Scorer]) -> None:
-        if isinstance(self.refit, bool) or callable(self.refit):
-            if self.refit is True and not isinstance(self.scoring, str | Scorer):
-                raise ValueError(
-                    "refit must name the metric that decides, where scoring is a list: one of "
-                    f"{', '.join(map(repr, scorers))}; or be False or a callable; got True"
-                )
+        single = isinstance(self.scoring, str | Scorer)
+        if self.refit is False or callable(self.refit) or (self.refit is True and single):
             return
-        if self.refit not in scorers:
+        if self.refit is True or self.refit not in scorers:
             raise ValueError(
-                "refit must be True, False, a callable or the name of a metric in scoring: "
-                f"{', '.join(map(repr, scorers))}; got {self.refit!r}"
+                f"refit must be {'True, ' if single else ''}False, a callable or the name of the "
+                f"metric that decides: {', '.join(map(repr, scorers))}; got {self.refit!r}"
             )
 
-    def _choose(self, candidates: Sequence[Candidate]) -> None:
+    def _choose(self, models: Sequence[NeighborClassifier]) -> None:
         """Set `best_index_` and what goes with it, where a metric or a callable decides."""
         for name in _CHOSEN:
             self.__dict__.pop(name, None)
         decisive = self.refit if isinstance(self.refit, str) else "score"
         if callable(self.refit):
             place = self.refit(self.cv_results_)
-            if not (isinstance(place, int | np.integer) and 0 <= place < len(candidates)):
+            if not (isinstance(place, int | np.integer) and 0 <= place < len(models)):
                 raise ValueError(
-                    f"refit must give a place in cv_results_, 0 to {len(candidates) - 1}; "
+                    f"refit must give a place in cv_results_, 0 to {len(models) - 1}; "
                     f"it gave {place!r}"
                 )
             self.best_index_ = int(place)
@@ -235,15 +229,16 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     UserWarning,
                     stacklevel=3,
                 )
-            self.best_index_ = best_place(means, [one.model for one in candidates])
+            self.best_index_ = best_place(means, models)
             self.best_score_ = float(means[self.best_index_])
         else:
             return
         self.best_params_ = self.cv_results_["params"][self.best_index_]
 
-    def _best(self) -> Any:
+    def _best(self) -> NeighborClassifier:
         check_is_fitted(self)
-        return self.best_estimator_
+        best: NeighborClassifier = self.best_estimator_
+        return best
 
     @available_if(_refitted)
     def predict(self, X: Any) -> Any:
@@ -253,20 +248,17 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @available_if(_refitted)
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each label for each row, by the best estimator."""
-        probabilities: Floats = self._best().predict_proba(X)
-        return probabilities
+        return self._best().predict_proba(X)
 
     @available_if(_refitted)
     def label_scores(self, X: Any) -> LabelScores:
         """Score every label for each row, by the best estimator."""
-        scores: LabelScores = self._best().label_scores(X)
-        return scores
+        return self._best().label_scores(X)
 
     @available_if(_refitted)
     def rank(self, X: Any, top: int = 10) -> RankedLabels:
         """Rank the labels of each row, by the best estimator."""
-        ranked: RankedLabels = self._best().rank(X, top)
-        return ranked
+        return self._best().rank(X, top)
 
     @available_if(_refitted)
     def score(self, X: Any, y: Any) -> float:
@@ -290,8 +282,6 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 def _scorers(scoring: Any) -> dict[str, Scorer]:
     """Scorers by name; "score" names a single one, as in scikit-learn."""
-    if isinstance(scoring, str | Scorer):
-        return {"score": _scorer(scoring)}
     if isinstance(scoring, Mapping):
         named = {str(name): _scorer(one) for name, one in scoring.items()}
     elif isinstance(scoring, list | tuple | set):
@@ -317,7 +307,7 @@ def _scorer(one: Any) -> Scorer:
 
 
 def _as_part(train: Any, test: Any, n: int) -> Part:
-    """Rows that a splitter gave, as numbers in the order of X; a row is never on both sides."""
+    """A fold of a splitter, as row numbers in the order of X; no row is on both sides."""
     try:
         rows = [np.arange(n)[np.asarray(one)] for one in (train, test)]
     except IndexError as error:
@@ -327,24 +317,26 @@ def _as_part(train: Any, test: Any, n: int) -> Part:
     if any(len(np.unique(one)) < len(one) for one in rows):
         raise ValueError("cv holds a row twice on one side")
     if np.intersect1d(rows[0], rows[1]).size:
-        raise ValueError("cv holds a row among those to learn from and those to be tried on")
+        raise ValueError("cv holds a row in both the training and the test rows of a fold")
     if len(rows[0]) < 2 or not len(rows[1]):
-        raise ValueError(f"cv leaves {len(rows[0])} rows to learn from and {len(rows[1])} to test")
+        raise ValueError(
+            f"cv must leave two training rows and a test row; got {len(rows[0])} and {len(rows[1])}"
+        )
     return Part(np.unique(rows[0]), np.unique(rows[1]))
 
 
-def _results(candidates: Sequence[Candidate], trial: Trial) -> dict[str, Any]:
+def _results(grid: list[dict[str, Any]], trial: Trial) -> dict[str, Any]:
     """What scikit-learn calls `cv_results_`."""
     results: dict[str, Any] = {}
     for name, seconds in (("fit", trial.fit_seconds), ("score", trial.score_seconds)):
         results[f"mean_{name}_time"], results[f"std_{name}_time"] = seconds.mean(1), seconds.std(1)
-    for name in dict.fromkeys(name for one in candidates for name in one.parameters):
-        column = np.ma.array(np.empty(len(candidates), object), mask=True)
-        for place, one in enumerate(candidates):
-            if name in one.parameters:
-                column[place] = one.parameters[name]
+    for name in dict.fromkeys(name for parameters in grid for name in parameters):
+        column = np.ma.array(np.empty(len(grid), object), mask=True)
+        for place, parameters in enumerate(grid):
+            if name in parameters:
+                column[place] = parameters[name]
         results[f"param_{name}"] = column
-    results["params"] = [one.parameters for one in candidates]
+    results["params"] = grid
     for name, scores in trial.scores.items():
         for place, of_part in enumerate(scores.T):
             results[f"split{place}_test_{name}"] = of_part

@@ -6,14 +6,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.method_comparisons import method_comparisons
 from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import setup_of, table_setups
 from nearlabel.experiments.significance.mean_ranks import friedman, nemenyi
 from nearlabel.experiments.significance.pairs import wilcoxon
 
-SETUPS = [setup_of("wang-2018", "3")]
 NAMES = ("LAML-kNN", "ML-kNN", "BRkNN")
 
 
@@ -42,14 +41,14 @@ def made(rows, names=NAMES):
 
 def test_published_numbers_and_ours():
     cells, published, ours = made(7)
-    found = method_comparisons(cells, SETUPS)
+    found = method_comparisons(cells)
     assert [one.source for one in found] == ["published", "ours"]
     for one, values in zip(found, (published, ours), strict=True):
         assert (one.metric, one.algorithms) == ("ranking_loss", NAMES)
         assert one.datasets == tuple(f"set {row}" for row in range(7))
         assert one.friedman == friedman(values, NAMES, loss=True)
         assert one.nemenyi is None  # Friedman's test finds nothing
-        assert one.setup is SETUPS[0]
+        assert one.setup is setup_of("wang-2018", "3")
         assert set(one.pairs) == set(permutations(NAMES, 2))
         assert one.pairs["ML-kNN", "BRkNN"] == wilcoxon(values[:, 1], values[:, 2], loss=True)
         assert one.pairs["BRkNN", "ML-kNN"] == wilcoxon(values[:, 2], values[:, 1], loss=True)
@@ -58,7 +57,7 @@ def test_published_numbers_and_ours():
 def test_pairs_of_ranks_only_where_there_is_a_difference():
     cells = [changed(one, (row % 3) + one.ours / 10) for row, one in enumerate(made(7)[0])]
     values = np.array([one.ours for one in cells]).reshape(7, 3)
-    first, second = method_comparisons(cells, SETUPS)
+    first, second = method_comparisons(cells)
     assert first.friedman.f_p_value > 0.05 > second.friedman.f_p_value
     assert (first.nemenyi, second.nemenyi) == (None, nemenyi(values, NAMES, loss=True))
 
@@ -66,7 +65,7 @@ def test_pairs_of_ranks_only_where_there_is_a_difference():
 def test_only_data_sets_that_have_all():
     cells, _, ours = made(7)
     cells[4] = changed(cells[4], None)  # ML-kNN on the second data set
-    found = method_comparisons(cells, SETUPS)
+    found = method_comparisons(cells)
     assert [len(one.datasets) for one in found] == [6, 6]
     assert found[1].friedman == friedman(np.delete(ours, 1, axis=0), NAMES, loss=True)
 
@@ -74,7 +73,7 @@ def test_only_data_sets_that_have_all():
 def test_an_algorithm_that_was_not_run_is_left_out():
     cells, published, _ = made(6)
     cells = [changed(one, None) if one.cell.algorithm == "BRkNN" else one for one in cells]
-    found = method_comparisons(cells, SETUPS)
+    found = method_comparisons(cells)
     assert [one.algorithms for one in found] == [NAMES[:2], NAMES[:2]]
     assert found[0].friedman is None  # two algorithms are a pair
     assert found[0].nemenyi is None
@@ -87,7 +86,7 @@ def test_an_algorithm_that_was_not_run_is_left_out():
 def test_published_numbers_alone():
     cells, published, _ = made(6)
     cells = [changed(one, None if one.cell.algorithm != "ML-kNN" else 0.5) for one in cells]
-    [found] = method_comparisons(cells, SETUPS)
+    [found] = method_comparisons(cells)
     assert found.source == "published"
     assert found.friedman == friedman(published, NAMES, loss=True)
 
@@ -95,7 +94,7 @@ def test_published_numbers_alone():
 @pytest.mark.parametrize(("rows", "enough"), [(1, False), (5, False), (6, True)])
 def test_too_few_data_sets(rows, enough):
     """With five, even a method that always wins has a p-value of 0.0625."""
-    found = method_comparisons(made(rows)[0], SETUPS)
+    found = method_comparisons(made(rows)[0])
     assert [len(one.datasets) for one in found] == [rows, rows]
     for one in found:
         assert one.has_enough is enough
@@ -103,17 +102,17 @@ def test_too_few_data_sets(rows, enough):
 
 
 def test_nothing_to_compare():
-    assert method_comparisons([], SETUPS) == []
+    assert method_comparisons([]) == []
 
 
 def test_one_data_set_is_no_comparison():
     cells = [changed(one, paper="zhang-2005", table="I") for one in made(1)[0]]
-    assert method_comparisons(cells, [setup_of("zhang-2005", "I")]) == []
+    assert method_comparisons(cells) == []
 
 
 def test_a_comparison_carries_its_caution():
     cells = [changed(one, paper="cheng-2009", table="2") for one in made(6)[0]]
-    found = method_comparisons(cells, [setup_of("cheng-2009", "2")])
+    found = method_comparisons(cells)
     assert len(found) == 2
     for one in found:
         assert one.setup.caution.endswith("(docs/errata.md#scaling-that-differs)")
@@ -123,7 +122,7 @@ def test_tables_of_an_experiment_go_together_and_others_do_not():
     first, *_ = made(8)
     for table, count in (("4", 8), ("1", 4)):
         cells = [*first[:12], *(changed(one, table=table) for one in first[12:])]
-        found = method_comparisons(cells, SETUPS)
+        found = method_comparisons(cells)
         assert [len(one.datasets) for one in found] == [count, count]
 
 
@@ -133,5 +132,5 @@ def test_averages_and_what_is_no_metric_are_not_compared():
     cells = [changed(one, **place) for one in made(6, ("a", "b", "c"))[0]]
     extra = [changed(one, dataset=yahoo.average) for one in cells[:3]]
     counts = [changed(one, metric="count_with_label") for one in cells]
-    found = method_comparisons([*cells, *extra, *counts], [yahoo])
+    found = method_comparisons([*cells, *extra, *counts])
     assert [len(one.datasets) for one in found] == [6, 6]

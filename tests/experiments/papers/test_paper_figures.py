@@ -9,9 +9,9 @@ import pytest
 import nearlabel as nl
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers import paper_figures
+from nearlabel.experiments.papers.experiment_runs import prepared
 from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.paper_figures import measured_figures
-from nearlabel.experiments.papers.prepared_data import prepared
 from nearlabel.experiments.papers.table_setups import setup_of
 from nearlabel.experiments.protocols import splits
 

@@ -30,15 +30,12 @@ def test_what_is_kept_is_there_again(tmp_path):
     assert sorted(path.name for path in again.path.iterdir()) == ["a.json", "b.json", "c.json"]
 
 
-def test_what_is_measured_again_replaces_only_itself(tmp_path):
+def test_a_newer_result_replaces_only_itself(tmp_path):
     store = ResultStore(tmp_path)
     store.add("a", RUN)
     store.add("b", RUN)
-    again = ResultStore(tmp_path, again=True)
-    assert (again.get("a"), again.get("b")) == (None, None)
     newer = {**RUN, "seconds": 2.5}
-    again.add("a", newer)
-    assert again.get("a") == newer
+    store.add("a", newer)
     after = ResultStore(tmp_path)
     assert (after.get("a"), after.get("b")) == (newer, RUN)
 
@@ -116,9 +113,8 @@ def test_results_of_earlier_versions_are_neither_read_nor_removed(tmp_path):
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     path = ResultStore(tmp_path).path
     path.write_text("something else")
-    for again in (False, True):
-        with pytest.raises(ValueError, match=f"results.*{path.name}"):
-            ResultStore(tmp_path, again=again)
+    with pytest.raises(ValueError, match=f"results.*{path.name}"):
+        ResultStore(tmp_path)
     with pytest.raises(ValueError, match=f"results.*{path.name}"):
         ResultStore(path)
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from nearlabel.experiments.papers.figure_points import Panel, Plot
-from nearlabel.experiments.reporting import drawing, extras, figures
+from nearlabel.experiments.reporting import drawing, figures
 from nearlabel.experiments.significance.mean_ranks import nemenyi
 
 
@@ -150,7 +150,7 @@ CURVES = {"a": ([1, 2], [0.1, 0.2])}
 def test_save(tmp_path, suffix, first):
     files = [tmp_path / f"{place}{suffix}" for place in range(2)]
     for file in files:
-        figures.save(figures.tuning_curve(CURVES, "coverage"), file)
+        drawing.save(figures.tuning_curve(CURVES, "coverage"), file)
     contents = [file.read_bytes() for file in files]
     assert contents[0].startswith(first)
     assert contents[0] == contents[1]  # no date, no random ids
@@ -163,14 +163,14 @@ def test_save_writes_all_or_nothing(tmp_path, monkeypatch):
     file.write_text("before")
     figure = figures.tuning_curve(CURVES, "coverage")
     with pytest.raises(ValueError, match=r"\.png, \.svg, \.pdf.*'curve\.jpeg'"):
-        figures.save(figure, tmp_path / "curve.jpeg")
+        drawing.save(figure, tmp_path / "curve.jpeg")
 
     def fail(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(drawing, "encoded", fail)
     with pytest.raises(KeyboardInterrupt):
-        figures.save(figure, file)
+        drawing.save(figure, file)
     assert file.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["curve.svg"]
 
@@ -179,17 +179,17 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
 
-    monkeypatch.setattr(extras, "import_module", missing)
+    monkeypatch.setattr(drawing, "import_module", missing)
     with pytest.raises(ModuleNotFoundError, match=r"matplotlib.*nearlabel\[report\]"):
         figures.tuning_curve(CURVES, "coverage")
     with pytest.raises(ModuleNotFoundError, match=r"scikit-posthocs.*nearlabel\[report\]"):
-        extras.report_module("scikit_posthocs")
+        drawing.report_module("scikit_posthocs")
 
 
 def test_what_a_package_misses_itself_is_not_hidden(monkeypatch):
     def broken(name):
         raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
 
-    monkeypatch.setattr(extras, "import_module", broken)
+    monkeypatch.setattr(drawing, "import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="No module named 'packaging'"):
-        extras.report_module("matplotlib")
+        drawing.report_module("matplotlib")

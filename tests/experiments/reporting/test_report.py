@@ -7,25 +7,28 @@ from itertools import pairwise
 
 import pytest
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.figure_points import Panel, Plot
-from nearlabel.experiments.papers.known_differences import Cause, Reason
 from nearlabel.experiments.papers.method_comparisons import method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, PaperFigure
-from nearlabel.experiments.papers.prepared_data import DataSetup
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_setups import table_setups
-from nearlabel.experiments.papers.verdicts import Verdict
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
+from nearlabel.experiments.papers.table_setups import DataSetup
+from nearlabel.experiments.papers.verdicts import Reason, Verdict
 from nearlabel.experiments.reporting.method_differences import (
     PairTest,
     comparison_views,
     order_views,
+    p_text,
 )
-from nearlabel.experiments.reporting.names import p_text
-from nearlabel.experiments.reporting.tables import settings_in_words, table_blocks, verdict_counts
+from nearlabel.experiments.reporting.tables import (
+    ours_text,
+    published_text,
+    settings_in_words,
+    table_blocks,
+    verdict_counts,
+)
 
 EVIL = "<script>alert(1)</script> | *b* [a](b) & \"c\" 'd'"
-SETUPS = table_setups()
 NAMES = ("LAML-kNN", "ML-kNN", "BRkNN")
 
 
@@ -47,7 +50,7 @@ def compared(paper="wang-2018", table="3", dataset="emotions", algorithm="ML-kNN
 
 
 def known(text):
-    return Reason(Cause.KNOWN_DIFFERENCE, text)
+    return Reason(text)
 
 
 NOTHING = {"ours": None, "verdict": Verdict.NOT_RUN}
@@ -70,7 +73,7 @@ def many():
     cells[0] = replace(cells[0], verdict=Verdict.OFF, reason=known(EVIL))
     doubtful = replace(cells[1].cell, doubt=f"no whole number {EVIL}")
     cells[1] = replace(cells[1], cell=doubtful)
-    reason = Reason(Cause.NOT_A_NEIGHBOR_METHOD, "not a neighbor method")
+    reason = Reason("not a neighbor method")
     return [*cells, compared(dataset="mediamill", algorithm="Rank-SVM", **NOTHING, reason=reason)]
 
 
@@ -126,7 +129,7 @@ def written(tmp_path_factory):
     from nearlabel.experiments.reporting.report import write_report
 
     folder = tmp_path_factory.mktemp("report") / "new" / "folder"
-    paths = write_report(folder, many(), SETUPS, FIGURES)
+    paths = write_report(folder, many(), FIGURES)
     return folder, paths
 
 
@@ -194,11 +197,11 @@ def test_what_stands_there_before_is_kept_where_writing_fails(tmp_path, monkeypa
     pytest.importorskip("jinja2")
     from nearlabel.experiments.reporting import report
 
-    report.write_report(tmp_path, [compared()], SETUPS)
+    report.write_report(tmp_path, [compared()])
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert len(before) == 2
     with pytest.raises(KeyError):
-        report.write_report(tmp_path, [compared(paper="unheard of")], SETUPS)
+        report.write_report(tmp_path, [compared(paper="unheard of")])
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
@@ -206,7 +209,7 @@ def test_the_same_report_is_the_same_bytes(tmp_path, written):
     from nearlabel.experiments.reporting.report import write_report
 
     folder, paths = written
-    write_report(tmp_path, many(), SETUPS, FIGURES)
+    write_report(tmp_path, many(), FIGURES)
     for path in paths:
         assert (tmp_path / path.relative_to(folder)).read_bytes() == path.read_bytes()
 
@@ -236,15 +239,15 @@ def test_table_blocks():
             algorithm="LAML-kNN", parameters={"n_neighbors": 5, "n_clusters": 2, "rate": 0.1234567}
         ),
     ]
-    first, second = table_blocks(cells, SETUPS)
+    first, second = table_blocks(cells)
     # Tables with a metric each are one; their setup describes how they are made.
     assert (first.heading, second.heading) == ("Tables 10, 11", "Table 3")
     assert "convention lamda" in first.description
     assert first.columns == ["hamming loss ↓", "one-error ↓"]
     assert first.short_columns == ["hamming ↓", "one err ↓"]
     [row] = first.rows
-    assert [cell.published for cell in row.cells] == ["0.250", "0.250 ± 0.010"]
-    assert [cell.ours for cell in row.cells] == ["0.252", "0.252 ± 0.021"]
+    assert [published_text(cell) for cell in row.cells] == ["0.250", "0.250 ± 0.010"]
+    assert [ours_text(cell) for cell in row.cells] == ["0.252", "0.252 ± 0.021"]
     assert second.columns == ["coverage ↓", "ranking loss ↓"]
     assert [row.parameters for row in second.rows] == ["k = 8", "k = 5, m = 2, z = 0.1235"]
     assert second.rows[1].cells[0] is None
@@ -252,13 +255,13 @@ def test_table_blocks():
 
 
 def test_data_that_are_not_there_are_told_once():
-    lost = Reason(Cause.LOST_DATA, "not available")
+    lost = Reason("not available")
     cells = [
         compared(dataset="mediamill", **NOTHING, reason=lost),
-        compared(dataset="enron", **NOTHING, reason=Reason.absent(("enron",))),
-        compared(dataset="both", **NOTHING, reason=Reason.absent(("birds", "enron"))),
+        compared(dataset="enron", **NOTHING, reason=Reason.no_data(("enron",))),
+        compared(dataset="both", **NOTHING, reason=Reason.no_data(("birds", "enron"))),
     ]
-    [block] = table_blocks(cells, SETUPS)
+    [block] = table_blocks(cells)
     assert block.notes == [
         "· not run, ML-kNN · enron, both · ranking loss (2 cells): "
         "not in the data folder: enron, birds",
@@ -268,10 +271,10 @@ def test_data_that_are_not_there_are_told_once():
 
 def test_doubts_of_one_kind_are_told_together():
     doubt = "no whole number"
-    [block] = table_blocks([compared(doubt=doubt), compared(metric="coverage", doubt=doubt)], [])
+    [block] = table_blocks([compared(doubt=doubt), compared(metric="coverage", doubt=doubt)])
     where = "ML-kNN · emotions · ranking loss, coverage (2 cells)"
     assert block.notes == [f"? doubtful, {where}, printed 0.250: {doubt}"]
-    assert [cell.doubt for cell in block.rows[0].cells] == ["?", "?"]
+    assert [cell.cell.doubt for cell in block.rows[0].cells] == [doubt, doubt]
 
 
 def test_a_table_of_counts_has_a_label_a_column():
@@ -289,7 +292,7 @@ def test_a_table_of_counts_has_a_label_a_column():
         for rows in ("with", "without")
         for label in ("Beach", "Field")
     ]
-    [block] = table_blocks(counts, SETUPS)
+    [block] = table_blocks(counts)
     assert block.columns == ["Beach", "Field"]
     assert [row.parameters for row in block.rows] == [
         "cluster 1, with",
@@ -303,8 +306,8 @@ def test_a_table_of_counts_has_a_label_a_column():
 def test_numbers_are_shown_as_they_are_judged():
     """A half goes up, as the verdict takes it; Python would print 0.062."""
     cell = compared(ours=0.0625, printed="0.063", verdict=Verdict.DIGITS)
-    [block] = table_blocks([cell], SETUPS)
-    assert block.rows[0].cells[0].ours == "0.063"
+    [block] = table_blocks([cell])
+    assert ours_text(block.rows[0].cells[0]) == "0.063"
     assert block.agreement == "1 of 1 cells that were run agree"
 
 
@@ -320,7 +323,7 @@ def test_orders_of_the_2007_paper():
 
 
 def test_comparisons_in_words():
-    [view] = comparison_views(method_comparisons(many(), SETUPS))
+    [view] = comparison_views(method_comparisons(many()))
     assert view.heading == "Wang et al. (2018), Tables 3, 4"
     assert (view.own, view.sources) == ("LAML-kNN", ["published", "ours"])
     against = {pair.other: pair for pair in view.pairs}
@@ -346,7 +349,7 @@ def test_a_method_that_is_worse_is_told():
         for name in [one.cell.algorithm]
         if (name, one.cell.metric) != ("ML-kNN", "one_error")
     ]
-    [view] = comparison_views(method_comparisons(cells, SETUPS))
+    [view] = comparison_views(method_comparisons(cells))
     pairs = {pair.other: pair for pair in view.pairs}
     claims = pairs["BRkNN"].claims
     assert claims[1] == "By our numbers: significantly worse by ranking loss, one-error."
@@ -365,7 +368,7 @@ def test_what_is_not_significant_is_told():
         row, column = int(one.cell.dataset.split()[1]), NAMES.index(one.cell.algorithm)
         return 0.2 + 0.01 * ((row + column) % 3) if one.cell.metric == "one_error" else one.ours
 
-    [view] = comparison_views(method_comparisons(changed(many(), noise), SETUPS))
+    [view] = comparison_views(method_comparisons(changed(many(), noise)))
     assert view.pairs[0].claims == [
         "By the published numbers: significantly better by ranking loss, one-error.",
         "By our numbers: significantly better by ranking loss; "
@@ -376,14 +379,14 @@ def test_what_is_not_significant_is_told():
 
 def test_too_few_data_sets_are_told():
     some = [one for one in many() if one.cell.dataset != "set 5"]
-    [view] = comparison_views(method_comparisons(some, SETUPS))
+    [view] = comparison_views(method_comparisons(some))
     assert (view.pairs, view.ranks) == ([], [])
     assert view.too_few == (
         "Too few data sets for a test, which takes 6: 5 by ranking loss, one-error."
     )
     missing = ("set 5", "one_error")
     some = [one for one in many() if (one.cell.dataset, one.cell.metric) != missing]
-    [view] = comparison_views(method_comparisons(some, SETUPS))
+    [view] = comparison_views(method_comparisons(some))
     assert view.too_few == "Too few data sets for a test, which takes 6: 5 by one-error."
     assert list(view.pairs[0].tests) == ["ranking loss ↓"]
 
@@ -396,7 +399,7 @@ def test_diagrams_only_of_differences(tmp_path):
     def equal(one):
         return 0.2 if one.cell.metric == "one_error" else one.ours
 
-    write_report(tmp_path, changed(many(), equal), SETUPS)
+    write_report(tmp_path, changed(many(), equal))
     names = [path.name for path in (tmp_path / "figures").iterdir()]
     assert names == ["ranks_wang-2018_ranking_loss_ours.svg"]
     for page in ("report.html", "report.md"):
@@ -416,11 +419,11 @@ def test_claims_stand_in_the_pages_with_their_caution(tmp_path):
         for one in many()
         if one.cell.algorithm in names
     ]
-    write_report(tmp_path, cells, SETUPS)
+    write_report(tmp_path, cells)
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "(docs/errata.md#scaling-that-differs)</p>" in text
     assert "Mallows against ML-kNN.</strong> By the published numbers: significantly bet" in text
-    write_report(tmp_path, cells[:8], SETUPS)
+    write_report(tmp_path, cells[:8])
     assert "Too few data sets for a test" in (tmp_path / "report.html").read_text("utf-8")
     assert "Too few data sets for a test" in (tmp_path / "report.md").read_text("utf-8")
 
@@ -440,7 +443,7 @@ def test_pictures_of_an_earlier_report_go_and_others_stay(tmp_path):
     (tmp_path / "figures").mkdir()
     for name in (*(f"{one}.svg" for one in old), *kept):
         (tmp_path / "figures" / name).write_text("before")
-    write_report(tmp_path, [compared()], SETUPS)
+    write_report(tmp_path, [compared()])
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(kept)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.printed_relations import relations
+from nearlabel.experiments.papers.printed_tables import relations
 from nearlabel.experiments.significance.orders import partial_order, total_order
 
 TABLES = {one.table: one for one in relations()}

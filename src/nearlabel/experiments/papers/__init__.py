@@ -1,1 +1,1 @@
-"""The five papers: what they print, how it is made anew, and what came out."""
+"""The five papers: what they print, how it is reproduced, and what came out."""

@@ -12,31 +12,21 @@ import numpy as np
 
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
-from nearlabel.experiments.papers.experiment_runs import estimator
-from nearlabel.experiments.papers.prepared_data import PreparedData
+from nearlabel.experiments.papers.experiment_runs import PreparedData
 from nearlabel.experiments.protocols import splits
-from nearlabel.methods.registry import title
+from nearlabel.methods.registry import method, title
 from nearlabel.search import Progress, neighbor_graph
 
-# Names of methods as the command line prints them.
 Values = Sequence[float | None]  # None where a number is not defined
 Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture.
+    """One picture: a metric, or "seconds", against the x axis of its plot.
 
-    Attributes
-    ----------
-    metric : str
-        Or "seconds".
-    curves : mapping of str to sequence
-        For each method a value per point of x.
-    lines : mapping of str to float
-        The value of methods that do not have the parameter on the x axis.
-    spread : mapping of str to pair of sequences
-        The smallest and the greatest values over seeds, for curves that have several.
+    Each method has a curve with a value per point of x, or a line where it does not have the
+    parameter on the x axis. `spread` has the smallest and the greatest values over seeds.
     """
 
     metric: str
@@ -72,9 +62,8 @@ def run_time_plot(ready: PreparedData, settings: Settings, progress: Progress | 
     order = np.random.default_rng(settings["seed"]).permutation(len(data))
     sizes = [size for size in settings["sizes"] if size <= len(data)]
     names = [title(name) for name in settings["methods"]]
-    kinds = ("with the search", "without")
     curves: dict[str, list[float | None]] = {
-        f"{name}, {kind}": [] for kind in kinds for name in names
+        f"{name}, {kind}": [] for kind in ("with the search", "without") for name in names
     }
     for place, size in enumerate(sizes):
         some = data.rows(np.sort(order[:size]))
@@ -96,11 +85,11 @@ def _fold_seconds(data: Dataset, settings: Settings) -> list[float]:
         graph = neighbor_graph(X, k)
         for place, name in enumerate(methods):
             start = time.process_time()
-            model = estimator(name, n_neighbors=k).fit(X, Y)
+            model = method(name)(n_neighbors=k).fit(X, Y)
             queries = neighbor_graph(X, k, new)
             model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
             searched = time.process_time()
-            model = estimator(name, n_neighbors=k).fit_graph(graph, Y)
+            model = method(name)(n_neighbors=k).fit_graph(graph, Y)
             model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
             seconds[:, place] += searched - start, time.process_time() - searched
     return seconds.ravel().tolist()
@@ -111,19 +100,18 @@ def cluster_plot(ready: PreparedData, settings: Settings, progress: Progress | N
     clusters, seeds, metric = settings["clusters"], range(settings["seeds"]), "average_precision"
     shared = {"n_neighbors": settings["k"], "smoothing": settings["smoothing"]}
     models = [
-        estimator("LAMLkNN", **shared, n_clusters=m, random_state=seed)
+        method("LAMLkNN")(**shared, n_clusters=m, random_state=seed)
         for m in clusters
         for seed in seeds
     ]
-    models.append(estimator("MLkNN", **shared))
+    models.append(method("MLkNN")(**shared))
     *values, line = (one[metric] for one in _metrics(ready, models, settings, progress))
     table = np.reshape(values, (len(clusters), len(seeds)))
-    low, high = _defined(table.min(axis=1)), _defined(table.max(axis=1))
     panel = Panel(
         metric,
         {"LAML-kNN": _defined(table.mean(axis=1))},
         {"ML-kNN": _defined([line])[0]},
-        {"LAML-kNN": [low, high]},
+        {"LAML-kNN": [_defined(table.min(axis=1)), _defined(table.max(axis=1))]},
     )
     return Plot(clusters, "clusters m", [panel])
 
@@ -132,10 +120,9 @@ def rate_plot(ready: PreparedData, settings: Settings, progress: Progress | None
     """Ranking loss against the rate, for both readings of the formula."""
     k, rates, metric = settings["k"], settings["rates"], "ranking_loss"
     readings = {"exp(-z d)": rates, "exp(-d / z)": [1 / z for z in rates]}
-    models = [
-        estimator("PositivekNN", n_neighbors=k, rate=z) for zs in readings.values() for z in zs
-    ]
-    models.append(estimator("BRkNN", n_neighbors=k))
+    positive = method("PositivekNN")
+    models = [positive(n_neighbors=k, rate=z) for zs in readings.values() for z in zs]
+    models.append(method("BRkNN")(n_neighbors=k))
     *values, votes = (one[metric] for one in _metrics(ready, models, settings, progress))
     curves = map(_defined, np.reshape(values, (len(readings), len(rates))))
     panel = Panel(metric, dict(zip(readings, curves, strict=True)), {"BRkNN": _defined([votes])[0]})
@@ -148,7 +135,7 @@ def neighbor_plot(ready: PreparedData, settings: Settings, progress: Progress | 
     models = []
     for name in settings["methods"]:
         seeded = {"random_state": settings["seed"]} if name == "PositivekNN" else {}
-        models += [estimator(name, n_neighbors=k, **seeded) for k in neighbors]
+        models += [method(name)(n_neighbors=k, **seeded) for k in neighbors]
     found = iter(_metrics(ready, models, settings, progress))
     of_method = {title(name): [next(found) for _ in neighbors] for name in settings["methods"]}
     panels = [
@@ -165,13 +152,9 @@ def _metrics(
     ready: PreparedData, models: list[Any], settings: Settings, progress: Progress | None
 ) -> list[dict[str, float]]:
     """Metrics of each model on one split: one search for all."""
+    (data, parts, scale), convention = ready, settings["convention"]
     found = evaluate_splits(
-        ready.data,
-        models,
-        ready.parts,
-        scale=ready.scale,
-        convention=settings["convention"],
-        progress=progress,
+        data, models, parts, scale=scale, convention=convention, progress=progress
     )
     return [result.metrics for [result] in found]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
-from nearlabel.experiments.papers.table_setups import TableSetup
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
+from nearlabel.experiments.papers.table_setups import TableSetup, table_setups
 from nearlabel.experiments.significance.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.significance.pairs import LEVEL, Pair, wilcoxon
 from nearlabel.metrics import METRICS
@@ -22,21 +22,9 @@ FEWEST = 6  # data sets: with five, the least p-value of Wilcoxon's test is 0.06
 class MethodComparison:
     """Methods compared by one metric over several data sets.
 
-    Attributes
-    ----------
-    setup : TableSetup
-        Of the tables that are taken together.
-    source : {"published", "ours"}
-    metric : str
-    datasets, algorithms : tuple of str
-        Those for which every number is there.
-    friedman : Friedman or None
-        For three algorithms and more.
-    nemenyi : Nemenyi or None
-        Where Friedman's test finds a difference.
-    pairs : dict of (str, str) to Pair
-        Wilcoxon's test of each pair, seen from either side. Empty where there are too few data
-        sets for any test.
+    The data sets and algorithms are those for which every number is there. Friedman's test takes
+    three algorithms, Nemenyi's is done where that finds a difference, and `pairs` are Wilcoxon's
+    tests of each pair, seen from either side: none where there are too few data sets.
     """
 
     setup: TableSetup
@@ -54,18 +42,16 @@ class MethodComparison:
         return len(self.datasets) >= FEWEST
 
 
-def method_comparisons(
-    cells: Sequence[ComparedCell], setups: Iterable[TableSetup]
-) -> list[MethodComparison]:
+def method_comparisons(cells: Sequence[ComparedCell]) -> list[MethodComparison]:
     """Compare the methods of each setup with several data sets, by each metric.
 
     Our numbers and the published ones are compared on the data sets that have both, so that the
-    two can be held against each other; algorithms that were not run are left out. Where fewer than
+    two can be compared; algorithms that were not run are left out. Where fewer than
     two were run, the published numbers alone are compared. Nothing is tested where fewer than six
     data sets have all numbers.
     """
     found = []
-    for setup in setups:
+    for setup in table_setups():
         if len(setup.datasets) == 1:
             continue
         of_metric: dict[str, list[ComparedCell]] = {}

@@ -11,48 +11,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nearlabel.common.messages import one_line
-from nearlabel.common.progress import Stages
+from nearlabel.experiments.papers import printed_tables
+from nearlabel.experiments.papers.experiment_runs import PreparedData, UnusableDataError
 from nearlabel.experiments.papers.figure_points import PLOTS, Plot, Settings
-from nearlabel.experiments.papers.known_differences import Reason
-from nearlabel.experiments.papers.planned_experiments import experiment
-from nearlabel.experiments.papers.prepared_data import (
-    DataSetup,
-    UnusableDataError,
-    loaded,
-    prepared,
-)
 from nearlabel.experiments.papers.printed_tables import paper_id, published_toml
-from nearlabel.experiments.papers.result_store import (
-    ResultStore,
-    data_key,
-    default_folder,
-    result_key,
-)
-from nearlabel.experiments.papers.table_setups import setup_of
+from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
+from nearlabel.experiments.papers.table_setups import DataSetup, experiment, setup_of
+from nearlabel.experiments.papers.verdicts import Reason
 from nearlabel.search import Progress
 
-_STEPS = 1000  # of progress, for each figure
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PaperFigure:
-    """A figure that can be measured, on one data set.
+    """A figure that can be measured, on one data set; see ``figures.toml``.
 
-    Attributes
-    ----------
-    name : str
-        Short, for files and for looking it up.
-    paper, number : str
-        The id of the paper, and which of its figures it is; empty where it is none of theirs.
-    title, label, caption : str
-        `label` is short: it stands above a picture, and names the data set.
-    dataset : str
-    data : DataSetup
-    kind : str
-        A name of `PLOTS`.
-    settings : mapping
-        What else decides its points beside the data and the code, as JSON can hold it.
+    `paper` and `number` are empty if it is not from a paper; `label` is short: it stands above a
+    picture, and names the data set; `kind` is a name of `PLOTS`; `settings` are what else decides
+    its points beside the data and the code, as JSON can hold it.
     """
 
     name: str
@@ -65,6 +40,13 @@ class PaperFigure:
     data: DataSetup
     kind: str
     settings: Settings
+
+    @property
+    def heading(self) -> str:
+        """Its paper and number, where it has one, and its title."""
+        if not self.paper:
+            return self.title
+        return f"{printed_tables.papers()[self.paper].title}, Fig. {self.number}: {self.title}"
 
     def all_settings(self) -> dict[str, Any]:
         """All that decides its points beside the data and the code."""
@@ -82,7 +64,7 @@ class MeasuredFigure:
 
 @cache
 def paper_figures() -> Mapping[str, PaperFigure]:
-    """All figures by name; see ``figures.toml``."""
+    """All figures by name."""
     entries = published_toml("figures.toml")["figures"]
     return {one.name: one for entry in entries for one in _figures(entry)}
 
@@ -100,17 +82,12 @@ def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
         else:
             data = DataSetup(scale=entry["scale"], split=entry.get("split"))
         words = {"dataset": dataset, "k": settings.get("k")}
+        texts: dict[str, Any] = {
+            key: entry.get(key, "").format(**words)
+            for key in ("name", "paper", "number", "title", "label", "caption")
+        }
         yield PaperFigure(
-            entry["name"].format(**words),
-            entry.get("paper", ""),
-            entry.get("number", ""),
-            entry["title"],
-            entry["label"].format(**words),
-            entry["caption"],
-            dataset,
-            data,
-            entry["plot"],
-            settings,
+            **texts, dataset=dataset, data=data, kind=entry["plot"], settings=settings
         )
 
 
@@ -121,41 +98,25 @@ def measured_figures(
     again: bool = False,
     progress: Progress | None = None,
 ) -> list[MeasuredFigure]:
-    """Measure the figures that have no result yet, and read the others.
+    """Measure the figures of some papers that have no result yet, and read the others.
 
-    Parameters
-    ----------
-    papers : collection of str, default=()
-        Papers whose figures are wanted. By default those of all papers, and those of none.
-    results : path, optional
-        The folder of results; by default in the user's cache.
-    again : bool, default=False
-        Whether they are measured again.
-    progress : callable, optional
-        Called with (steps done, steps in all).
+    By default those of all papers, and those of none. The options are those of `reproduce`.
     """
-    store = ResultStore(default_folder() if results is None else results, again=again)
     chosen = set(map(paper_id, papers))
     wanted = [one for one in paper_figures().values() if not chosen or one.paper in chosen]
-    stages = Stages(progress, _STEPS * len(wanted))
-    return [_measured(figure, store, stages.next(_STEPS)) for figure in wanted]
+    outcomes, _ = stored_or_measured(
+        wanted, _points, ResultStore(results), again=again, progress=progress
+    )
+    return [
+        MeasuredFigure(figure, reason=found.text)
+        if isinstance(found := outcomes[figure], Reason)
+        else MeasuredFigure(figure, Plot.from_json(found))
+        for figure in wanted
+    ]
 
 
-def _measured(figure: PaperFigure, store: ResultStore, tell: Progress | None) -> MeasuredFigure:
-    data = data_key(figure.dataset)
-    if data is None:
-        return MeasuredFigure(figure, reason=Reason.absent((figure.dataset,)).text)
-    key = result_key({"figure": figure.name, **figure.all_settings()}, data)
-    stored = store.get(key)
-    if stored is not None:
-        return MeasuredFigure(figure, Plot.from_json(stored))
-    try:
-        ready = prepared(loaded(figure.dataset), figure.data)
-        plot = PLOTS[figure.kind](ready, figure.settings, tell)
-    except (UnusableDataError, MemoryError) as error:
-        return MeasuredFigure(figure, reason=one_line(str(error)))
+def _points(figure: PaperFigure, ready: PreparedData, tell: Progress | None) -> dict[str, Any]:
+    plot = PLOTS[figure.kind](ready, figure.settings, tell)
     if not all(panel.has_points for panel in plot.panels):
-        too_few = "these data have too few rows, or no labels to measure by"
-        return MeasuredFigure(figure, reason=too_few)
-    store.add(key, asdict(plot))
-    return MeasuredFigure(figure, plot)
+        raise UnusableDataError("these data have too few rows, or no labels to measure by")
+    return asdict(plot)

@@ -1,10 +1,10 @@
-"""What five papers print: the cells of their tables as data, to the printed digit."""
+"""What five papers print, as data: cells of tables to the printed digit, and relations."""
 
 from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -12,18 +12,17 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+_PUBLISHED = files("nearlabel.experiments.papers") / "published"
 _NO_NUMBER = "n/a"  # stands in a file where the paper says that it has no number
 _COLUMNS_BEFORE_METRICS = 5
 _ESTIMATOR_NAMES = {"k": "n_neighbors", "s": "smoothing"}  # of the parameters that papers print
 _CLUSTERED = {"paper": "wang-2018", "table": "1", "dataset": "scene", "algorithm": "LAML-kNN"}
+PAPER_WITH_RELATIONS = "zhang-2007"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: who wrote it when, the method it proposes, and its reference.
-
-    `number` is the id that earlier versions gave it, such as "000".
-    """
+    """A paper and the method it proposes; `number` is its id in earlier versions, such as "000"."""
 
     number: str
     authors: str
@@ -41,20 +40,9 @@ class Paper:
 class PrintedCell:
     """A cell of a published table.
 
-    Attributes
-    ----------
-    paper, table : str
-    dataset : str
-        Its name in the data folder.
-    algorithm, metric : str
-    printed, std : str or None
-        The digits of the number and of its standard deviation; None where there are none.
-    parameters : mapping
-        Those that the paper prints: `k` and `s`, say.
-    name_in_paper : str
-        The paper's name of the data set.
-    doubt : str or None
-        Why the number cannot be right, or hardly.
+    `printed` and `std` are the digits of the number and of its standard deviation, None where
+    there are none; `parameters` those that the paper prints, such as `k` and `s`; `doubt` says why
+    the number cannot be right, or hardly.
     """
 
     paper: str
@@ -142,8 +130,7 @@ def cluster_counts() -> tuple[PrintedCell, ...]:
 def all_cells() -> tuple[PrintedCell, ...]:
     """The cells that are compared, paper by paper: means of counts, and results."""
     order = list(papers())
-    every = [*cluster_counts(), *cells()]
-    return tuple(sorted(every, key=lambda cell: order.index(cell.paper)))
+    return tuple(sorted([*cluster_counts(), *cells()], key=lambda cell: order.index(cell.paper)))
 
 
 def tables_of(paper: str) -> list[str]:
@@ -151,56 +138,88 @@ def tables_of(paper: str) -> list[str]:
     return list(dict.fromkeys(cell.table for cell in all_cells() if cell.paper == paper))
 
 
-def tables_in_words(tables: tuple[str, ...]) -> str:
+def tables_in_words(tables: Sequence[str]) -> str:
     """Table 1; Tables 3, 4."""
     return f"{'Tables' if len(tables) > 1 else 'Table'} {', '.join(tables)}"
 
 
 def published_lines(name: str) -> list[dict[str, str]]:
     """The lines of a CSV file of ``published``."""
-    return list(csv.DictReader(_text(name).splitlines()))
+    return list(csv.DictReader((_PUBLISHED / name).read_text(encoding="utf-8").splitlines()))
 
 
 @cache
 def published_toml(name: str) -> Mapping[str, Any]:
     """The contents of a TOML file of ``published``."""
-    return tomllib.loads(_text(name))
-
-
-def _text(name: str) -> str:
-    return (files("nearlabel.experiments.papers") / "published" / name).read_text(encoding="utf-8")
+    return tomllib.loads((_PUBLISHED / name).read_text(encoding="utf-8"))
 
 
 def _cells_of(paper: str) -> Iterator[PrintedCell]:
-    doubts = _doubts()
+    place_of = ("paper", "table", "dataset", "algorithm", "metric")
+    doubts = {
+        tuple(line[key] for key in place_of): line["reason"]
+        for line in published_lines("doubtful.csv")
+    }
     for line in published_lines(f"{paper}.csv"):
-        metrics = list(line)[_COLUMNS_BEFORE_METRICS:]
         tables = line["table"].split("/")
-        for column, metric in enumerate(metrics):
-            text = line[metric]
-            if not text:  # this table has no such column
+        pairs = (one.partition("=") for one in line["parameters"].split())
+        parameters = {key: int(value) for key, _, value in pairs}
+        for column, metric in enumerate(list(line)[_COLUMNS_BEFORE_METRICS:]):
+            if not line[metric]:  # this table has no such column
                 continue
-            printed, _, std = text.partition(" ± ")
+            printed, _, std = line[metric].partition(" ± ")
             table = tables[column % len(tables)]
             place = (paper, table, line["dataset"], line["algorithm"], metric)
             yield PrintedCell(
                 *place,
                 printed=None if printed == _NO_NUMBER else printed,
                 std=std or None,
-                parameters=_parameters(line["parameters"]),
+                parameters=parameters,
                 name_in_paper=line["name_in_paper"] or line["dataset"],
                 doubt=doubts.get(place),
             )
 
 
-def _parameters(text: str) -> dict[str, int | str]:
-    return {key: int(value) for key, _, value in (one.partition("=") for one in text.split())}
+@dataclass(frozen=True)
+class Relations:
+    """Which algorithm is better than which: a table of Zhang and Zhou (2007).
+
+    `cells` are the tables whose cells are compared, `relations` pairs of the better algorithm and
+    the other one by metric, `score` the relations that an algorithm wins minus those that it loses.
+    """
+
+    table: str
+    dataset: str
+    cells: tuple[str, ...]
+    relations: Mapping[str, tuple[tuple[str, str], ...]]
+    score: Mapping[str, int]
+    order: tuple[str, ...]
 
 
 @cache
-def _doubts() -> dict[tuple[str, ...], str]:
-    place = ("paper", "table", "dataset", "algorithm", "metric")
-    return {
-        tuple(line[key] for key in place): line["reason"]
-        for line in published_lines("doubtful.csv")
-    }
+def relations() -> tuple[Relations, ...]:
+    """Tables 3, 6, 8 and 15 of Zhang and Zhou (2007).
+
+    Examples
+    --------
+    >>> relations()[0].order
+    ('ML-KNN', 'ADTBoost.MH', 'Rank-SVM', 'BoosTexter')
+    """
+    told = published_toml("relations.toml")
+    names = told["algorithms"]
+
+    def pair(text: str) -> tuple[str, str]:
+        better, _, other = text.partition(">")
+        return names[better], names[other]
+
+    return tuple(
+        Relations(
+            table=one["table"],
+            dataset=one["dataset"],
+            cells=tuple(one["cells"]),
+            relations={metric: tuple(map(pair, some)) for metric, some in one["relations"].items()},
+            score={names[key]: score for key, score in one["score"].items()},
+            order=tuple(names[key] for key in one["order"]),
+        )
+        for one in told["tables"]
+    )

@@ -6,20 +6,24 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import nearlabel
 from nearlabel.common import engine
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import plain_json
+from nearlabel.common.messages import one_line, plain_json
+from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.versions import package_versions
-from nearlabel.datasets.source_files import Found, cache_folder, find
+from nearlabel.datasets.source_files import cache_folder, find
+from nearlabel.experiments.papers.experiment_runs import UnusableDataError, loaded, prepared
+from nearlabel.experiments.papers.verdicts import Reason
 
 _PACKAGE = Path(nearlabel.__file__).parent
 _SURFACE = ("cli/", "experiments/reporting/")  # what only shows results
+_STEPS = 1000  # of progress, for each result
 
 
 class ResultStore:
@@ -27,53 +31,82 @@ class ResultStore:
 
     The folder is named by the code: other code has another one, so an old result is never taken
     for a new one. A file that is damaged or was changed counts as not there: then it is measured
-    again.
-
-    Parameters
-    ----------
-    folder : path
-        Where that folder is made when there is something to keep.
-    again : bool, default=False
-        Whether results from before count as not there; new ones replace them.
+    again. It is made in `folder`, by default in the user's cache, when there is something to keep.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, again: bool = False) -> None:
-        self.path = Path(folder) / f"reproduction-{code_key()[:16]}"
-        for place in (Path(folder), self.path):
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        parent = cache_folder() / "results" if folder is None else Path(folder)
+        self.path = parent / f"reproduction-{code_key()[:16]}"
+        for place in (parent, self.path):
             if place.exists() and not place.is_dir():
                 raise ValueError(f"results must be a folder; {place} is a file")
-        self._again = again
-        self._new: set[str] = set()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The result of that key, if it was measured."""
-        if self._again and key not in self._new:
-            return None
         try:
             stored = plain_json(self._file(key).read_bytes())
         except (FileNotFoundError, ValueError, RecursionError):
             return None
         result = stored.get("result") if isinstance(stored, dict) else None
         # What its digest fits was written by this code, and has all that it reads of it.
-        if not isinstance(result, dict) or stored.get("digest") != _digest_of(key, result):
+        if not isinstance(result, dict) or stored.get("digest") != _digest(key, result):
             return None
         return result
 
     def add(self, key: str, result: Mapping[str, Any]) -> None:
         """Keep a result; it is on the disk when this returns."""
         self.path.mkdir(parents=True, exist_ok=True)
-        stored = {"versions": package_versions(), "digest": _digest_of(key, result)}
+        stored = {"versions": package_versions(), "digest": _digest(key, result)}
         with replacing(self._file(key)) as file:
             file.write(json.dumps({**stored, "result": result}, allow_nan=False).encode())
-        self._new.add(key)
 
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.json"
 
 
-def default_folder() -> Path:
-    """Where results are kept: in the user's cache."""
-    return cache_folder() / "results"
+def stored_or_measured(
+    works: Sequence[Any],
+    measure: Callable[..., dict[str, Any]],
+    store: ResultStore,
+    *,
+    again: bool = False,
+    progress: Progress | None = None,
+) -> tuple[dict[Any, dict[str, Any] | Reason], int]:
+    """The result of each work, or why there is none; and how many were measured now.
+
+    A work, such as an `Experiment`, has a `dataset`, a setup of its `data` and `all_settings()`.
+    ``measure(work, prepared data, progress)`` gives a result as JSON can hold it, which is stored
+    at once; with `again`, also where one is stored.
+    """
+    found: dict[Any, dict[str, Any] | Reason] = {}
+    missing: dict[Any, str] = {}
+    keys = {name: data_key(name) for name in dict.fromkeys(work.dataset for work in works)}
+    for work in works:
+        of_data = keys[work.dataset]
+        if of_data is None:
+            found[work] = Reason.no_data((work.dataset,))
+            continue
+        key = result_key(work.all_settings(), of_data)
+        stored = None if again else store.get(key)
+        if stored is None:
+            missing[work] = key
+        else:
+            found[work] = stored
+    latest, measured = lru_cache(maxsize=1)(loaded), 0
+    stages = Stages(progress, _STEPS * len(missing))
+    for work in sorted(missing, key=lambda one: one.dataset):  # each data set is loaded once
+        tell = stages.next(_STEPS)
+        if tell is not None:
+            tell(0, 1)
+        try:
+            result = measure(work, prepared(latest(work.dataset), work.data), tell)
+        except (UnusableDataError, MemoryError) as error:
+            found[work] = Reason(one_line(str(error)))
+            continue
+        store.add(missing[work], result)
+        found[work] = result
+        measured += 1
+    return found, measured
 
 
 @cache
@@ -99,29 +132,22 @@ def data_key(name: str) -> str | None:
         return None
     digest = hashlib.sha256()
     with found.place:
-        for part in _files_read(name, found):
+        parts = set(found.names)
+        if found.format != "npz":  # others may read files beside them: names, splits
+            begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
+            parts.update(filter(begins.match, found.place))
+        for part in sorted(parts):
             with (Path(found.place.path) / part).open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
             digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
 
 
-def _files_read(name: str, found: Found) -> list[str]:
-    """The files of a data set, and those beside them that its form may read: names, splits."""
-    if found.format == "npz":
-        return list(found.names)
-    begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
-    return sorted({*found.names, *filter(begins.match, found.place)})
+def result_key(settings: Mapping[str, Any], data: str) -> str:
+    """A text that changes with the settings of a result and with its data."""
+    return hashlib.sha256(json.dumps([settings, data], sort_keys=True).encode()).hexdigest()
 
 
-def result_key(setting: Mapping[str, Any], data: str) -> str:
-    """A text that changes with the setting of a result and with its data."""
-    return _digest([setting, data])
-
-
-def _digest_of(key: str, result: Mapping[str, Any]) -> str:
-    return _digest([code_key(), key, result])
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+def _digest(key: str, result: Mapping[str, Any]) -> str:
+    told = json.dumps([code_key(), key, result], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()

@@ -2,58 +2,70 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from nearlabel.common.messages import one_line
-from nearlabel.common.progress import Stages
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.compared_cells import ComparedCell, compared
-from nearlabel.experiments.papers.experiment_runs import ExperimentResult, run_experiment
-from nearlabel.experiments.papers.known_differences import Cause, Reason
-from nearlabel.experiments.papers.planned_experiments import (
-    Experiment,
-    experiments_of,
-    setup_of_cell,
-)
-from nearlabel.experiments.papers.prepared_data import UnusableDataError, loaded, prepared
+from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.result_store import (
-    ResultStore,
-    data_key,
-    default_folder,
-    result_key,
-)
-from nearlabel.experiments.papers.table_setups import TableSetup
+from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
+from nearlabel.experiments.papers.table_setups import Experiment, experiments_of
+from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.search import Progress
 
-Outcome = ExperimentResult | Reason
-_STEPS = 1000  # of progress, for each experiment
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """A published cell and our number beside it.
+
+    `reason` says why it is off or was not run; `ours_std` is the standard deviation over the
+    splits; `parameters` and `experiment` say how our number was made, of an average the first.
+    """
+
+    cell: PrintedCell
+    verdict: Verdict = Verdict.NOT_RUN
+    reason: Reason | None = None
+    ours: float | None = None
+    ours_std: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    experiment: Experiment | None = None
+
+    def record(self) -> dict[str, Any]:
+        """What it holds, as plain values for JSON."""
+        cell = self.cell
+        where = {
+            key: cell.parameters[key] for key in ("cluster", "label") if key in cell.parameters
+        }
+        place = ("paper", "table", "dataset", "algorithm", "metric")
+        return {
+            **{key: getattr(cell, key) for key in place},
+            "published": None if cell.printed is None else float(cell.printed),
+            "std": None if cell.std is None else float(cell.std),
+            "ours": self.ours,
+            "verdict": self.verdict.value,
+            "reason": None if self.reason is None else self.reason.text,
+            "printed": cell.printed,
+            "ours_std": self.ours_std,
+            "parameters": {**(self.parameters or cell.parameters), **where},
+            "setting": None if self.experiment is None else self.experiment.all_settings(),
+            "name_in_paper": cell.name_in_paper,
+            "doubt": cell.doubt,
+        }
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """Published numbers and ours.
 
-    Attributes
-    ----------
-    cells : list of ComparedCell
-        One for each published cell.
-    setups : list of TableSetup
-        Those that the cells belong to.
-    measured, read : int
-        Experiments that were run now, and whose results were stored before.
-    absent : list of str
-        Data sets that are not in the data folder.
-    path : Path
-        The folder of results of this code.
+    `measured` experiments were run now, the results of `read` ones were stored before in the folder
+    `path`; the data sets that are `absent` are not in the data folder.
     """
 
     cells: list[ComparedCell]
-    setups: list[TableSetup]
     measured: int
     read: int
     absent: list[str]
@@ -71,49 +83,37 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce the published tables, as far as the data folder has their data.
 
-    Results are stored as soon as an experiment is done, so that a second call goes on where the
-    first was interrupted, and one after that only reads.
-
-    Parameters
-    ----------
-    papers : collection of str, default=()
-        Ids of papers, such as "zhang-2007"; all by default.
-    tables : collection of str, default=()
-        Tables of these papers; all by default.
-    results : path, optional
-        The folder of results; by default in the user's cache.
-    again : bool, default=False
-        Whether all of them are measured again.
-    n_jobs : int, optional
-        Threads of the searches; -1 for all cores.
-    progress : callable, optional
-        Called with (steps done, steps in all).
-
-    Returns
-    -------
-    Reproduction
+    Results are stored as soon as an experiment is done, by default in the user's cache, so that a
+    second call goes on where the first was interrupted, and one after that only reads; with
+    `again`, all are measured again. Papers are named by ids such as "zhang-2007"; by default all
+    of their tables are reproduced. `progress` is called with (steps done, steps in all).
     """
     cells = _wanted(papers, tables)
     check_n_jobs(n_jobs)
-    store = ResultStore(default_folder() if results is None else results, again=again)
-    plans = [(cell, experiments_of(cell)) for cell in cells]
-    needed = dict.fromkeys(one for _, plan in plans if isinstance(plan, tuple) for one in plan)
-    known, missing = _known(list(needed), store)
-    measured = _measured(missing, store, n_jobs, progress)
-    outcomes = {**known, **measured}
-    absent = (one.dataset for one, outcome in known.items() if isinstance(outcome, Reason))
+    store = ResultStore(results)
+    plans = [experiments_of(cell) for cell in cells]
+    needed = dict.fromkeys(one for plan in plans if isinstance(plan, tuple) for one in plan)
+
+    def measure(one: Experiment, ready: PreparedData, tell: Progress | None) -> dict[str, Any]:
+        found = run_experiment(one, ready, n_jobs=n_jobs, progress=tell)
+        return {"measurements": [asdict(measurement) for measurement in found]}
+
+    outcomes, measured = stored_or_measured(
+        list(needed), measure, store, again=again, progress=progress
+    )
+    reasons = [one for one in outcomes.values() if isinstance(one, Reason)]
     return Reproduction(
-        [_compared(cell, plan, outcomes) for cell, plan in plans],
-        list(dict.fromkeys(filter(None, map(setup_of_cell, cells)))),
-        _count_of_results(measured),
-        _count_of_results(known),
-        list(dict.fromkeys(absent)),
+        [
+            ComparedCell(cell, reason=plan)
+            if isinstance(plan, Reason)
+            else _compared(cell, plan[0], [outcomes[one] for one in plan])
+            for cell, plan in zip(cells, plans, strict=True)
+        ],
+        measured,
+        len(outcomes) - measured - len(reasons),
+        list(dict.fromkeys(name for reason in reasons for name in reason.absent)),
         store.path,
     )
-
-
-def _count_of_results(outcomes: Mapping[Experiment, Outcome]) -> int:
-    return sum(isinstance(one, ExperimentResult) for one in outcomes.values())
 
 
 def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCell]:
@@ -130,61 +130,37 @@ def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCel
     ]
 
 
-def _known(
-    experiments: Sequence[Experiment], store: ResultStore
-) -> tuple[dict[Experiment, Outcome], dict[Experiment, str]]:
-    """What needs no measuring, stored results and absent data; and the keys of all others."""
-    data = {name: data_key(name) for name in dict.fromkeys(one.dataset for one in experiments)}
-    known: dict[Experiment, Outcome] = {}
-    missing: dict[Experiment, str] = {}
-    for experiment in experiments:
-        of_data = data[experiment.dataset]
-        if of_data is None:
-            known[experiment] = Reason.absent((experiment.dataset,))
-            continue
-        key = result_key(experiment.settings(), of_data)
-        stored = store.get(key)
-        if stored is None:
-            missing[experiment] = key
-        else:
-            known[experiment] = ExperimentResult.from_json(stored)
-    return known, missing
-
-
-def _measured(
-    missing: Mapping[Experiment, str],
-    store: ResultStore,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> dict[Experiment, Outcome]:
-    """Run experiments and keep their results; those that cannot be run have a reason."""
-    latest = lru_cache(maxsize=1)(loaded)
-    stages = Stages(progress, _STEPS * len(missing))
-    outcomes: dict[Experiment, Outcome] = {}
-    for experiment in sorted(missing, key=lambda one: one.dataset):  # each data set is loaded once
-        tell = stages.next(_STEPS)
-        if tell is not None:
-            tell(0, 1)
-        try:
-            ready = prepared(latest(experiment.dataset), experiment.data)
-            result = run_experiment(experiment, ready, n_jobs=n_jobs, progress=tell)
-        except (UnusableDataError, MemoryError) as error:
-            outcomes[experiment] = Reason(Cause.UNUSABLE_DATA, one_line(str(error)))
-        else:
-            store.add(missing[experiment], result.as_json())
-            outcomes[experiment] = result
-    return outcomes
-
-
 def _compared(
-    cell: PrintedCell, plan: tuple[Experiment, ...] | Reason, outcomes: Mapping[Experiment, Outcome]
+    cell: PrintedCell, experiment: Experiment, outcomes: Sequence[dict[str, Any] | Reason]
 ) -> ComparedCell:
-    if isinstance(plan, Reason):
-        return ComparedCell(cell, reason=plan)
-    found = [outcomes[experiment] for experiment in plan]
-    reasons = [one for one in found if isinstance(one, Reason)]
-    absent = tuple(name for reason in reasons for name in reason.datasets)
+    """Compare a cell with the result of its experiment, or with the average of several results."""
+    reasons, measurements = [], []
+    for result in outcomes:
+        if isinstance(result, Reason):
+            reasons.append(result)
+        else:
+            each = (Measurement(**one) for one in result["measurements"])
+            [found] = (one for one in each if one.has_parameters_of(cell))
+            measurements.append(found)
     if reasons:
-        return ComparedCell(cell, reason=Reason.absent(absent) if absent else reasons[0])
-    results = [one.measurement(cell) for one in found if isinstance(one, ExperimentResult)]
-    return compared(cell, plan[0], results)
+        absent = tuple(name for reason in reasons for name in reason.absent)
+        return ComparedCell(cell, reason=Reason.no_data(absent) if absent else reasons[0])
+    parameters = measurements[0].parameters
+    values = [value for one in measurements for value in one.values(cell)]
+    numbers = [value for value in values if value is not None]
+    if cell.printed is None or len(numbers) < len(values):
+        undefined = Reason(f"{cell.metric} is not defined on these data")
+        return ComparedCell(cell, reason=undefined, parameters=parameters, experiment=experiment)
+    ours = statistics.fmean(numbers)
+    over_splits = len(measurements) == 1 and len(numbers) > 1
+    counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"
+    said = verdict(ours, cell.printed, cell.std, counts_labels=counts_labels)
+    return ComparedCell(
+        cell,
+        said,
+        reason_off(cell, parameters) if said is Verdict.OFF else None,
+        ours,
+        statistics.stdev(numbers) if over_splits else None,
+        parameters,
+        experiment,
+    )

@@ -1,14 +1,20 @@
-"""How the published tables are reproduced: setups read from a file, and how they are described."""
+"""How the published tables are reproduced: the setup of each, and the experiments of a cell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from nearlabel.experiments.papers.known_differences import section_of_errata
-from nearlabel.experiments.papers.printed_tables import papers, published_toml, tables_in_words
+from nearlabel.experiments.papers.printed_tables import (
+    PrintedCell,
+    all_cells,
+    papers,
+    published_toml,
+    tables_in_words,
+)
+from nearlabel.experiments.papers.verdicts import Reason
 
 LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
@@ -16,28 +22,12 @@ SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": 
 
 @dataclass(frozen=True)
 class MethodSetup:
-    """The estimator that stands for an algorithm of a paper, and its parameters.
-
-    Attributes
-    ----------
-    estimator : str
-        The name of its class, or `LABEL_COUNT_CLUSTERS`.
-    parameters, of : mapping
-        For all data sets, and for each of them.
-    grid : mapping of str to list
-        Values to choose from.
-    scale : str or None
-        Where it is not that of the table.
-    scales : mapping of str to str
-        The data sets where it is another one.
-    """
+    """What stands for an algorithm of a paper; the fields are those of ``experiments.toml``."""
 
     estimator: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
-    scale: str | None = None
-    scales: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +35,8 @@ class TableSetup:
     """Tables that share data, split, scaling and convention; see ``experiments.toml``."""
 
     paper: str
-    tables: tuple[str, ...]
-    datasets: tuple[str, ...]
+    tables: Sequence[str]
+    datasets: Sequence[str]
     methods: Mapping[str, MethodSetup]
     split: str
     scale: str
@@ -68,25 +58,15 @@ class TableSetup:
 
     def scale_of(self, dataset: str, algorithm: str) -> str:
         """How a data set is scaled for an algorithm."""
-        method = self.methods[algorithm]
-        own = method.scales.get(dataset) or method.scale
-        return own or self.scales.get(dataset) or self.scale
+        others = (f"{algorithm} on {dataset}", algorithm, dataset)
+        return next((self.scales[name] for name in others if name in self.scales), self.scale)
 
     @property
     def description(self) -> str:
         """How its numbers are made, for readers."""
-        scales = {
-            **self.scales,
-            **{name: one.scale for name, one in self.methods.items() if one.scale},
-            **{
-                f"{name} on {dataset}": scale
-                for name, one in self.methods.items()
-                for dataset, scale in one.scales.items()
-            },
-        }
         parts = [
             f"split {_with_exceptions(self.split, self.splits)}",
-            f"scale {_with_exceptions(self.scale, scales)}",
+            f"scale {_with_exceptions(self.scale, self.scales)}",
         ]
         for dataset, names in self.nominal.items():
             parts.append(f"{', '.join(names)} of {dataset} at distance 0 or 1")
@@ -114,10 +94,19 @@ class TableSetup:
         return "; ".join(f"{', '.join(names)} {tried}" for tried, names in methods.items())
 
 
+def _with_exceptions(usual: str, exceptions: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{name}: {other}" for name, other in exceptions.items())
+    return f"{usual} ({listed})" if listed else usual
+
+
 @cache
 def table_setups() -> tuple[TableSetup, ...]:
     """The setups of all tables."""
-    return tuple(map(_setup, published_toml("experiments.toml")["experiments"]))
+    setups = []
+    for told in published_toml("experiments.toml")["experiments"]:
+        methods = {name: MethodSetup(**one) for name, one in told["methods"].items()}
+        setups.append(TableSetup(**{**told, "methods": methods}))
+    return tuple(setups)
 
 
 def setup_of(paper: str, table: str) -> TableSetup:
@@ -126,18 +115,100 @@ def setup_of(paper: str, table: str) -> TableSetup:
     return found
 
 
-def _setup(told: Mapping[str, Any]) -> TableSetup:
-    typed = {
-        "methods": {name: MethodSetup(**one) for name, one in told["methods"].items()},
-        "tables": tuple(told["tables"]),
-        "datasets": tuple(told["datasets"]),
-    }
-    if "caution" in told:
-        text, anchor = told["caution"]["text"], told["caution"]["anchor"]
-        typed["caution"] = f"{text} {section_of_errata(anchor)}"
-    return TableSetup(**{**told, **typed})
+def setup_of_cell(cell: PrintedCell) -> TableSetup | None:
+    """The setup that a cell belongs to; None if its number is not reproduced."""
+    for one in table_setups():
+        if (
+            one.paper == cell.paper
+            and cell.table in one.tables
+            and cell.dataset in (*one.datasets, one.average)
+            and cell.algorithm in one.methods
+        ):
+            return one
+    return None
 
 
-def _with_exceptions(usual: str, exceptions: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{name}: {other}" for name, other in exceptions.items())
-    return f"{usual} ({listed})" if listed else usual
+@dataclass(frozen=True)
+class DataSetup:
+    """What is done to a data set before anything is learned from it; see ``experiments.toml``.
+
+    `split` is None where nothing is split; `labels` are names of labels that must be there.
+    """
+
+    scale: str
+    split: str | None = None
+    seed: int = 0
+    rows: Literal["all", "several labels"] = "all"
+    nominal: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A method on a data set: what is run and stored at once.
+
+    Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
+    leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
+    of its class do not matter.
+    """
+
+    dataset: str
+    estimator: str
+    parameters: tuple[Mapping[str, Any], ...]
+    data: DataSetup
+    convention: str | None = None
+    coverage: Literal["labels", "share"] = "labels"
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    select: str | None = None
+
+    def all_settings(self) -> dict[str, Any]:
+        """All that decides its numbers beside the data and the code, as JSON can hold it."""
+        told = asdict(self)
+        data = told.pop("data")
+        return {**told, **data}
+
+
+@cache
+def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
+    """The experiment of an algorithm on a data set: always the same object."""
+    method = setup.methods[algorithm]
+    fixed = {**method.parameters, **method.of.get(dataset, {})}
+    if method.estimator != LABEL_COUNT_CLUSTERS:
+        fixed |= published_toml("experiments.toml")["every_method"]
+    sets: list[dict[str, Any]] = []  # one for each that the rows of the tables print
+    for cell in all_cells():
+        place = (cell.paper, cell.dataset, cell.algorithm)
+        if place == (setup.paper, dataset, algorithm) and cell.table in setup.tables:
+            one = {**cell.estimator_parameters, **fixed}
+            sets += [] if one in sets else [one]
+    groups = fixed.get("groups", [])
+    return Experiment(
+        dataset,
+        method.estimator,
+        tuple(sets),
+        DataSetup(
+            scale=setup.scale_of(dataset, algorithm),
+            split=None if groups else setup.splits.get(dataset, setup.split),
+            rows=setup.rows,
+            nominal=tuple(setup.nominal.get(dataset, ())),
+            labels=tuple(name for group in groups for name in group),
+        ),
+        convention=setup.convention,
+        coverage=setup.coverage,
+        grid=method.grid,
+        select=setup.select if method.grid else None,
+    )
+
+
+def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
+    """The experiments that a cell needs, several for an average, or why it has none."""
+    if cell.printed is None:
+        return Reason("the paper has no number here")
+    setup = setup_of_cell(cell)
+    if setup is not None:
+        names = setup.datasets if cell.dataset == setup.average else (cell.dataset,)
+        return tuple(experiment(setup, name, cell.algorithm) for name in names)
+    known = published_toml("experiments.toml")
+    if cell.algorithm in known["other_methods"]["names"]:
+        return Reason(known["other_methods"]["reason"])
+    return Reason(known["lost_data"][cell.dataset])

@@ -1,10 +1,21 @@
-"""How near a result comes to a published number."""
+"""How near a result comes to a published number, and why it does not where that is known."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from functools import cache
+from typing import Any
 
+from nearlabel.experiments.papers.printed_tables import (
+    PrintedCell,
+    published_lines,
+    published_toml,
+)
+
+ERRATA = "docs/errata.md"
 # What counts as close where a paper prints no standard deviation.
 _CLOSE = Decimal("0.005")
 _CLOSE_COVERAGE = Decimal("0.05")
@@ -53,23 +64,9 @@ def verdict(
 
     It is rounded once, from its full digits, a half upwards as the programs of the papers do:
     0.2525 agrees with a printed 0.253 and 0.25249 does not, although it would if it were rounded
-    to 0.2525 before.
-
-    Parameters
-    ----------
-    ours : float
-    printed : str
-        The published digits; how many there are decides how `ours` is rounded.
-    std : str, optional
-        The published standard deviation.
-    counts_labels : bool, default=False
-        Whether the metric is a number of labels, as coverage is, and not a share.
-
-    Returns
-    -------
-    Verdict
-        DIGITS, OFF, or between them WITHIN_STD where a standard deviation is printed and CLOSE
-        where none is: then 0.005 takes its place, or 0.05 for numbers of labels.
+    to 0.2525 before. Between DIGITS and OFF are WITHIN_STD, where a standard deviation is printed,
+    and CLOSE, where none is: then 0.005 takes its place, or 0.05 where the metric `counts_labels`,
+    as coverage does.
 
     Examples
     --------
@@ -100,3 +97,101 @@ def rounded(ours: float, printed: str) -> Decimal:
 
 def _exact(ours: float) -> Decimal:
     return Decimal(ours).quantize(_DIGITS_OF_A_FLOAT)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a cell was not run or is off; `absent` are data sets that the data folder lacks."""
+
+    text: str
+    absent: tuple[str, ...] = ()
+
+    @classmethod
+    def no_data(cls, datasets: tuple[str, ...]) -> Reason:
+        """These data sets are not in the data folder."""
+        return cls(f"not in the data folder: {', '.join(datasets)}", datasets)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A setting that gives a row of Wang et al. (2018), Table 3 or 4, as found by trying.
+
+    `ties` says whether it needs the neighbors that the paper's program takes among rows at equal
+    distance, `except_for` names metrics whose cells are off nevertheless.
+    """
+
+    dataset: str
+    algorithm: str
+    parameters: Mapping[str, int]
+    ties: bool
+    except_for: tuple[str, ...]
+
+
+@cache
+def fits() -> tuple[Fit, ...]:
+    """Settings with which rows of Wang et al. (2018), Tables 3 and 4, come within 0.005.
+
+    Examples
+    --------
+    >>> first = fits()[0]
+    >>> first.dataset, first.algorithm, dict(first.parameters)
+    ('emotions', 'ML-kNN', {'n_neighbors': 8})
+    """
+    return tuple(
+        Fit(
+            line["dataset"],
+            line["algorithm"],
+            {key: int(line[key]) for key in ("n_neighbors", "n_clusters") if line[key]},
+            line["ties"] == "yes",
+            tuple(line["except_for"].split()),
+        )
+        for line in published_lines("fits.csv")
+    )
+
+
+@dataclass(frozen=True)
+class KnownDifference:
+    """Cells that come out differently, and why: an entry `off` of ``experiments.toml``.
+
+    Empty fields fit every cell. `parameters` is "fitting" or "others" where it holds only if our
+    parameters are known to be those of a `Fit`, or known not to be; "any" otherwise.
+    """
+
+    reason: str
+    anchor: str
+    papers: Collection[str] = ()
+    tables: Collection[str] = ()
+    datasets: Collection[str] = ()
+    algorithms: Collection[str] = ()
+    metrics: Collection[str] = ()
+    parameters: str = "any"
+
+    def explains(self, cell: PrintedCell, parameters: Mapping[str, Any]) -> bool:
+        """Whether it is about a cell and the parameters with which our number was made."""
+        of_cell = all(
+            not (wanted := getattr(self, f"{key}s")) or getattr(cell, key) in wanted
+            for key in ("paper", "table", "dataset", "algorithm", "metric")
+        )
+        return of_cell and self.parameters in ("any", _against_fit(cell, parameters))
+
+
+@cache
+def known_differences() -> tuple[KnownDifference, ...]:
+    """What is known about cells that are off; the first entry that explains a cell counts."""
+    return tuple(KnownDifference(**one) for one in published_toml("experiments.toml")["off"])
+
+
+def reason_off(cell: PrintedCell, parameters: Mapping[str, Any]) -> Reason:
+    """Why a cell comes out differently, made with these parameters."""
+    for one in known_differences():
+        if one.explains(cell, parameters):
+            return Reason(f"{one.reason} ({ERRATA}#{one.anchor})")
+    return Reason(f"not explained yet ({ERRATA})")
+
+
+def _against_fit(cell: PrintedCell, parameters: Mapping[str, Any]) -> str:
+    """Whether parameters are those that are known to fit the row of a cell."""
+    for fit in fits():
+        if (fit.dataset, fit.algorithm) == (cell.dataset, cell.algorithm):
+            return "fitting" if fit.parameters.items() <= parameters.items() else "others"
+    return "unknown"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import cycle
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
-from nearlabel.experiments.reporting.extras import report_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +50,21 @@ _STYLE = {
     "text.parse_math": False,  # names of data sets are no formulas
     "svg.hashsalt": "nearlabel",  # the same figure is the same file
 }
+
+
+def report_module(name: str) -> Any:
+    """A module of the extra `report`; an ImportError says how to get it where it is missing."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if error.name != package:  # it is there, and misses something itself
+            raise
+        raise ModuleNotFoundError(
+            f"figures and reports need {package.replace('_', '-')}: "
+            "pip install 'nearlabel[report]'",
+            name=package,
+        ) from None
 
 
 @contextmanager

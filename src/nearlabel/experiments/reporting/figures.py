@@ -13,14 +13,11 @@ from nearlabel.experiments.reporting.drawing import (
     INK,
     YELLOW,
     add_legend,
-    check_figure_path,
-    encoded,
     make_logarithmic,
     one_axes,
-    save,
+    report_module,
     styles,
 )
-from nearlabel.experiments.reporting.extras import report_module
 from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.significance.mean_ranks import Nemenyi
 from nearlabel.metrics import METRICS
@@ -28,16 +25,6 @@ from nearlabel.metrics import METRICS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "check_figure_path",
-    "critical_difference",
-    "encoded",
-    "plot_figures",
-    "run_times",
-    "save",
-    "tuning_curve",
-]
 
 Points = Sequence[Sequence[Any]]  # all x, then all y
 Curves = Mapping[str, Points]
@@ -56,33 +43,13 @@ def tuning_curve(
     shaded: Sequence[float] | None = None,
     share: float = 1.0,
 ) -> Figure:
-    """A metric against a parameter, the best value of each series marked and told.
+    """A metric against a parameter, with the best value of each series marked.
 
-    Parameters
-    ----------
-    curves : mapping of str to (x, y)
-        The points of each series; y is None or NaN where there is none. Of equal values the one
-        at the smaller x is the best.
-    metric : str
-        A name of `nearlabel.metrics.METRICS`; it says whether less is better.
-    x_label : str, default="neighbors k"
-        What x is; its last word is the short name.
-    title : str, optional
-    log : bool, default=False
-        Whether x has a logarithmic scale.
-    lines : mapping of str to float, optional
-        Values of methods that do not have the parameter.
-    spread : mapping of str to (least, greatest), optional
-        Of the series that have it, the span of their values at each x.
-    shaded : (float, float), optional
-        The part of x that a paper shows.
-    share : float, default=1.0
-        Of the points of each series, the best that must be in the picture: less than all where
-        a few bad ones would make it too small.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    A y of None or NaN is no point; of equal values the one at the smaller x is the best. `lines`
+    are values of methods that do not have the parameter, `spread` the least and the greatest values
+    at each x, `shaded` the part of x that a paper shows. `share` is how many of the points of each
+    series, the best ones, must be in the picture: not all where a few bad ones would make the
+    others too small.
     """
     with one_axes(title) as (figure, axes):
         if shaded is not None:
@@ -107,23 +74,17 @@ def tuning_curve(
                 report_module("matplotlib.ticker").MaxNLocator(6, steps=[1, 2, 5, 10], integer=True)
             )
         axes.set_xlabel(x_label)
-        axes.set_ylabel(_metric_label(metric))
-        if share < 1:
-            _look_at_the_best(
-                axes, [_finite(points)[1] for points in curves.values()], metric, share
-            )
+        side = "less" if METRICS[metric].loss else "more"
+        axes.set_ylabel(f"{metric_title(metric)} ({side} is better)")
+        columns = [some for points in curves.values() if (some := _finite(points)[1])]
+        if share < 1 and columns:
+            _look_at_the_best(axes, columns, metric, share)
         add_legend(figure, f"○ best value (at {x_label.split()[-1]})")
     return figure
 
 
 def run_times(curves: Curves, *, title: str | None = None) -> Figure:
-    """Seconds against the number of rows, both logarithmic: the slope is the exponent of growth.
-
-    Parameters
-    ----------
-    curves : mapping of str to (rows, seconds)
-    title : str, optional
-    """
+    """Seconds against the number of rows, both logarithmic: the slope is the exponent of growth."""
     with one_axes(title) as (figure, axes):
         for (name, points), style in zip(curves.items(), styles(), strict=False):
             axes.plot(*_finite(points), label=name, **style)
@@ -136,13 +97,7 @@ def run_times(curves: Curves, *, title: str | None = None) -> Figure:
 
 
 def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
-    """Mean ranks on a line; bars join algorithms that do not differ significantly (Demšar 2006).
-
-    Parameters
-    ----------
-    found : Nemenyi
-    title : str, optional
-    """
+    """Mean ranks on a line; bars join algorithms that do not differ significantly (Demšar 2006)."""
     posthocs, pandas = report_module("scikit_posthocs"), report_module("pandas")
     names, k = list(found.algorithms), len(found.algorithms)
     levels = (k + 1) // 2 + len(found.groups)
@@ -201,15 +156,10 @@ def _finite(points: Points) -> tuple[list[float], list[float]]:
 
 
 def _look_at_the_best(axes: Axes, columns: list[list[float]], metric: str, share: float) -> None:
-    """Cut off the side of bad values, so that so many of each series are seen."""
-    if not any(columns):
-        return
-    worst = max(
-        (sorted(_cost(value, metric) for value in column)[int(share * (len(column) - 1))])
-        for column in columns
-        if column
-    )
-    best = min(_cost(value, metric) for column in columns for value in column)
+    """Cut off bad values, so that the best share of each series is seen."""
+    costs = [sorted(_cost(value, metric) for value in column) for column in columns]
+    worst = max(column[int(share * (len(column) - 1))] for column in costs)
+    best = min(column[0] for column in costs)
     room = 0.05 * (worst - best)
     if room > 0:
         ends = sorted(_cost(end, metric) for end in (best - room, worst + room))
@@ -218,8 +168,3 @@ def _look_at_the_best(axes: Axes, columns: list[list[float]], metric: str, share
 
 def _cost(value: float, metric: str) -> float:
     return value if METRICS[metric].loss else -value
-
-
-def _metric_label(metric: str) -> str:
-    side = "less" if METRICS[metric].loss else "more"
-    return f"{metric_title(metric)} ({side} is better)"

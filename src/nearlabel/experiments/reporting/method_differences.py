@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nearlabel.experiments.papers.method_comparisons import FEWEST, MethodComparison, Source
-from nearlabel.experiments.papers.printed_relations import PAPER, Relations, relations
-from nearlabel.experiments.papers.printed_tables import cells, papers
-from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
-from nearlabel.experiments.significance.mean_ranks import Friedman
+from nearlabel.experiments.papers.printed_tables import (
+    PAPER_WITH_RELATIONS,
+    Relations,
+    cells,
+    papers,
+    relations,
+)
+from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 from nearlabel.experiments.significance.orders import PartialOrder, partial_order, total_order
 
 _LEAST_GAIN = 0.00005  # smaller ones are shown as 0
@@ -32,84 +36,22 @@ class OrderView:
     rows: list[tuple[str, str, str]]  # metric, relations as printed, relations from cells
 
 
-@dataclass(frozen=True)
-class PairTest:
-    """Wilcoxon's test of a pair by one metric, seen from the method of the paper."""
-
-    datasets: str = NO_NUMBER
-    outcome: str = NO_NUMBER
-    gain: str = NO_NUMBER
-    p_value: str = NO_NUMBER
-    side: str = ""
-
-
-@dataclass(frozen=True)
-class PairView:
-    """The method of a paper against another one: sentences, and for each metric a test a source."""
-
-    other: str
-    claims: list[str]
-    tests: dict[str, list[PairTest]]
-
-
-@dataclass(frozen=True)
-class ComparisonView:
-    """The comparisons of one setup, as texts.
-
-    Attributes
-    ----------
-    heading, datasets, caution : str
-    own : str
-        The method of the paper.
-    algorithms : tuple of str
-    sources : list of {"published", "ours"}
-    pairs : list of PairView
-        The method of the paper against each other one.
-    ranks : list of tuple
-        Of all methods: the metric, the source, the p-value of Friedman's test, and mean ranks.
-    equal : str
-        By which metrics the ranks do not differ; may be empty, as the next one.
-    too_few : str
-        What could not be tested.
-    """
-
-    heading: str
-    datasets: str
-    caution: str
-    own: str
-    algorithms: tuple[str, ...]
-    sources: list[Source]
-    pairs: list[PairView]
-    ranks: list[tuple[str, Source, str, str]]
-    equal: str
-    too_few: str
-
-
 def order_views() -> list[OrderView]:
     """The relations and total orders that Zhang and Zhou (2007) print, and what its cells give."""
-    return [_order_view(table) for table in relations()]
-
-
-def _order_view(table: Relations) -> OrderView:
-    names = tuple(table.score)
-    of_cells = _orders_of_cells(table, names)
-    total_of_cells = ""
-    if of_cells:
+    views = []
+    for table in relations():
+        names = tuple(table.score)
+        of_cells = _orders_of_cells(table, names)
         by_metric = {metric: order.relations for metric, order in of_cells.items()}
-        total_of_cells = str(total_order(by_metric, names))
-    return OrderView(
-        f"Table {table.table} ({table.dataset})",
-        str(total_order(table.relations, names)),
-        total_of_cells,
-        [
-            (
-                metric_head(metric),
-                ", ".join(f"{a} > {b}" for a, b in pairs) or "none",
-                str(of_cells.get(metric, "")),
-            )
-            for metric, pairs in table.relations.items()
-        ],
-    )
+        total_of_cells = str(total_order(by_metric, names)) if of_cells else ""
+        rows = []
+        for metric, pairs in table.relations.items():
+            printed = ", ".join(f"{a} > {b}" for a, b in pairs) or "none"
+            rows.append((metric_head(metric), printed, str(of_cells.get(metric, ""))))
+        heading = f"Table {table.table} ({table.dataset})"
+        total = str(total_order(table.relations, names))
+        views.append(OrderView(heading, total, total_of_cells, rows))
+    return views
 
 
 def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, PartialOrder]:
@@ -117,7 +59,7 @@ def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, Partia
     values = {
         (cell.metric, cell.dataset, cell.algorithm): cell.published
         for cell in cells()
-        if cell.paper == PAPER
+        if cell.paper == PAPER_WITH_RELATIONS
         and cell.table in table.cells
         and not cell.dataset.endswith("_average")
     }
@@ -134,6 +76,47 @@ def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, Partia
     }
 
 
+@dataclass(frozen=True)
+class PairTest:
+    """Wilcoxon's test of a pair by one metric, seen from the method of the paper."""
+
+    datasets: str = NO_NUMBER
+    outcome: str = NO_NUMBER
+    gain: str = NO_NUMBER
+    p_value: str = NO_NUMBER
+    side: str = ""
+
+
+@dataclass(frozen=True)
+class PairView:
+    """The method of a paper against another one: for each metric a test per source."""
+
+    other: str
+    claims: list[str]
+    tests: dict[str, list[PairTest]]
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """The comparisons of one setup, as texts.
+
+    `own` is the method of the paper, which `pairs` compare with each other one. `ranks` are of all
+    methods: metric, source, p-value of Friedman's test, mean ranks. `equal` says by which metrics
+    they do not differ, `too_few` what could not be tested; both may be empty.
+    """
+
+    heading: str
+    datasets: str
+    caution: str
+    own: str
+    algorithms: tuple[str, ...]
+    sources: list[Source]
+    pairs: list[PairView]
+    ranks: list[tuple[str, Source, str, str]]
+    equal: str
+    too_few: str
+
+
 def comparison_views(found: Sequence[MethodComparison]) -> list[ComparisonView]:
     """Comparisons by setup: the method of the paper against each other one, and all ranks."""
     return [_comparison_view(list(some)) for _, some in groupby(found, key=lambda one: one.setup)]
@@ -146,6 +129,16 @@ def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
     tested = [one for one in found if one.has_enough]
     sources = list(dict.fromkeys(one.source for one in tested))
     others = [name for name in algorithms if name != own] if tested else []
+    ranks: list[tuple[str, Source, str, str]] = []
+    equal: dict[Source, list[str]] = {}
+    for one in tested:
+        if one.friedman is not None:
+            pairs = sorted(zip(one.friedman.mean_ranks, one.friedman.algorithms, strict=True))
+            listed = ", ".join(f"{name} {rank:.2f}" for rank, name in pairs)
+            p_value = p_text(one.friedman.f_p_value)
+            ranks.append((metric_head(one.metric), one.source, p_value, listed))
+            if one.nemenyi is None:
+                equal.setdefault(one.source, []).append(one.metric)
     return ComparisonView(
         setup.title,
         ", ".join(max(found, key=lambda one: len(one.datasets)).datasets),
@@ -154,12 +147,11 @@ def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
         algorithms,
         sources,
         [_pair_view(own, other, tested, sources) for other in others],
-        [
-            (metric_head(one.metric), one.source, p_text(test.f_p_value), _mean_ranks(test))
-            for one in found
-            if (test := one.friedman) is not None
-        ],
-        " ".join(filter(None, (_equal(source, tested) for source in sources))),
+        ranks,
+        " ".join(
+            f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
+            for source, metrics in equal.items()
+        ),
         _too_few({one.metric: len(one.datasets) for one in found if not one.has_enough}),
     )
 
@@ -167,47 +159,35 @@ def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
 def _pair_view(
     own: str, other: str, tested: list[MethodComparison], sources: list[Source]
 ) -> PairView:
-    tests = {
-        (one.metric, one.source): _test(one, own, other)
-        for one in tested
-        if (own, other) in one.pairs
-    }
-    metrics = dict.fromkeys(one.metric for one in tested)
+    tests: dict[str, dict[Source, PairTest]] = {one.metric: {} for one in tested}
+    for one in tested:
+        pair = one.pairs.get((own, other))
+        if pair is not None:
+            worse = "worse" if one.pairs[other, own].is_better() else ""
+            tests[one.metric][one.source] = PairTest(
+                str(len(one.datasets)),
+                f"{pair.wins} / {pair.ties} / {pair.losses}",
+                "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
+                p_text(pair.p_value),
+                "better" if pair.is_better() else worse,
+            )
+    claims = []
+    for source in sources:
+        sides = {metric: of[source].side for metric, of in tests.items() if source in of}
+        parts = [
+            f"{words} by {_listed(metrics)}"
+            for side, words in _SIDES.items()
+            if (metrics := [metric for metric in sides if sides[metric] == side])
+        ]
+        claims.append(f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}.")
     return PairView(
         other,
-        [_claim(source, tests) for source in sources],
+        claims,
         {
-            metric_head(metric): [tests.get((metric, source), PairTest()) for source in sources]
-            for metric in metrics
+            metric_head(metric): [of.get(source, PairTest()) for source in sources]
+            for metric, of in tests.items()
         },
     )
-
-
-def _test(one: MethodComparison, own: str, other: str) -> PairTest:
-    pair = one.pairs[own, other]
-    worse = "worse" if one.pairs[other, own].is_better() else ""
-    return PairTest(
-        str(len(one.datasets)),
-        f"{pair.wins} / {pair.ties} / {pair.losses}",
-        "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
-        p_text(pair.p_value),
-        "better" if pair.is_better() else worse,
-    )
-
-
-def _claim(source: Source, tests: Mapping[tuple[str, Source], PairTest]) -> str:
-    """By which metrics the method of the paper is better, and by which it is not."""
-    parts = []
-    for side, words in _SIDES.items():
-        metrics = [name for (name, of), test in tests.items() if (of, test.side) == (source, side)]
-        if metrics:
-            parts.append(f"{words} by {_listed(metrics)}")
-    return f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}."
-
-
-def _mean_ranks(test: Friedman) -> str:
-    ranks = sorted(zip(test.mean_ranks, test.algorithms, strict=True))
-    return ", ".join(f"{name} {rank:.2f}" for rank, name in ranks)
 
 
 def _too_few(counts: Mapping[str, int]) -> str:
@@ -221,15 +201,11 @@ def _too_few(counts: Mapping[str, int]) -> str:
     return f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(groups)}."
 
 
-def _equal(source: Source, tested: list[MethodComparison]) -> str:
-    metrics = [
-        one.metric
-        for one in tested
-        if one.source == source and one.friedman is not None and one.nemenyi is None
-    ]
-    if not metrics:
-        return ""
-    return f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
+def p_text(p_value: float | None) -> str:
+    """A p-value with three decimals; small ones as such."""
+    if p_value is None:
+        return NO_NUMBER
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _listed(metrics: Sequence[str]) -> str:

@@ -30,10 +30,3 @@ def metric_head(metric: str, *, short: bool = False) -> str:
         return metric if short else metric_title(metric)
     name = _SHORT.get(metric, metric_title(metric)) if short else metric_title(metric)
     return f"{name} {'↓' if METRICS[metric].loss else '↑'}"
-
-
-def p_text(p_value: float | None) -> str:
-    """A p-value with three decimals; small ones as such."""
-    if p_value is None:
-        return NO_NUMBER
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"

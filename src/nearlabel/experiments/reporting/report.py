@@ -13,23 +13,16 @@ from typing import Any
 
 from nearlabel.common.files import replacing
 from nearlabel.common.versions import package_versions
-from nearlabel.experiments.papers.compared_cells import ComparedCell
 from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
-from nearlabel.experiments.papers.printed_relations import PAPER as PAPER_WITH_RELATIONS
-from nearlabel.experiments.papers.printed_tables import papers
-from nearlabel.experiments.papers.table_setups import TableSetup
+from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Verdict
-from nearlabel.experiments.reporting.extras import report_module
-from nearlabel.experiments.reporting.figures import critical_difference, encoded, plot_figures
+from nearlabel.experiments.reporting import tables
+from nearlabel.experiments.reporting.drawing import encoded, report_module
+from nearlabel.experiments.reporting.figures import critical_difference, plot_figures
 from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
 from nearlabel.experiments.reporting.names import metric_title
-from nearlabel.experiments.reporting.tables import (
-    LEGEND,
-    settings_in_words,
-    table_blocks,
-    verdict_counts,
-)
 from nearlabel.metrics import METRICS
 
 _FIGURES = "figures"  # the folder of the pictures of the page in Markdown
@@ -45,55 +38,39 @@ class Picture:
     svg: bytes
 
 
-FigureGroups = dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]]
-
-
 def write_report(
     folder: str | PathLike[str],
     cells: Sequence[ComparedCell],
-    setups: Sequence[TableSetup],
     figures: Sequence[MeasuredFigure] = (),
 ) -> list[Path]:
     """Write ``report.html``, ``report.md`` and the pictures of the latter in ``figures``.
 
-    Parameters
-    ----------
-    folder : path
-        Made where it is not there. Files of an earlier report are replaced, each at once; pictures
-        of it that this one does not have are removed, and nothing else is.
-    cells : sequence of ComparedCell
-    setups : sequence of TableSetup
-        Those that the cells belong to; they say how the numbers were made.
-    figures : sequence of MeasuredFigure, optional
-
-    Returns
-    -------
-    list of Path
-        The files, the two pages first.
+    Files of an earlier report are replaced, each at once; pictures of it that this one does not
+    have are removed, and nothing else is. The paths of the files are returned, the pages first.
     """
     jinja2 = report_module("jinja2")
-    compared = method_comparisons(cells, setups)
+    compared = method_comparisons(cells)
     ranks = _rank_pictures(compared)
-    groups = _figure_groups(figures)
-    of_figures = [one for group in groups.values() for _, some in group for one in some]
-    pictures = [*ranks, *of_figures]
+    groups: dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]] = {}
+    for one in figures:
+        groups.setdefault((one.figure.heading, one.figure.caption), []).append((one, _drawn(one)))
+    pictures = [*ranks, *(each for some in groups.values() for _, drawn in some for each in drawn)]
     has_relations = any(one.cell.paper == PAPER_WITH_RELATIONS for one in cells)
     view = {
         "title": _TITLE,
         "versions": package_versions(),
         "verdicts": list(Verdict),
-        "legend": LEGEND,
-        "counts": verdict_counts(cells),
+        "tables": tables,
+        "counts": tables.verdict_counts(cells),
         "papers": papers(),
         "blocks_of": {
             paper: list(blocks)
-            for paper, blocks in groupby(table_blocks(cells, setups), key=lambda one: one.paper)
+            for paper, blocks in groupby(tables.table_blocks(cells), lambda one: one.paper)
         },
         "orders": order_views() if has_relations else [],
         "comparisons": comparison_views(compared),
         "rank_pictures": ranks,
         "figure_groups": groups,
-        "in_words": settings_in_words,
     }
     target = Path(folder)
     (target / _FIGURES).mkdir(parents=True, exist_ok=True)
@@ -150,21 +127,10 @@ def _rank_pictures(compared: Sequence[MethodComparison]) -> list[Picture]:
     ]
 
 
-def _figure_groups(figures: Sequence[MeasuredFigure]) -> FigureGroups:
-    """The data sets of each figure with their pictures, by its heading and caption."""
-    groups: FigureGroups = {}
-    for one in figures:
-        figure = one.figure
-        paper = f"{papers()[figure.paper].title}, Fig. {figure.number}: " if figure.paper else ""
-        group = groups.setdefault((f"{paper}{figure.title}", figure.caption), [])
-        group.append((one, _pictures(one)))
-    return groups
-
-
-def _pictures(one: MeasuredFigure) -> list[Picture]:
+def _drawn(one: MeasuredFigure) -> list[Picture]:
+    name, label = one.figure.name, one.figure.label
     if one.plot is None:
         return []
-    name, label = one.figure.name, one.figure.label
     return [
         Picture(
             f"{name}_{metric}",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from nearlabel.experiments.papers.compared_cells import ComparedCell
-from nearlabel.experiments.papers.known_differences import Cause, Reason
 from nearlabel.experiments.papers.printed_tables import papers, tables_in_words
-from nearlabel.experiments.papers.table_setups import SHORT_NAMES, TableSetup
-from nearlabel.experiments.papers.verdicts import Verdict, rounded
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
+from nearlabel.experiments.papers.table_setups import SHORT_NAMES, table_setups
+from nearlabel.experiments.papers.verdicts import Reason, Verdict, rounded
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 
-DOUBT = "?"  # the mark of a published number that cannot be right, or hardly
+DOUBT = "?"  # marks a published number that cannot be right, or hardly
 LEGEND = (
     *(f"{verdict.mark} {verdict}: {verdict.meaning}" for verdict in Verdict),
     f"{DOUBT} doubtful: the published number cannot be right, or hardly; the reason is below the "
@@ -26,24 +25,13 @@ _MANY_NAMES, _SHORT_LIST = 4, 5
 
 
 @dataclass(frozen=True)
-class TableCell:
-    """A published number and ours as texts, and what is said about them."""
-
-    published: str
-    ours: str
-    verdict: Verdict
-    reason: str
-    doubt: str
-
-
-@dataclass(frozen=True)
 class TableRow:
     """A row of a table: a cell, or None, for each column."""
 
     dataset: str
     algorithm: str
     parameters: str
-    cells: list[TableCell | None]
+    cells: list[ComparedCell | None]
 
     @property
     def was_run(self) -> bool:
@@ -55,16 +43,8 @@ class TableRow:
 class TableBlock:
     """Tables that have the same rows, as one table.
 
-    Attributes
-    ----------
-    paper, heading, description : str
-        The id of the paper, the names of the tables, and how our numbers are made.
-    columns, short_columns : list of str
-    rows : list of TableRow
-    agreement : str
-        A sentence; empty where nothing was run.
-    notes : list of str
-        Why cells are off or not run, and why published numbers are doubtful.
+    `heading` names the tables, `description` says how our numbers are made, and `notes` why cells
+    are off, not run or doubtful; `agreement` is empty where nothing was run.
     """
 
     paper: str
@@ -89,9 +69,13 @@ def verdict_counts(cells: Sequence[ComparedCell]) -> dict[str, list[int]]:
     return rows
 
 
-def table_blocks(cells: Sequence[ComparedCell], setups: Iterable[TableSetup]) -> list[TableBlock]:
+def table_blocks(cells: Sequence[ComparedCell]) -> list[TableBlock]:
     """The tables in the order of the papers; those with the same rows as one."""
-    described = {(one.paper, table): one.description for one in setups for table in one.tables}
+    described = {
+        (setup.paper, table): setup.description
+        for setup in table_setups()
+        for table in setup.tables
+    }
     return [
         _block(paper, tables, described.get((paper, tables[0]), ""), list(rows))
         for (paper, tables), rows in groupby(_rows(cells), key=_tables_of)
@@ -129,6 +113,12 @@ def _block(
 ) -> TableBlock:
     cells = [one for row in rows for one in row]
     columns = list(dict.fromkeys(map(_column, cells)))
+    table_rows = []
+    for row in rows:
+        place, by_column = row[0].cell, {_column(one): one for one in row}
+        in_columns = [by_column.get(column) for column in columns]
+        parameters = _parameters_in_words(row[0])
+        table_rows.append(TableRow(place.dataset, place.algorithm, parameters, in_columns))
     ran = [one for one in cells if one.ours is not None]
     agree = sum(one.verdict.agrees for one in ran)
     return TableBlock(
@@ -137,17 +127,10 @@ def _block(
         description,
         [metric_head(column) for column in columns],
         [metric_head(column, short=True) for column in columns],
-        [_row(row, columns) for row in rows],
+        table_rows,
         f"{agree} of {len(ran)} cells that were run agree" if ran else "",
         [*_notes(Verdict.OFF, cells), *_notes(Verdict.NOT_RUN, cells), *_doubts(cells)],
     )
-
-
-def _row(row: list[ComparedCell], columns: list[str]) -> TableRow:
-    cells = {_column(one): _table_cell(one) for one in row}
-    place = row[0].cell
-    in_columns = [cells.get(column) for column in columns]
-    return TableRow(place.dataset, place.algorithm, _parameters_in_words(row[0]), in_columns)
 
 
 def _parameters_in_words(one: ComparedCell) -> str:
@@ -159,28 +142,23 @@ def _parameters_in_words(one: ComparedCell) -> str:
     ours = {key: one.parameters[key] for key in _SHOWN if key in one.parameters}
     numbers = {key: value for key, value in ours.items() if not isinstance(value, str)}
     return ", ".join(
-        f"{SHORT_NAMES.get(key, key)} = {_short_number(value)}"
+        f"{SHORT_NAMES.get(key, key)} = {f'{value:.4g}' if isinstance(value, float) else value}"
         for key, value in (numbers or printed).items()
     )
 
 
-def _short_number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def published_text(one: ComparedCell) -> str:
+    """The published number of a cell, with its standard deviation."""
+    return (one.cell.printed or NO_NUMBER) + (f" ± {one.cell.std}" if one.cell.std else "")
 
 
-def _table_cell(one: ComparedCell) -> TableCell:
-    """Published and ours with the digits that were printed."""
-    printed, std = one.cell.printed or "", one.cell.std
+def ours_text(one: ComparedCell) -> str:
+    """Our number with the digits that were printed."""
+    printed = one.cell.printed or ""
     ours = NO_NUMBER if one.ours is None else str(rounded(one.ours, printed))
     if one.ours_std is not None:
         ours += f" ± {one.ours_std:.{len(printed.partition('.')[2])}f}"
-    return TableCell(
-        published=(printed or NO_NUMBER) + (f" ± {std}" if std else ""),
-        ours=ours,
-        verdict=one.verdict,
-        reason="" if one.reason is None else one.reason.text,
-        doubt=DOUBT if one.cell.doubt else "",
-    )
+    return ours
 
 
 def _notes(verdict: Verdict, cells: list[ComparedCell]) -> list[str]:
@@ -189,12 +167,11 @@ def _notes(verdict: Verdict, cells: list[ComparedCell]) -> list[str]:
     absent: dict[str, None] = {}
     for one in cells:
         if one.verdict is verdict and one.reason is not None:
-            is_absent = one.reason.cause is Cause.ABSENT_DATA
-            groups.setdefault("" if is_absent else one.reason.text, []).append(one)
-            absent |= dict.fromkeys(one.reason.datasets)
+            groups.setdefault("" if one.reason.absent else one.reason.text, []).append(one)
+            absent |= dict.fromkeys(one.reason.absent)
     return [
         f"{verdict.mark} {verdict}, {_cells_in_words(groups[text])}: "
-        f"{text or Reason.absent(tuple(absent)).text}"
+        f"{text or Reason.no_data(tuple(absent)).text}"
         for text in sorted(groups, key=bool)
     ]
 

@@ -99,10 +99,8 @@ class Nemenyi:
 
     Attributes
     ----------
-    algorithms : tuple of str
-    mean_ranks : tuple of float
-        1 is best.
-    rows : int
+    algorithms, mean_ranks, rows
+        As in `Friedman`.
     level : float
     critical_difference : float
         Algorithms whose mean ranks differ by it or more differ at this level.
@@ -126,12 +124,8 @@ def nemenyi(values: Any, algorithms: Sequence[str], *, loss: bool, level: float 
 
     Parameters
     ----------
-    values : array-like, shape (rows, algorithms)
-        At least two rows and two algorithms, no value missing.
-    algorithms : sequence of str
-        Their names.
-    loss : bool
-        Whether less is better.
+    values, algorithms, loss
+        As in `friedman`.
     level : float, default=0.05
         Probability of finding a difference where there is none.
     """

@@ -1,8 +1,7 @@
 """Whether two algorithms differ, by what they reached in the same folds or on the same data sets.
 
 The advice of [1]_: over the folds of one data set, a t-test; over several data sets, where
-differences are neither normal nor of one size, ranks. `mean_ranks.py` compares more than two
-algorithms.
+differences are neither normal nor of one size, ranks.
 
 References
 ----------
@@ -39,8 +38,7 @@ class Pair:
     p_value : float or None
         Of both tails.
     gain : float
-        How much better the first is: the mean difference for t, the median one for Wilcoxon.
-        Positive where the first is better, also for a loss.
+        The mean difference for t, the median one for Wilcoxon; positive where the first is better.
     side : int
         Which one the test favors: 1 for the first, -1 for the second, 0 for neither.
     wins, ties, losses : int
@@ -72,14 +70,13 @@ def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
     loss : bool
         Whether less is better.
     """
-    values = _paired(first, second)
-    gains = _gains(values, loss)
+    gains = _gains(first, second, loss)
     n, mean = len(gains), float(gains.mean())
     if np.all(gains == gains[0]):
         return Pair(None, None, mean, 0, *_outcomes(gains))
     t = mean / (float(gains.std(ddof=1)) / math.sqrt(n))
     p_value = float(2 * special.stdtr(n - 1, -abs(t)))
-    return Pair(t, p_value, mean, _sign(t), *_outcomes(gains))
+    return Pair(t, p_value, mean, int(np.sign(t)), *_outcomes(gains))
 
 
 def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
@@ -91,10 +88,8 @@ def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
 
     Parameters
     ----------
-    first, second : array-like, shape (n,)
-        What two algorithms reached in the same rows, two at least.
-    loss : bool
-        Whether less is better.
+    first, second, loss
+        As in `paired_t`.
 
     Examples
     --------
@@ -104,7 +99,7 @@ def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
     """
     from scipy.stats import rankdata
 
-    gains = _gains(_paired(first, second), loss)
+    gains = _gains(first, second, loss)
     if not gains.any():
         return Pair(None, 1.0, 0.0, 0, *_outcomes(gains))
     ranks = rankdata(np.abs(gains))
@@ -112,8 +107,8 @@ def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
     least = min(won, lost)
     p_value = min(1.0, 2 * _chance_of_at_most(least, ranks[gains != 0]))
     statistic = least + float(ranks[gains == 0].sum()) / 2
-    gain, side = float(np.median(gains)), _sign(won - lost)
-    return Pair(statistic, p_value, gain, side, *_outcomes(gains))
+    side = int(np.sign(won - lost))
+    return Pair(statistic, p_value, float(np.median(gains)), side, *_outcomes(gains))
 
 
 def _chance_of_at_most(least: float, ranks: Array) -> float:
@@ -163,17 +158,13 @@ def check_table(values: Any, algorithms: Sequence[str], *, unmeasured: bool = Fa
     return table
 
 
-def _paired(first: Any, second: Any) -> Array:
-    """Two columns as one table."""
+def _gains(first: Any, second: Any, loss: bool) -> Array:
+    """By how much the first column is better than the second one."""
     columns = [np.asarray(column, dtype=np.float64) for column in (first, second)]
     if columns[0].ndim != 1 or columns[0].shape != columns[1].shape:
         shapes = " and ".join(str(column.shape) for column in columns)
         raise ValueError(f"first and second must be 1-d and equally long; got shapes {shapes}")
-    return check_table(np.column_stack(columns), ("first", "second"))
-
-
-def _gains(values: Array, loss: bool) -> Array:
-    """By how much the first column is better than the second one."""
+    values = check_table(np.column_stack(columns), ("first", "second"))
     sign = -1.0 if check_flag(loss, "loss") else 1.0
     return rounded(sign * (values[:, 0] - values[:, 1]), values)
 
@@ -187,10 +178,6 @@ def rounded(numbers: Array, values: Array) -> Array:
     unit = 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 40)
     rounded: Array = np.rint(numbers / unit) * unit
     return rounded
-
-
-def _sign(number: float) -> int:
-    return (number > 0) - (number < 0)
 
 
 def _outcomes(gains: Array) -> tuple[int, int, int]:

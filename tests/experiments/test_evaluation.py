@@ -7,11 +7,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.experiments import folds, splits
-from nearlabel.experiments.selection import (
-    select_and_evaluate,
-    tried_parameters,
-    usual_candidates,
-)
+from nearlabel.experiments.candidates import tried_parameters, usual_candidates
+from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.methods.registry import METHODS
 from nearlabel.metrics import scorer
 
@@ -46,13 +43,13 @@ def test_the_best_on_the_rows_to_learn_from_is_tried_on_the_others(made, scale, 
                 values.append(nl.metrics.average_precision(Y, scores))
             tied = [m for m, v in zip(candidates[name], values, strict=True) if v == max(values)]
             best = min(tied, key=lambda model: model.n_neighbors)
-            assert str(selection.model) == str(best)
+            assert str(selection.chosen) == str(best)
             assert selection.left_out == max(values)
             fitted = clone(best).fit(X, Y)
             expected = nl.metrics.evaluate(
                 made.Y[part.test], fitted.label_scores(new), fitted.predict(new)
             )
-            assert selection.result.metrics == expected
+            assert selection.metrics == expected
 
 
 def test_the_rows_to_be_tried_on_have_no_say(made):
@@ -65,8 +62,8 @@ def test_the_rows_to_be_tried_on_have_no_say(made):
         select_and_evaluate(data, candidates, [part], scorer("ranking_loss"))["MLkNN"]
         for data in (made, changed)
     )
-    assert (str(before.model), before.left_out) == (str(after.model), after.left_out)
-    assert before.result.metrics != after.result.metrics
+    assert (str(before.chosen), before.left_out) == (str(after.chosen), after.left_out)
+    assert before.metrics != after.metrics
 
 
 def test_one_graph_a_metric_for_all_methods_and_parts(made, monkeypatch):
@@ -119,8 +116,8 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
     candidates = {name: usual_candidates(name, 90, [3]) for name in ("IBLR", "BRkNN")}
     found = select_and_evaluate(made, candidates, splits(made), scorer("ranking_loss"))
     (refused,), (done,) = found["IBLR"], found["BRkNN"]
-    assert (refused.model, refused.result.refusal) == (None, "it would need 9 GiB")
-    assert done.result.metrics
+    assert (refused.chosen, refused.refusal) == (None, "it would need 9 GiB")
+    assert done.metrics
 
 
 def test_ties_go_to_the_fewer_neighbors():
@@ -131,7 +128,7 @@ def test_ties_go_to_the_fewer_neighbors():
     for order in ([9, 3, 5], [3, 5, 9]):
         candidates = {"MLkNN": usual_candidates("MLkNN", 40, order, ["euclidean"])}
         found = select_and_evaluate(data, candidates, splits(data, "cv2"), scorer("ranking_loss"))
-        assert [one.model.n_neighbors for one in found["MLkNN"]] == [3, 3]
+        assert [one.chosen.n_neighbors for one in found["MLkNN"]] == [3, 3]
 
 
 def test_leave_one_out_cannot_be_measured_on(made):
@@ -143,5 +140,5 @@ def test_leave_one_out_cannot_be_measured_on(made):
 def test_what_is_chosen_is_unfitted(made):
     candidates = {"BRkNN": usual_candidates("BRkNN", 100)}
     found = select_and_evaluate(made, candidates, splits(made, "cv2"), scorer("ranking_loss"))
-    assert not any(hasattr(one.model, "classes_") for one in found["BRkNN"])
+    assert not any(hasattr(one.chosen, "classes_") for one in found["BRkNN"])
     assert not any(hasattr(model, "classes_") for model in candidates["BRkNN"])
