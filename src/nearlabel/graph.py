@@ -155,7 +155,7 @@ class NeighborGraph:
         """The graph of the query rows from `start` to before `stop`; shares memory with this."""
         return self._with(self.indices[start:stop], self.distances[start:stop])
 
-    def take(self, rows: Array) -> NeighborGraph:
+    def take(self, rows: Array | slice) -> NeighborGraph:
         """The graph of some query rows, in the order given."""
         return self._with(self.indices[rows], self.distances[rows])
 

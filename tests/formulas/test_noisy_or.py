@@ -106,7 +106,9 @@ def test_at_large_rates_the_nearest_neighbor_decides(problem, rate):
     got = log_sums(graph, label_matrix(Y, "Y"), rate, graph.k).toarray()
     far = graph.distances
     for row in range(len(graph)):
-        nearest = [far[row][Y[graph.indices[row], a] == 1].min(initial=9) for a in range(Y.shape[1])]
+        nearest = [
+            far[row][Y[graph.indices[row], a] == 1].min(initial=9) for a in range(Y.shape[1])
+        ]
         for a in range(Y.shape[1]):
             for b in range(Y.shape[1]):
                 assert nearest[a] >= nearest[b] or got[row, a] > got[row, b]

@@ -36,7 +36,9 @@ def log_sums(graph: NeighborGraph, Y: Csr, rate: float, k: int) -> Csr:
         row = row_numbers(sums)
         rows = np.unique(row[faint])
         some = graph.take(rows)
-        log_S = np.concatenate([_log_of_sums(part, Y, rate) for _, part in blocks_of_votes(some, Y)])
+        log_S = np.concatenate(
+            [_log_of_sums(part, Y, rate) for _, part in blocks_of_votes(some, Y)]
+        )
         sums.data[faint] = FAINTEST * np.log(FAINTEST) / log_S[faint[np.isin(row, rows)]]
     return sums
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common import engine
 from nearlabel.common.arrays import (
     Array,
     Csr,
@@ -18,7 +19,6 @@ from nearlabel.common.arrays import (
     runs,
     with_data,
 )
-from nearlabel.common.engine import compiled_by
 from nearlabel.graph import NeighborGraph
 
 _ROWS_AT_ONCE = 2**14
@@ -36,59 +36,33 @@ def label_totals(Y: Csr) -> Array:
     return totals
 
 
-def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:
-    labels = *kernel_rows(Y), Y.shape[1]
-    return _joined(graph, Y, lambda _, block: core.neighbor_counts(kernel_graph(block), *labels))
-
-
-@compiled_by(_counts_by_core)
 def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
-    """How many neighbors of each row carry each label: C of the papers.
+    """How many neighbors of each row carry each label, C of the papers: int32, shape (n, q).
 
-    Parameters
-    ----------
-    graph : NeighborGraph of n rows over n_base
-    Y : csr_array, shape (n_base, q)
-        Labels of the base rows.
-
-    Returns
-    -------
-    csr_array of int32, shape (n, q)
-        Counts of the labels that occur among a row's neighbors, in order of the columns.
+    Y has the labels of the base rows. Stored are the labels that occur among a row's neighbors, in
+    the order of the columns.
     """
-    return _product(graph, np.ones(graph.indices.shape, np.int32), Y)
+    core = engine.core()
+    if core is None:
+        return _product(graph, np.ones(graph.indices.shape, np.int32), Y)
+    near, labels = kernel_graph(graph), (*kernel_rows(Y), Y.shape[1])
+    return _joined(graph, Y, lambda rows: core.neighbor_counts(near[rows], *labels))
 
 
-def _sums_by_core(core: Any, graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
-    labels = *kernel_rows(Y), Y.shape[1]
-    weights = kernel_array(weights, np.float64)
-    return _joined(
-        graph,
-        Y,
-        lambda rows, block: core.neighbor_sums(kernel_graph(block), weights[rows], *labels),
-    )
-
-
-@compiled_by(_sums_by_core)
 def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
-    """For each label of a row's neighbors, the sum of the weights of those that carry it.
+    """For each label of a row's neighbors, the sum of the weights (n, k) of those that carry it.
 
-    Parameters
-    ----------
-    graph : NeighborGraph of n rows over n_base
-    Y : csr_array, shape (n_base, q)
-    weights : ndarray of float, shape (n, k)
-        One per neighbor.
-
-    Returns
-    -------
-    csr_array of float, shape (n, q)
-        Stored for the labels that `neighbor_counts` stores, zero or not. The nearest neighbor is
-        added first.
+    Stored for the labels that `neighbor_counts` stores, zero or not. The nearest neighbor is added
+    first.
     """
-    # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
-    sums = _product(graph, weights + 1j, Y)
-    return with_data(sums, sums.data.real.copy())
+    core = engine.core()
+    if core is None:
+        # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
+        sums = _product(graph, weights + 1j, Y)
+        return with_data(sums, sums.data.real.copy())
+    near, labels = kernel_graph(graph), (*kernel_rows(Y), Y.shape[1])
+    w = kernel_array(weights, np.float64)
+    return _joined(graph, Y, lambda rows: core.neighbor_sums(near[rows], w[rows], *labels))
 
 
 def neighbor_shares(graph: NeighborGraph, Y: Csr, shares: Floats) -> Csr:
@@ -136,14 +110,15 @@ def kernel_graph(graph: NeighborGraph) -> Array:
     return np.require(graph.indices, kind, "A")
 
 
-def _joined(graph: NeighborGraph, Y: Csr, count: Callable[[slice, NeighborGraph], Any]) -> Csr:
+def _joined(graph: NeighborGraph, Y: Csr, count: Callable[[slice], Any]) -> Csr:
     """One matrix of what `count` gives for runs of rows: data, columns and indptr."""
-    parts = [count(*block) for block in graph.blocks(rows_a_call(graph, Y))]
-    parts = parts or [count(slice(0, 0), graph)]
-    *entries, ends = zip(*parts, strict=True)
-    data, columns = (some[0] if len(some) == 1 else np.concatenate(some) for some in entries)
-    indptr = np.cumsum(np.concatenate([[0], *map(np.diff, ends)]))
-    return csr_of_known(data, columns, indptr, (len(graph), Y.shape[1]))
+    n, step = len(graph), rows_a_call(graph, Y)
+    parts = [count(slice(start, start + step)) for start in range(0, max(n, 1), step)]
+    data, columns, ends = parts[0]
+    if len(parts) > 1:
+        data, columns = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        ends = np.cumsum(np.concatenate([[0], *(np.diff(part[2]) for part in parts)]))
+    return csr_of_known(data, columns, ends, (n, Y.shape[1]))
 
 
 def _product(graph: NeighborGraph, weights: Array, Y: Csr) -> Csr:

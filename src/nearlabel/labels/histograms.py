@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
-from nearlabel.common.engine import compiled_by
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.common.validation import check_dense_size, check_same_length
@@ -148,16 +148,14 @@ class LabelHistograms:
             yield slice(self.start[labels.start], self.start[labels.stop]), label
 
 
-def _look_up_by_core(core: Any, table: Floats, start: Array, label: Array, count: Array) -> Floats:
+def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
+    """The entries of a ragged table, whose labels begin at `start`, for each label and count."""
+    core = engine.core()
+    if core is None:
+        return np.asarray(table[start[label] + count])
     values = np.empty(len(label))
     core.look_up(table, start, label, count, values)
     return values
-
-
-@compiled_by(_look_up_by_core)
-def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
-    """The entries of a ragged table, whose labels begin at `start`, for each label and count."""
-    return np.asarray(table[start[label] + count])
 
 
 def label_histograms(
@@ -184,6 +182,7 @@ def label_histograms(
     """
     check_same_length(graph=len(graph), Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, graph.k, rows=rows)
+    own = np.arange(Y.shape[0]) if rows is None else rows
     with_label, without_label = result.with_label, result.without_label
     spare = [(with_label, without_label)]  # tables that no thread adds to just now
 
@@ -192,15 +191,11 @@ def label_histograms(
             tables = spare.pop()
         except IndexError:
             tables = np.zeros_like(with_label), np.zeros_like(without_label)
-        if rows is None:
-            near, own = graph.rows(block.start, block.stop), np.arange(block.start, block.stop)
-        else:
-            near, own = graph.take(rows[block]), rows[block]
-        add_to_histograms(near, own, Y, result.start, *tables)
+        near = graph.take(block if rows is None else rows[block])
+        add_to_histograms(near, own[block], Y, result.start, *tables)
         spare.append(tables)
 
-    counted = len(graph) if rows is None else len(rows)
-    run_blocks(count, counted, rows_a_call(graph, Y), n_jobs, progress)
+    run_blocks(count, len(own), rows_a_call(graph, Y), n_jobs, progress)
     for more_with, more_without in spare:
         if more_with is not with_label:
             with_label += more_with
@@ -213,13 +208,6 @@ def label_histograms(
     return result
 
 
-def _add_by_core(
-    core: Any, graph: NeighborGraph, rows: Array, Y: Csr, start: Array, *tables: Array
-) -> None:
-    core.add_to_histograms(kernel_graph(graph), rows, *kernel_rows(Y), start, *tables)
-
-
-@compiled_by(_add_by_core)
 def add_to_histograms(
     graph: NeighborGraph, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
 ) -> None:
@@ -227,6 +215,11 @@ def add_to_histograms(
 
     Only the labels that a row or a neighbor carries are visited.
     """
+    core = engine.core()
+    if core is not None:
+        labels = kernel_rows(Y)
+        core.add_to_histograms(kernel_graph(graph), rows, *labels, start, with_label, without)
+        return
     for place, block in blocks_of_votes(graph, Y):
         both = counts_and_own(block, Y, rows[place])
         carried, count = np.divmod(both.data, graph.k + 1)
