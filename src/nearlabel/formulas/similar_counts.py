@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,59 +155,33 @@ class AdmissibleRows:
         )
 
     def _tally_by_numpy(self, counts: Csr, tally: Tally) -> None:
-        light, c = self.light, np.zeros(counts.shape[1], np.int32)
-        none = light.start[:-1]  # the cells of count 0
-        for query, (begin, end) in enumerate(pairwise(counts.indptr)):
-            label, count = counts.indices[begin:end], counts.data[begin:end]
-            c[label] = count
-            tables, added, removed = self._found(c, label, count)
-            more = len(added) - len(removed)
-            tally.admissible[query] = tables * self.is_light.sum() + more
-            # First the tables, and the other rows as if they had no entries; then their entries.
-            V, U = tally.with_label[query], tally.without_label[query]
-            cell = light.cells(label, count)
-            V[:], V[label] = tables * light.with_label[none], tables * light.with_label[cell]
-            U[:], U[label] = tables * light.without_label[none], tables * light.without_label[cell]
-            U[c == 0] += more
-            rows = self.entries[np.concatenate([added, removed])]
-            own, carries = c[rows.indices], rows.data & 1
-            is_same, was_counted = rows.data >> 1 == own, own == 0
-            times = np.where(row_numbers(rows) < len(added), np.int32(1), np.int32(-1))
-            np.add.at(V, rows.indices, times * (is_same * carries))
-            np.add.at(U, rows.indices, times * (is_same * (1 - carries) - was_counted))
-            c[label] = 0
+        q, heavy_rows = counts.shape[1], self.entries[np.flatnonzero(~self.is_light)]
+        for query in range(counts.shape[0]):
+            c = counts[[query]].toarray().ravel()
+            heavy = np.flatnonzero(c > self.tolerance)
+            rows = self.entries[self._shortest_list(heavy, c)] if len(heavy) else heavy_rows
+            row, label, own = row_numbers(rows), rows.indices, c[rows.indices]
+            theirs, carries = rows.data >> 1, rows.data & 1 == 1
+            # A row has an entry of every heavy label, and no entry that is too far.
+            is_heavy = own > self.tolerance
+            admits = np.bincount(row[is_heavy], minlength=rows.shape[0]) == len(heavy)
+            admits[row[np.abs(theirs - own) > self.tolerance]] = False
+            admitted = admits[row]
+            same = admitted & (theirs == own)
+            A, absent = admits.sum(), admits.sum() - np.bincount(label[admitted], minlength=q)
+            V = np.bincount(label[same & carries], minlength=q)
+            U = np.bincount(label[same & ~carries], minlength=q) + (c == 0) * absent
+            if not len(heavy):  # all light rows are admissible, and counted beforehand
+                cell = self.light.start[:-1] + c
+                A += self.is_light.sum()
+                V += self.light.with_label[cell]
+                U += self.light.without_label[cell]
+            tally.admissible[query], tally.with_label[query], tally.without_label[query] = A, V, U
 
-    def _found(self, c: Array, label: Array, count: Array) -> tuple[bool, Array, Array]:
-        """Whether to begin with the light rows; the rows to add, and the light rows to remove."""
-        tolerance, is_heavy = self.tolerance, count > self.tolerance
-        nothing = np.empty(0, np.intp)
-        if not is_heavy.any():
-            lists = self._listed(label, np.full_like(count, tolerance + 1), count + tolerance)
-            return True, self._admitted(np.unique(np.concatenate([nothing, *lists])), c), nothing
-        label, count = label[is_heavy], count[is_heavy]
-        lists = self._listed(label, count - tolerance, count + tolerance)
-        shortest = min(lists, key=len)
-        n = len(self.is_light)
-        if 2 * len(shortest) <= n:
-            return False, self._admitted(shortest, c), nothing
-        in_all = np.bincount(np.concatenate(lists), minlength=n) == len(lists)
-        heavy_rows = np.flatnonzero(in_all & ~self.is_light)
-        return True, self._admitted(heavy_rows, c), np.flatnonzero(self.is_light & ~in_all)
-
-    def _admitted(self, candidates: Array, c: Array) -> Array:
-        """Those of some rows that are admissible for counts c."""
-        rows = self.entries[candidates]
-        row, own, theirs = row_numbers(rows), c[rows.indices], rows.data >> 1
-        is_near = (own > self.tolerance) & (theirs >= own - self.tolerance)
-        heavy = np.count_nonzero(c > self.tolerance)
-        admits = np.bincount(row[is_near], minlength=len(candidates)) == heavy
-        admits[row[theirs > own + self.tolerance]] = False
-        admitted: Array = candidates[admits]
-        return admitted
-
-    def _listed(self, label: Array, low: Array, high: Array) -> list[Array]:
-        """For each label, the rows with a count from `low` to `high`."""
-        start, stop = self.light.start[label], self.light.start[label + 1]
-        begin = self.postings.indptr[np.minimum(start + low, stop)]
-        end = self.postings.indptr[np.minimum(start + high + 1, stop)]
-        return [self.postings.indices[a:b] for a, b in zip(begin, end, strict=True)]
+    def _shortest_list(self, heavy: Array, c: Array) -> Array:
+        """The rows with a count near that of the query, for the heavy label with fewest of them."""
+        cell, stop = self.light.start[heavy] + c[heavy], self.light.start[heavy + 1]
+        begin = self.postings.indptr[cell - self.tolerance]
+        end = self.postings.indptr[np.minimum(cell + self.tolerance + 1, stop)]
+        shortest = np.argmin(end - begin)
+        return np.asarray(self.postings.indices[begin[shortest] : end[shortest]])
