@@ -30,14 +30,8 @@ _PAIRS_AT_ONCE = 2**20
 class RateTrial:
     """Training rows that rates are tried on, each with its neighbors among the others.
 
-    Parameters
-    ----------
-    graph : NeighborGraph of n rows over n_base
-    Y : csr_array, shape (n_base, q)
-    truth : csr_array, shape (n, q)
-        The labels of the n rows themselves.
-    k : int
-        Neighbors of the model.
+    Y has the labels of the base rows of the graph and `truth` those of its own rows; the model has
+    k neighbors.
     """
 
     def __init__(self, graph: NeighborGraph, Y: Csr, truth: Csr, k: int) -> None:

@@ -32,19 +32,13 @@ _ENTRIES_A_CALL = 2**28  # of training rows that some queries look at, at worst:
 
 
 class Tally(NamedTuple):
-    """The admissible rows of m queries.
+    """The admissible rows of m queries."""
 
-    Attributes
-    ----------
-    admissible : ndarray of int64, shape (m,)
-        |A|: how many there are.
-    with_label, without_label : ndarray of int32, shape (m, q)
-        V_l and U_l: how many of them have the query's count of label l, and carry it or not.
-    """
-
-    admissible: Array
-    with_label: Array
-    without_label: Array
+    admissible: Array  # (m,), |A|: how many there are
+    with_label: (
+        Array  # (m, q), V_l: of these with the query's count of label l, those that carry it
+    )
+    without_label: Array  # (m, q), U_l: those that do not
 
 
 @dataclass(frozen=True)
@@ -74,15 +68,7 @@ class AdmissibleRows:
 
     @classmethod
     def of(cls, C: Csr, Y: Csr, k: int, tolerance: int) -> AdmissibleRows:
-        """Arrange rows with labels Y, of whose k neighbors C_il carry label l.
-
-        Parameters
-        ----------
-        C : csr_array of int32, shape (n, q)
-            From 1 to min(k, n_l) where it stores something.
-        Y : csr_array of ones, shape (n, q)
-        k, tolerance : int
-        """
+        """Arrange rows with labels Y, of whose k neighbors C_il, if stored 1 or more, carry l."""
         tolerance = min(tolerance, k)
         entries = 2 * C + Y
         label, count, carries = entries.indices, entries.data >> 1, entries.data & 1 == 1
@@ -116,13 +102,7 @@ class AdmissibleRows:
         return csr_of_known(count[kept], self.entries.indices[kept], indptr, self.entries.shape)
 
     def tallies(self, counts: Csr) -> Iterator[tuple[slice, Tally]]:
-        """Count the admissible rows of queries, some queries at a time.
-
-        Parameters
-        ----------
-        counts : csr_array of int32, shape (m, q)
-            Of the queries, from 1 to min(k, n_l) where it stores something.
-        """
+        """Count the admissible rows of queries with int32 counts (m, q), some at a time."""
         m, q = counts.shape
         core = engine.core()
         at_once = max(1, min(_CELLS_AT_ONCE // q, _ENTRIES_A_CALL // (self.entries.nnz + 1)))

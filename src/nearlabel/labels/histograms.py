@@ -64,17 +64,7 @@ class LabelHistograms:
         *,
         rows: Array | None = None,
     ) -> LabelHistograms:
-        """Histograms over labels Y and k neighbors: of given counts, or empty.
-
-        Parameters
-        ----------
-        Y : csr_array, shape (n, q)
-        k : int
-        with_label, without_label : ndarray, optional
-            The counts of all cells; by default zeros.
-        rows : ndarray of int, optional
-            The rows that were counted; by default all.
-        """
+        """Histograms of `rows`, all if None, over labels Y and k neighbors: of counts, or empty."""
         everywhere = label_totals(Y)
         start = np.concatenate([[0], np.cumsum(np.minimum(everywhere, k) + 1, dtype=np.int64)])
         totals = everywhere if rows is None else label_totals(Y[rows])
@@ -107,18 +97,10 @@ class LabelHistograms:
 
     def rows_of(self, label: Array | int, cell: Any) -> Counts:
         """n, n_l, c[j] and c'[j] of cells, whose labels are given."""
-        return (
-            self.n[label],
-            self.totals[label],
-            self.with_label[cell],
-            self.without_label[cell],
-        )
+        return self.n[label], self.totals[label], self.with_label[cell], self.without_label[cell]
 
     def without_own(self, label: Array, count: Array, own: Array) -> Counts:
-        """`rows_of` cells with one row less: one that is in the cell, and carries the label or not.
-
-        `own` is 1 where it does, else 0.
-        """
+        """`rows_of` cells without a row of theirs; `own` is 1 where that carries the label."""
         n, n_l, c, c_prime = self.rows_of(label, self.cells(label, count))
         return n - 1, n_l - own, c - own, c_prime - (1 - own)
 
@@ -168,17 +150,8 @@ def label_histograms(
 ) -> LabelHistograms:
     """Count training rows by label and number of neighbors with it, in one streaming pass.
 
-    Parameters
-    ----------
-    graph : NeighborGraph
-        The k neighbors of each training row, itself left out.
-    Y : csr_array, shape (n, q)
-    rows : ndarray of int, optional
-        The training rows that are counted; by default all. Their neighbors are any rows.
-    n_jobs : int, default=1
-        Threads, each with tables of its own. The result is the same.
-    progress : callable, optional
-        Called with (rows done, rows in all) after each block.
+    The graph has the k neighbors of each training row, itself left out. Only `rows`, all if None,
+    are counted; their neighbors are any rows. Each of `n_jobs` threads has tables of its own.
     """
     check_same_length(graph=len(graph), Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, graph.k, rows=rows)

@@ -26,13 +26,7 @@ class CountSweep:
     """How many of the first k neighbors of each row carry each label, for k = 1, 2, …
 
     Dense in rows x labels, unlike `label_histograms`: for data of moderate size, where a sweep over
-    many k is to cost no more than one of them.
-
-    Parameters
-    ----------
-    graph : NeighborGraph
-        Of n rows among themselves, each left out of its own.
-    Y : csr_array, shape (n, q)
+    many k is to cost no more than one of them. The graph is of n rows among themselves.
 
     Attributes
     ----------
@@ -62,19 +56,16 @@ class CountSweep:
         neighbor = self._graph.indices[:, self.k]
         core = engine.core()
         if core is None:
-            self._add_by_numpy(neighbor)
+            votes = self._Y[neighbor]
+            row, label = row_numbers(votes), votes.indices
+            own, count = self.own[row, label], self.counts[row, label]
+            np.subtract.at(self.cells, (own, label, count), 1)
+            np.add.at(self.cells, (own, label, count + 1), 1)
+            self.counts[row, label] += 1
         else:
             of_each = kernel_array(neighbor, np.int64)
             core.add_neighbor(of_each, *kernel_rows(self._Y), self.own, self.counts, self.cells)
         self.k += 1
-
-    def _add_by_numpy(self, neighbor: Array) -> None:
-        votes = self._Y[neighbor]
-        row, label = row_numbers(votes), votes.indices
-        own, count = self.own[row, label], self.counts[row, label]
-        np.subtract.at(self.cells, (own, label, count), 1)
-        np.add.at(self.cells, (own, label, count + 1), 1)
-        self.counts[row, label] += 1
 
     def look_up(self, table: Floats) -> Floats:
         """The entries of a table of the shape of `cells`, or narrower, for each row and label.
