@@ -27,6 +27,25 @@ _NOT_A_MATRIX = (
 )
 
 
+class _AnyArgumentError(Exception):
+    """An error about one argument, with whose name the message begins."""
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message, argument)
+        self.argument = argument
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ArgumentError(_AnyArgumentError, ValueError):
+    """A value that an argument does not accept."""
+
+
+class ArgumentTypeError(_AnyArgumentError, TypeError):
+    """A value of a type that an argument does not accept."""
+
+
 class LabelClasses(list[Array]):
     """The classes [0, 1] of each of q labels: scikit-learn's list of arrays for several outputs.
 
@@ -66,10 +85,10 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
     """`value` as an int within [low, high], or an error that names the argument."""
     wanted = f"an integer from {low} up" if high is None else f"an integer from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be {wanted}; got {value!r} of type {type(value).__name__}")
+        raise _wrong_type(value, name, wanted)
     number = int(value)
     if number < low or (high is not None and number > high):
-        raise ValueError(f"{name} must be {wanted}; got {value}")
+        raise _wrong_value(value, name, wanted)
     return number
 
 
@@ -77,29 +96,35 @@ def check_real(value: Any, name: str, *, low: float, high: float = math.inf) -> 
     """`value` as a finite float within [low, high], or an error that names the argument."""
     span = f"from {low} up" if high == math.inf else f"from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(
-            f"{name} must be a number {span}; got {value!r} of type {type(value).__name__}"
-        )
+        raise _wrong_type(value, name, f"a number {span}")
     number = float(value)
     if not (math.isfinite(number) and low <= number <= high):
-        raise ValueError(f"{name} must be a finite number {span}; got {value}")
+        raise _wrong_value(value, name, f"a finite number {span}")
     return number
 
 
 def check_choice(value: Any, name: str, choices: Any) -> Any:
     """`value` if it is one of `choices`, or an error that lists them."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        raise _wrong_value(repr(value), name, f"one of {', '.join(map(repr, choices))}")
     return value
 
 
 def check_flag(value: Any, name: str) -> bool:
     """`value` as a bool, or an error that names the argument."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(
-            f"{name} must be True or False; got {value!r} of type {type(value).__name__}"
-        )
+        raise _wrong_type(value, name, "True or False")
     return bool(value)
+
+
+def _wrong_value(value: Any, name: str, wanted: str) -> ArgumentError:
+    """An error for an argument; its name may be followed by what else it accepts."""
+    return ArgumentError(f"{name} must be {wanted}; got {value}", name.split()[0])
+
+
+def _wrong_type(value: Any, name: str, wanted: str) -> ArgumentTypeError:
+    got = f"{value!r} of type {type(value).__name__}"
+    return ArgumentTypeError(f"{name} must be {wanted}; got {got}", name.split()[0])
 
 
 def check_n_jobs(n_jobs: int | None) -> int:
