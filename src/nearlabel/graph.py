@@ -196,7 +196,7 @@ class NeighborGraph:
         """
         n, k = self.indices.shape
         indptr = np.arange(0, n * k + 1, k)
-        data = (self.distances.flatten(), self.indices.flatten(), indptr)
+        data = self.distances.flatten(), self.indices.flatten(), indptr
         return sparse.csr_array(data, shape=(n, self.n_base))
 
     @classmethod
@@ -258,9 +258,7 @@ def as_self_graph(graph: Any) -> NeighborGraph:
             f"got {len(found)} rows over {found.n_base}"
         )
     if found.has_self():
-        raise ValueError(
-            "graph holds a row as its own neighbor; it must leave each row out of its own row"
-        )
+        raise ValueError("graph holds a row as its own neighbor; each row must be left out")
     return found
 
 
@@ -268,9 +266,7 @@ def as_query_graph(graph: Any, n_base: int) -> NeighborGraph:
     """A graph of queries over `n_base` training rows, of ours or in scikit-learn's form."""
     found = _as_graph(graph, drop_diagonal=False)
     if found.n_base != n_base:
-        raise ValueError(
-            f"graph is over {found.n_base} rows; the model was fitted on {n_base} rows"
-        )
+        raise ValueError(f"graph is over {found.n_base} rows; the model was fitted on {n_base}")
     return found
 
 

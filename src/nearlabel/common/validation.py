@@ -22,7 +22,7 @@ from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
 
 _NUMBERS_AT_ONCE = 2**22  # that are looked at together
 _NOT_A_MATRIX = (
-    "y must be a 0/1 matrix with one column a label; got a list of labels for each row "
+    "y must be a 0/1 matrix with one column per label; got a list of labels for each row "
     "(scikit-learn's MultiLabelBinarizer makes a matrix of these)"
 )
 
@@ -61,24 +61,12 @@ class LabelClasses(list[Array]):
 
 @dataclass(frozen=True)
 class Labels:
-    """What a user gave as y, and what is needed to answer in the same form.
+    """What a user gave as y, and what is needed to answer in the same form."""
 
-    Attributes
-    ----------
-    matrix : csr_array of int8, shape (n, q)
-        The label sets: row i has a one in the columns of its labels.
-    classes : LabelClasses or ndarray
-        ``[0, 1]`` for each column; the two classes where y was 1-d.
-    names : ndarray of str or None
-        Names of the columns, where y had names.
-    sparse : bool
-        Whether y was sparse; predictions then are, too.
-    """
-
-    matrix: Csr
-    classes: LabelClasses | Array
-    names: Array | None
-    sparse: bool
+    matrix: Csr  # of int8, (n, q): row i has a one in the columns of its labels
+    classes: LabelClasses | Array  # [0, 1] for each column; the two classes where y was 1-d
+    names: Array | None  # of the columns, where y had names
+    sparse: bool  # whether y was sparse; predictions then are, too
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
@@ -177,18 +165,9 @@ def all_finite(values: Array) -> bool:
 
 
 def check_labels(y: Any, names: Any = None) -> Labels:
-    """Read y in any of its accepted forms.
+    """Read y: an array, sparse matrix or DataFrame of 0 and 1, shape (n, q); or two classes, 1-d.
 
-    Parameters
-    ----------
-    y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q); or 1-d with two classes
-    names : sequence of str, shape (q,), optional
-        Names of the labels, where y does not bring them or they are to be others.
-
-    Raises
-    ------
-    ValueError
-        If 2-d y holds anything but 0 and 1, or 1-d y has not exactly two classes.
+    `names` are those of the labels, where y does not bring them or they are to be others.
     """
     from sklearn.utils import check_array
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -202,32 +181,28 @@ def check_labels(y: Any, names: Any = None) -> Labels:
             raise ValueError(_NOT_A_MATRIX) from None
     if len(y.shape) == 2:
         matrix = label_matrix(y, "y")
-        q = matrix.shape[1]
-        return Labels(
-            matrix,
-            LabelClasses([np.array([0, 1])] * q),
-            _label_names(getattr(y, "columns", None) if names is None else names, q),
-            bool(sparse.issparse(y)),
-        )
+        classes = LabelClasses([np.array([0, 1])] * matrix.shape[1])
+        names = getattr(y, "columns", None) if names is None else names
+        return Labels(matrix, classes, _label_names(names, len(classes)), bool(sparse.issparse(y)))
 
     if y.dtype == object and any(isinstance(row, list | tuple | set | frozenset) for row in y):
         raise ValueError(_NOT_A_MATRIX)
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     try:
         check_classification_targets(column)
-        classes, codes = np.unique(column, return_inverse=True)
+        two, codes = np.unique(column, return_inverse=True)
     except TypeError:
         raise ValueError("a 1-d y must hold classes of one type; it mixes several") from None
-    if len(classes) > 2:
+    if len(two) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(column)}: a 1-d y with {len(classes)} classes. Give several labels "
-            "as a 0/1 matrix, one column a label (scikit-learn's MultiLabelBinarizer makes one)."
+            f"{type_of_target(column)}: a 1-d y with {len(two)} classes. Give several labels "
+            "as a 0/1 matrix, one column per label (scikit-learn's MultiLabelBinarizer makes one)."
         )
-    if len(classes) < 2:
-        raise ValueError(f"a 1-d y must hold two classes; got one class: {classes[0]!r}")
+    if len(two) < 2:
+        raise ValueError(f"a 1-d y must hold two classes; got one class: {two[0]!r}")
     matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
-    return Labels(matrix, classes, _label_names(classes[1:] if names is None else names, 1), False)
+    return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1), False)
 
 
 def label_matrix(Y: Any, name: str) -> Csr:
@@ -244,7 +219,7 @@ def label_matrix(Y: Any, name: str) -> Csr:
     if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # not for sparse matrices
         matrix = matrix.astype(np.float64)
     csr = canonical_csr(matrix)
-    if not np.all(csr.data):
+    if not csr.data.all():
         csr = csr.copy()
         csr.eliminate_zeros()
     wrong = np.flatnonzero(csr.data != 1)
@@ -266,7 +241,7 @@ def _numbers(Y: Array, name: str) -> Array:
         return Y.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold 0 and 1 only; a value is missing or no number"
+            f"{name} must hold 0 and 1 only; a value is missing or not a number"
         ) from None
 
 

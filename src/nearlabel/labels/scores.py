@@ -110,8 +110,7 @@ class LabelScores:
         if not np.isfinite(touched.data).all():
             raise ValueError("touched must hold finite scores")
         values = np.atleast_2d(np.asarray(defaults, dtype=np.float64))
-        if values.size == 1:
-            values = np.broadcast_to(values, (1, q))
+        values = np.broadcast_to(values, (1, q)) if values.size == 1 else values
         if values.ndim != 2 or values.shape[1] != q:
             raise ValueError(f"defaults must have {q} columns; got shape {values.shape}")
         if not np.isfinite(values).all():
