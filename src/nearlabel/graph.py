@@ -24,26 +24,14 @@ class Recall:
 
     Counted by distance: a neighbor counts as found where it is as near as the k-th nearest row is.
     So rows at equal distance may stand in for each other.
-
-    Attributes
-    ----------
-    value : float
-        Share of the k neighbors, the mean over the rows.
-    standard_error : float
-        Of this mean.
-    rows : int
-        How many rows, drawn at random, were compared with an exact search.
-    k : int
-        Neighbors of each row that were compared.
-    sample : {"graph", "base"}
-        Where these rows are from: the graph itself, or base rows, each searched as if it were a
-        query, which stand in for queries that may be few.
     """
 
-    value: float
-    standard_error: float
-    rows: int
-    k: int
+    value: float  # share of the k neighbors, the mean over the rows
+    standard_error: float  # of this mean
+    rows: int  # how many rows, drawn at random, were compared with an exact search
+    k: int  # neighbors of each row that were compared
+    # Where these rows are from: "graph", or "base" rows, each searched as if it were a query, which
+    # stand in for queries that may be few.
     sample: str = "graph"
 
     def __str__(self) -> str:

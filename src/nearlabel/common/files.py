@@ -110,16 +110,8 @@ def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> None:
 def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], int]:
     """Read a file of `write_tree`, checked to the last bit, and its format version.
 
-    Parameters
-    ----------
-    path : path
-    mmap : bool, default=False
-        Map the arrays into memory, read-only, instead of reading them into it.
-
-    Raises
-    ------
-    FileError
-        If the file is foreign, cut off, altered, or of a newer format.
+    With `mmap` the arrays are mapped into memory, read-only, instead of read into it. A file that
+    is foreign, cut off, altered, or of a newer format is a `FileError`.
     """
     with Path(path).open("rb") as file:
         try:
@@ -225,7 +217,7 @@ def _nbytes(entry: Any) -> int:
     are_sizes = all(type(size) is int and 0 <= size < 2**48 for size in shape)
     if not are_sizes or len(shape) > 8 or not isinstance(entry["sha256"], str):
         raise ValueError
-    return math.prod(shape, start=_DTYPES[entry["dtype"]].itemsize)
+    return int(math.prod(shape, start=_DTYPES[entry["dtype"]].itemsize))
 
 
 def _read_array(file: BinaryIO, place: int, entry: dict[str, Any], mmap: bool) -> Array:

@@ -134,15 +134,12 @@ def check_vectors(X: Any, name: str) -> Any:
 
 
 def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
-    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order.
-
-    It looks for numbers that are not finite by masks as large as the array where that has half
-    precision; such arrays are looked at in runs of rows instead.
-    """
+    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order."""
     from sklearn.utils import assert_all_finite
 
     if not (isinstance(X, np.ndarray) and X.dtype == np.float16):
         return canonical_vectors(check(X, accept_sparse="csr"))
+    # scikit-learn would look for numbers that are not finite by masks as large as the array.
     X = check(X, accept_sparse="csr", ensure_all_finite=False)
     step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
     for start in range(0, len(X), step):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
+from nearlabel.common.choices import NOMINALS
 from nearlabel.common.validation import ArgumentError, check_choice
 
 
@@ -39,7 +40,7 @@ class ReadOptions:
             raise ValueError(
                 "tags= and labels= exclude each other: labels stand in one column or in many"
             )
-        check_choice(self.nominal, "nominal", ("onehot", "code"))
+        check_choice(self.nominal, "nominal", NOMINALS)
         _check_encoding(self.encoding)
 
     def check_supported(self, supported: Collection[str], format: str) -> None:

@@ -25,15 +25,9 @@ class Reconstruction(NamedTuple):
 def reconstruct(vectors: Any, queries: Any, indices: Array) -> Reconstruction:
     """Find the weights w >= 0 of sum 1 that make ||t - sum_j w_j x_j||^2 least, for each query t.
 
-    Where several are best, or nearly so, those that `simplex_weights` chooses by its ridge. Dense
-    and CSR rows give the same, to the last bit.
-
-    Parameters
-    ----------
-    vectors : ndarray or CSR, shape (n, d)
-    queries : ndarray or CSR, shape (m, d)
-    indices : ndarray of int, shape (m, k)
-        The neighbors x_j of each query: rows of `vectors`.
+    `indices` (m, k) has the neighbors x_j of each query, rows of `vectors`. Where several weights
+    are best, or nearly so, those that `simplex_weights` chooses by its ridge. Dense and CSR rows
+    give the same, to the last bit.
     """
     queries = matching(queries, vectors)
     weights, residuals = np.empty(indices.shape), np.empty(len(indices))

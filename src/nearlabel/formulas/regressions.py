@@ -90,17 +90,7 @@ def logistic_regressions(
 
     Minimizes, for each label by itself, the log loss, summed over the rows, plus `ridge` times the
     sum of the squared weights; the intercept is free. Where inputs separate a label perfectly, the
-    ridge alone, which is above zero, keeps the weights finite.
-
-    Parameters
-    ----------
-    inputs : ndarray or csr_array of float, shape (n, m)
-    Y : csr_array, shape (n, q)
-    ridge : float
-    n_jobs : int, default=1
-        Threads, each with a label at a time.
-    progress : callable, optional
-        Called with (labels done, labels in all).
+    ridge alone, which is above zero, keeps the weights finite. `inputs` (n, m) are dense or CSR.
 
     Returns
     -------

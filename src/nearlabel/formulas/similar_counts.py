@@ -11,8 +11,6 @@ rows in all labels would take n q steps a query. Two observations make it cheap 
   rows by label and count, at labels that the query touches; and a query with a heavy count finds
   all its rows there. If most rows are in the list, it is shorter to take the few light rows that
   are not from what was counted beforehand.
-
-The compiled core counts where it is there, else NumPy and SciPy; both give the same.
 """
 
 from __future__ import annotations
@@ -43,27 +41,14 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class AdmissibleRows:
-    """Training rows, arranged so that those near a query's counts are found.
+    """Training rows, arranged so that those near a query's counts are found."""
 
-    Attributes
-    ----------
-    tolerance : int
-        Most that the counts of a label may differ; k at most, which allows everything.
-    entries : csr_array of int32, shape (n, q)
-        2 C_il + y_il: the count, and whether the row carries the label.
-    is_light : ndarray of bool, shape (n,)
-        Rows without a heavy count.
-    light : LabelHistograms
-        These rows by label and count.
-    postings : csr_array, shape (cells of the histograms, n)
-        For each label and count, the rows that have it; empty for count 0, and for labels that are
-        too rare to have a heavy count.
-    """
-
-    tolerance: int
-    entries: Csr
-    is_light: Array
-    light: LabelHistograms
+    tolerance: int  # most that the counts of a label may differ; k at most, which allows everything
+    entries: Csr  # (n, q), int32: 2 C_il + y_il, the count and whether the row carries the label
+    is_light: Array  # (n,): rows without a heavy count
+    light: LabelHistograms  # these rows by label and count
+    # (cells of the histograms, n): for each label and count, the rows that have it; empty for count
+    # 0, and for labels that are too rare to have a heavy count.
     postings: Csr
 
     @classmethod
@@ -108,10 +93,8 @@ class AdmissibleRows:
         at_once = max(1, min(_CELLS_AT_ONCE // q, _ENTRIES_A_CALL // (self.entries.nnz + 1)))
         for start in range(0, m, at_once):
             rows = slice(start, min(start + at_once, m))
-            tally = Tally(
-                np.empty(rows.stop - start, np.int64),
-                *np.empty((2, rows.stop - start, q), np.int32),
-            )
+            size = rows.stop - start
+            tally = Tally(np.empty(size, np.int64), *np.empty((2, size, q), np.int32))
             if core is None:
                 self._tally_by_numpy(counts[rows], tally)
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,7 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     core = engine.core()
     if core is None:
         return _product(graph, np.ones(graph.indices.shape, np.int32), Y)
-    near, labels = kernel_graph(graph), (*kernel_rows(Y), Y.shape[1])
-    return _joined(graph, Y, lambda rows: core.neighbor_counts(near[rows], *labels))
+    return _by_core(core.neighbor_counts, graph, Y)
 
 
 def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
@@ -60,9 +59,7 @@ def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
         # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
         sums = _product(graph, weights + 1j, Y)
         return with_data(sums, sums.data.real.copy())
-    near, labels = kernel_graph(graph), (*kernel_rows(Y), Y.shape[1])
-    w = kernel_array(weights, np.float64)
-    return _joined(graph, Y, lambda rows: core.neighbor_sums(near[rows], w[rows], *labels))
+    return _by_core(core.neighbor_sums, graph, Y, kernel_array(weights, np.float64))
 
 
 def neighbor_shares(graph: NeighborGraph, Y: Csr, shares: Floats) -> Csr:
@@ -110,15 +107,17 @@ def kernel_graph(graph: NeighborGraph) -> Array:
     return np.require(graph.indices, kind, "A")
 
 
-def _joined(graph: NeighborGraph, Y: Csr, count: Callable[[slice], Any]) -> Csr:
-    """One matrix of what `count` gives for runs of rows: data, columns and indptr."""
-    n, step = len(graph), rows_a_call(graph, Y)
-    parts = [count(slice(start, start + step)) for start in range(0, max(n, 1), step)]
+def _by_core(kernel: Any, graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:
+    """One matrix of what a kernel gives for runs of rows: data, columns and indptr."""
+    near, (n, q), labels = kernel_graph(graph), (len(graph), Y.shape[1]), kernel_rows(Y)
+    step = rows_a_call(graph, Y)
+    runs_of_rows = [slice(start, start + step) for start in range(0, max(n, 1), step)]
+    parts = [kernel(near[run], *(w[run] for w in weights), *labels, q) for run in runs_of_rows]
     data, columns, ends = parts[0]
     if len(parts) > 1:
         data, columns = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         ends = np.cumsum(np.concatenate([[0], *(np.diff(part[2]) for part in parts)]))
-    return csr_of_known(data, columns, ends, (n, Y.shape[1]))
+    return csr_of_known(data, columns, ends, (n, q))
 
 
 def _product(graph: NeighborGraph, weights: Array, Y: Csr) -> Csr:

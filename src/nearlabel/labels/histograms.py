@@ -36,23 +36,13 @@ class LabelHistograms:
     """For each label, some rows by the number of their neighbors that carry it.
 
     The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
-
-    Attributes
-    ----------
-    n : ndarray of int, shape (q,)
-        Rows that were counted, the same for all labels of one table.
-    totals : ndarray of int, shape (q,)
-        How many of them carry the label.
-    start : ndarray of int, shape (q + 1,)
-    with_label, without_label : ndarray of int, shape (start[-1],)
-        Rows that carry the label, and rows that do not: c[j] and c'[j] of the ML-kNN paper.
     """
 
-    n: Array
-    totals: Array
-    start: Array
-    with_label: Array
-    without_label: Array
+    n: Array  # (q,): rows that were counted, the same for all labels of one table
+    totals: Array  # (q,): how many of them carry the label
+    start: Array  # (q + 1,)
+    with_label: Array  # (start[-1],): rows that carry the label, c[j] of the ML-kNN paper
+    without_label: Array  # (start[-1],): rows that do not, c'[j]
 
     @classmethod
     def of_cells(

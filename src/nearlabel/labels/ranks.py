@@ -16,19 +16,11 @@ Ties = Literal["max", "min", "higher", "lower"]
 
 @dataclass(frozen=True)
 class Places:
-    """Where p given labels, by row and column, stand in the order of the scores of their rows.
+    """Where p given labels, by row and column, stand in the order of the scores of their rows."""
 
-    Attributes
-    ----------
-    above : ndarray of int, shape (p,)
-        Labels of the row with a greater score.
-    tied_lower, tied_higher : ndarray of int, shape (p,)
-        Labels with the same score in a lower, and in a higher, column.
-    """
-
-    above: Array
-    tied_lower: Array
-    tied_higher: Array
+    above: Array  # (p,): labels of the row with a greater score
+    tied_lower: Array  # (p,): labels with the same score in a lower column
+    tied_higher: Array  # (p,): and in a higher one
 
     def ranks(self, ties: Ties) -> Array:
         """Ranks from 1; of tied labels all the worst or best rank, or one column first."""

@@ -213,14 +213,9 @@ class LabelScores:
         return self._touched
 
     def untouched(self) -> tuple[Floats, Array]:
-        """Scores of labels that no row touches.
+        """Default scores, shape (n_groups, q), and the group of each row, shape (n,).
 
-        Returns
-        -------
-        defaults : ndarray of float, shape (n_groups, q)
-            No groups where all labels are touched.
-        group : ndarray of int, shape (n,)
-            The group of each row.
+        There are no groups where all labels are touched.
         """
         return self._defaults.values, self._group
 
@@ -294,10 +289,7 @@ class LabelScores:
         return np.array(everywhere) - replaced + by_score
 
     def _for_kernels(self, blocks: Iterator[slice]) -> Iterator[tuple[slice, tuple[Array, ...]]]:
-        """Runs of rows with their indptr, indices, data, groups, and the defaults and their order.
-
-        What is not sliced belongs to all rows.
-        """
+        """Runs of rows with indptr, indices, data, groups, the defaults and their order."""
         indptr, indices = kernel_rows(self._touched)
         data = kernel_array(self._touched.data, np.float64)
         group = kernel_array(self._group, np.int64)

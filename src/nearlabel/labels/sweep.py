@@ -27,25 +27,16 @@ class CountSweep:
 
     Dense in rows x labels, unlike `label_histograms`: for data of moderate size, where a sweep over
     many k is to cost no more than one of them. The graph is of n rows among themselves.
-
-    Attributes
-    ----------
-    k : int
-        Neighbors counted so far; 0 at first.
-    counts : ndarray of uint16, shape (n, q)
-    own : ndarray of uint8, shape (n, q)
-        Whether the row itself carries the label.
-    cells : ndarray of int64, shape (2, q, graph.k + 1)
-        For each label and count, the rows that do not carry the label and those that do.
     """
 
     def __init__(self, graph: NeighborGraph, Y: Csr) -> None:
         check_same_length(graph=len(graph), base=graph.n_base, Y=Y.shape[0])
         n, q = Y.shape
         self._graph, self._Y = graph, Y
-        self.k = 0
+        self.k = 0  # neighbors counted so far
         self.counts: Array = np.zeros((n, q), np.uint16)
-        self.own: Array = Y.toarray().astype(np.uint8)
+        self.own: Array = Y.toarray().astype(np.uint8)  # whether the row itself carries the label
+        # For each label and count, the rows that do not carry the label and those that do.
         self.cells: Array = np.zeros((2, q, graph.k + 1), np.int64)
         self._values: Floats = np.empty((n, q))
         self.cells[1, :, 0] = label_totals(Y)
