@@ -39,7 +39,7 @@ def csr_of_known(data: Array, indices: Array, indptr: Array, shape: tuple[int, .
     kind = np.int32 if small else np.int64  # SciPy would widen both to the wider one
     parts = (data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))
     csr = sparse.csr_array(parts, shape=shape)
-    csr.has_canonical_format = True  # known, so that nobody looks again
+    csr.has_canonical_format = True  # known, so that SciPy does not check it again
     return csr
 
 

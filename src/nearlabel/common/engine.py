@@ -44,7 +44,7 @@ def engine_name() -> str:
 
 @cache
 def _chosen() -> tuple[Any, str]:
-    """The compiled core or None, and why it is missing where nobody chose that."""
+    """The compiled core or None, and why it is missing where NumPy was not chosen."""
     choice = os.environ.get(_SETTING) or "auto"
     if choice not in _CHOICES:
         raise ValueError(f"{_SETTING} must be one of {', '.join(_CHOICES)}; got {choice!r}")

@@ -83,7 +83,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _remove_orphans(target: Path) -> None:
-    """Remove temporary files of `target` that nobody has written to for a day."""
+    """Remove temporary files of `target` that have not been written to for a day."""
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(OSError):  # another process was quicker, or may not be disturbed
             if time.time() - part.stat().st_mtime > _ORPHANED_AFTER:
@@ -251,7 +251,7 @@ def _check_gap(file: BinaryIO, place: int) -> None:
 
 
 def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
-    """A sparse matrix as a tree; without its values where these are nothing but ones."""
+    """A sparse matrix as a tree; without its values where these are all ones."""
     return {
         "shape": list(matrix.shape),
         "indptr": matrix.indptr,

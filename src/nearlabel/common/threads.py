@@ -84,7 +84,7 @@ class _OneBlasThread:
                 try:
                     self._holder.start()
                     is_set.wait()
-                except BaseException:  # an interrupt: nobody else would let it go
+                except BaseException:  # an interrupt: nothing else would end the holder
                     self._all_done.set()
                     raise
             self._searches += 1
@@ -123,8 +123,8 @@ one_blas_thread = _OneBlasThread()
 class ForkSafeLock:
     """A lock that is free in the child of a fork, whoever held it in the parent.
 
-    A plain lock that another thread held would stay locked in the child for ever: there is no
-    thread left to release it.
+    A plain lock that another thread held would stay locked in the child forever: no thread
+    is left to release it.
     """
 
     _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()

@@ -252,7 +252,7 @@ def _label_names(names: Any, q: int) -> Array | None:
 
 
 def check_same_length(**lengths: int) -> None:
-    """Refuse arguments that speak of different numbers of rows."""
+    """Refuse arguments with different numbers of rows."""
     if len(set(lengths.values())) > 1:
         given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(f"inconsistent numbers of rows: {given}; they must be equal")
@@ -274,5 +274,5 @@ def physical_memory() -> int | None:
     """Bytes of memory that this machine has, where it says so."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not told on this platform
+    except (AttributeError, ValueError, OSError):  # unknown on this platform
         return None

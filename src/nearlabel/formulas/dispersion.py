@@ -21,7 +21,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
 
-_GREATEST = 50.0  # e^-50 of a reversed pair: as good as none
+_GREATEST = 50.0  # e^-50 of a reversed pair: practically none
 _STEPS = 60
 _NUMBERS_AT_ONCE = 2**20
 

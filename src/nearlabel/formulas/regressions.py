@@ -2,7 +2,7 @@
 
 Counts of labels among neighbors are mostly zero where labels are many, and a regression that steps
 over the zeros is many times as quick. So inputs are scaled, but centered only where they are mostly
-not zero: the intercept is free and takes up the rest.
+not zero: the intercept is free and absorbs the rest.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DENSE_FROM = 1 / 5  # share of entries from which a dense product is quicker th
 _ENOUGH = 0.1
 _SMALLEST_STEP = 2.0**-20
 _MOST_STEPS = 1000
-_PRODUCTS_A_CALL = 2**26  # in a call of the core: tenths of a second
+_PRODUCTS_A_CALL = 2**26  # per call of the core: tenths of a second
 _ROUNDING = 1e-13  # share of the objective that is lost in rounding errors
 
 
@@ -86,7 +86,7 @@ class Standardization:
 def logistic_regressions(
     inputs: Any, Y: Csr, ridge: float, n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[Floats, Floats]:
-    """One logistic regression a label, all on the same inputs.
+    """One logistic regression per label, all on the same inputs.
 
     Minimizes, for each label by itself, the log loss, summed over the rows, plus `ridge` times the
     sum of the squared weights; the intercept is free. Where inputs separate a label perfectly, the
@@ -224,7 +224,7 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
             promise = -size * float(gradient @ step)
             if promise > noise:
                 is_better = lower <= height - _ENOUGH * promise
-            else:  # the objective is flat to its last digit: the gradient tells more
+            else:  # the objective is flat to its last digit: the gradient says more
                 is_better = np.abs(new_gradient).sum() <= (1 - _ENOUGH) * steepness
                 is_better &= abs(lower - height) <= noise
             if is_better:
@@ -240,7 +240,7 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
 def _solution(matrix: Floats, right: Floats) -> Floats:
     """Solve equations with a symmetric matrix that is positive but for rounding errors.
 
-    Only its upper triangle counts. `right` has one right side, or one a column.
+    Only its upper triangle counts. `right` has one right side, or one per column.
     """
     scale = 1 / np.sqrt(np.diagonal(matrix))
     matrix = matrix * scale * scale[:, None]

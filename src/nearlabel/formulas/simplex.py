@@ -130,7 +130,7 @@ def _target(gram: Floats, ridge: float, support: list[int], exact: bool) -> tupl
 
 
 def _rest(gram: Floats, ridge: float, support: list[int], high: Floats, low: Floats) -> Floats:
-    """1 - H (high + low), rounded as good as once."""
+    """1 - H (high + low), rounded practically once."""
     products, errors = _exact_products(gram[:, support], high)
     ridges, ridge_errors = np.zeros((2, len(gram)))
     ridges[support], ridge_errors[support] = _exact_products(ridge, high)

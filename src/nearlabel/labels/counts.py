@@ -22,9 +22,9 @@ from nearlabel.common.arrays import (
 from nearlabel.graph import NeighborGraph
 
 _ROWS_AT_ONCE = 2**14
-_VOTES_A_CALL = 2**23  # labels of neighbors in a call of the core: a tenth of a second
+_VOTES_A_CALL = 2**23  # labels of neighbors per call of the core: a tenth of a second
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
-_ENTRIES_AT_ONCE = 2**18  # of a label matrix, beside which temporaries stay small
+_ENTRIES_AT_ONCE = 2**18  # of a label matrix, so that temporaries stay small
 _DIGITS = 2.0**40
 
 
@@ -96,8 +96,8 @@ def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, Neigh
 
 
 def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
-    """How many rows a kernel counts in one call, so that an interrupt is soon heard."""
-    votes_a_row = int(graph.k * (1 + Y.nnz // max(1, Y.shape[0])))
+    """How many rows a kernel counts in one call, so that an interrupt takes effect soon."""
+    votes_a_row = int(graph.indices.shape[1] * (1 + Y.nnz // max(1, Y.shape[0])))
     return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // votes_a_row))
 
 
@@ -109,8 +109,8 @@ def kernel_graph(graph: NeighborGraph) -> Array:
 
 def _by_core(kernel: Any, graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:
     """One matrix of what a kernel gives for runs of rows: data, columns and indptr."""
-    near, (n, q), labels = kernel_graph(graph), (len(graph), Y.shape[1]), kernel_rows(Y)
-    step = rows_a_call(graph, Y)
+    near, labels, q = kernel_graph(graph), kernel_rows(Y), Y.shape[1]
+    n, step = near.shape[0], rows_a_call(graph, Y)
     runs_of_rows = [slice(start, start + step) for start in range(0, max(n, 1), step)]
     parts = [kernel(near[run], *(w[run] for w in weights), *labels, q) for run in runs_of_rows]
     data, columns, ends = parts[0]

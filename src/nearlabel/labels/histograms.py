@@ -28,7 +28,7 @@ from nearlabel.labels.counts import (
 
 # Rows, those that carry the label, and those of either kind with some count: n, n_l, c[j], c'[j].
 Counts = tuple[Array, Array, Array, Array]
-_CELLS_AT_ONCE = 2**14  # of tables, beside which temporaries stay small
+_CELLS_AT_ONCE = 2**14  # of tables, so that temporaries stay small
 
 
 @dataclass(frozen=True)

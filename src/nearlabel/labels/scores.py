@@ -379,7 +379,7 @@ def as_label_scores(scores: Any) -> LabelScores:
 
 
 def _group(group: Any, n: int, n_groups: int) -> Array:
-    """The group of each row, checked; all zeros where there is but one."""
+    """The group of each row, checked; all zeros where there is only one."""
     if group is None and n_groups > 1:
         raise ValueError(f"group must say which of {n_groups} rows of defaults each row takes")
     found: Array = np.zeros(n, np.intp) if group is None else np.asarray(group)
