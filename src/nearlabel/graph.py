@@ -24,26 +24,14 @@ class Recall:
 
     Counted by distance: a neighbor counts as found where it is as near as the k-th nearest row is.
     So rows at equal distance may stand in for each other.
-
-    Attributes
-    ----------
-    value : float
-        Share of the k neighbors, the mean over the rows.
-    standard_error : float
-        Of this mean.
-    rows : int
-        How many rows, drawn at random, were compared with an exact search.
-    k : int
-        Neighbors of each row that were compared.
-    sample : {"graph", "base"}
-        Where these rows are from: the graph itself, or base rows, each searched as if it were a
-        query, which stand in for queries that may be few.
     """
 
-    value: float
-    standard_error: float
-    rows: int
-    k: int
+    value: float  # share of the k neighbors, the mean over the rows
+    standard_error: float  # of this mean
+    rows: int  # how many rows, drawn at random, were compared with an exact search
+    k: int  # neighbors of each row that were compared
+    # Where these rows are from: "graph", or "base" rows, each searched as if it were a query, which
+    # stand in for queries that may be few.
     sample: str = "graph"
 
     def __str__(self) -> str:
@@ -149,15 +137,15 @@ class NeighborGraph:
     def head(self, k: int) -> NeighborGraph:
         """The graph of the k nearest neighbors only; shares memory with this one."""
         k = check_integer(k, "k", low=1, high=self.k)
-        return self._with(self.indices[:, :k], self.distances[:, :k])
+        return self.unchecked(self.indices[:, :k], self.distances[:, :k], self.n_base, self.recall)
 
     def rows(self, start: int, stop: int) -> NeighborGraph:
         """The graph of the query rows from `start` to before `stop`; shares memory with this."""
-        return self._with(self.indices[start:stop], self.distances[start:stop])
+        return self.take(slice(start, stop))
 
-    def take(self, rows: Array) -> NeighborGraph:
+    def take(self, rows: Array | slice) -> NeighborGraph:
         """The graph of some query rows, in the order given."""
-        return self._with(self.indices[rows], self.distances[rows])
+        return self.unchecked(self.indices[rows], self.distances[rows], self.n_base, self.recall)
 
     def without(self, left_out: Array) -> NeighborGraph:
         """The graph of one neighbor less, where row i does not hold the base row left_out[i].
@@ -167,10 +155,7 @@ class NeighborGraph:
         kept = self.indices != left_out[:, None]
         kept[kept.all(axis=1), -1] = False
         shape = (len(self), self.k - 1)
-        return self._with(self.indices[kept].reshape(shape), self.distances[kept].reshape(shape))
-
-    def _with(self, indices: Array, distances: Array) -> NeighborGraph:
-        """Make a graph of a part of this one; what was measured of its search still holds."""
+        indices, distances = (part[kept].reshape(shape) for part in (self.indices, self.distances))
         return self.unchecked(indices, distances, self.n_base, self.recall)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NeighborGraph]]:
@@ -196,7 +181,7 @@ class NeighborGraph:
         """
         n, k = self.indices.shape
         indptr = np.arange(0, n * k + 1, k)
-        data = (self.distances.flatten(), self.indices.flatten(), indptr)
+        data = self.distances.flatten(), self.indices.flatten(), indptr
         return sparse.csr_array(data, shape=(n, self.n_base))
 
     @classmethod
@@ -250,7 +235,7 @@ def index_type(n_base: int) -> Any:
 
 
 def as_self_graph(graph: Any) -> NeighborGraph:
-    """A graph of training rows among themselves, of ours or in scikit-learn's form."""
+    """A graph of training rows among themselves: NeighborGraph, or in scikit-learn's form."""
     found = _as_graph(graph, drop_diagonal=True)
     if len(found) != found.n_base:
         raise ValueError(
@@ -258,19 +243,15 @@ def as_self_graph(graph: Any) -> NeighborGraph:
             f"got {len(found)} rows over {found.n_base}"
         )
     if found.has_self():
-        raise ValueError(
-            "graph holds a row as its own neighbor; it must leave each row out of its own row"
-        )
+        raise ValueError("graph holds a row as its own neighbor; each row must be left out")
     return found
 
 
 def as_query_graph(graph: Any, n_base: int) -> NeighborGraph:
-    """A graph of queries over `n_base` training rows, of ours or in scikit-learn's form."""
+    """A graph of queries over `n_base` training rows: NeighborGraph, or in scikit-learn's form."""
     found = _as_graph(graph, drop_diagonal=False)
     if found.n_base != n_base:
-        raise ValueError(
-            f"graph is over {found.n_base} rows; the model was fitted on {n_base} rows"
-        )
+        raise ValueError(f"graph is over {found.n_base} rows; the model was fitted on {n_base}")
     return found
 
 

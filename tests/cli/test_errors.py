@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.options.errors import OptionError, naming
+from nearlabel.common.validation import ArgumentError, ArgumentTypeError, check_integer
 
 
 @pytest.mark.parametrize(
@@ -82,15 +84,23 @@ def test_an_option_is_named_in_place_of_its_parameter():
             raise error
         return type(caught.value), str(caught.value)
 
-    assert refused(ValueError("k must be 1; got 0")) == (OptionError, "--k must be 1; got 0")
-    assert refused(TypeError("k must be 1; got 'x'")) == (OptionError, "--k must be 1; got 'x'")
-    assert refused(ValueError("k='all': no")) == (OptionError, "--k 'all': no")
+    def about_k(message, kind=ArgumentError):
+        return refused(pickle.loads(pickle.dumps(kind(message, "k"))))
+
+    assert about_k("k must be 1; got 0") == (OptionError, "--k must be 1; got 0")
+    expected = OptionError, "--k must be 1; got 'x'"
+    assert about_k("k must be 1; got 'x'", ArgumentTypeError) == expected
+    assert about_k("k='all': no") == (OptionError, "--k 'all': no")
+    with pytest.raises(ArgumentTypeError) as caught:
+        check_integer("x", "k (or None)", low=1)
+    assert refused(caught.value)[1].startswith("--k (or None) must be an integer from 1 up; got")
     # What follows may quote a file: it stays, and the option of a hint is added.
-    assert refused(ValueError("k=1.csv has none; give tags=")) == (
+    assert about_k("k=1.csv has none; give tags=") == (
         OptionError,
         "--k 1.csv has none; give tags= (--tags)",
     )
     assert refused(ValueError("q.csv: bad")) == (ValueError, "q.csv: bad")
+    assert refused(ValueError("k is a column of q.csv")) == (ValueError, "k is a column of q.csv")
     with pytest.raises(TypeError, match="takes 1 positional"), naming(k="--k"):
         raise TypeError("fit() takes 1 positional argument")
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from nearlabel.common import engine
 from nearlabel.formulas import regressions
 
 pytestmark = pytest.mark.kernels
@@ -33,11 +34,15 @@ def test_weighted_products(n, m, share, seed, kind, products_a_call):
     design.rows.indptr = design.rows.indptr.astype(kind)
     h = rng.choice([0.0, 1e-300, 1e-9, 0.1, 0.25], n)
     with mock.patch.object(regressions, "_PRODUCTS_A_CALL", products_a_call):
-        ours = design._curvature_by_core(CORE, h)
-    twin = design._curvature_by_numpy(h)
+        ours, twin = (_curvature(design, h, core) for core in (CORE, None))
     assert np.triu(ours).tobytes() == np.triu(twin).tobytes()
     assert not np.tril(ours, -1).any()
     np.testing.assert_allclose(twin, twin.T, rtol=1e-12, atol=1e-300)
+
+
+def _curvature(design, h, core):
+    with mock.patch.object(engine, "core", return_value=core):
+        return design.curvature(h)
 
 
 @pytest.mark.parametrize(

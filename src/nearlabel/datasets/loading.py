@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.messages import some
-from nearlabel.common.validation import check_choice
+from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
@@ -130,9 +130,8 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     """
     path = Path(path)
     if format is None and path.suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"path must end in one of {', '.join(SUFFIXES)}, or give format=; got {path}"
-        )
+        message = f"path must end in one of {', '.join(SUFFIXES)}, or give format=; got {path}"
+        raise ArgumentError(message, "path")
     format = SUFFIXES[path.suffix.lower()] if format is None else format
     row = FORMATS[check_choice(format, "format", FORMATS)]
     data = checked(data)

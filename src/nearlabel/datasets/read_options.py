@@ -6,7 +6,8 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from nearlabel.common.validation import check_choice
+from nearlabel.common.choices import NOMINALS
+from nearlabel.common.validation import ArgumentError, check_choice
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,13 @@ class ReadOptions:
         if self.delimiter == "\\t":  # as it is typed in a shell
             object.__setattr__(self, "delimiter", "\t")
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise ValueError(f"delimiter must be one character; got {self.delimiter!r}")
+            message = f"delimiter must be one character; got {self.delimiter!r}"
+            raise ArgumentError(message, "delimiter")
         if self.tags is not None and self.labels:
             raise ValueError(
                 "tags= and labels= exclude each other: labels stand in one column or in many"
             )
-        check_choice(self.nominal, "nominal", ("onehot", "code"))
+        check_choice(self.nominal, "nominal", NOMINALS)
         _check_encoding(self.encoding)
 
     def check_supported(self, supported: Collection[str], format: str) -> None:
@@ -50,9 +52,8 @@ class ReadOptions:
         for option in fields(self):
             value = getattr(self, option.name)
             if value and value != option.default and option.name not in heeded:
-                raise ValueError(
-                    f"{option.name}= is not supported for the format {format!r}; got {value!r}"
-                )
+                message = f"is not supported for the format {format!r}; got {value!r}"
+                raise ArgumentError(f"{option.name}= {message}", option.name)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -62,4 +63,5 @@ def _check_encoding(encoding: str) -> None:
     except (LookupError, UnicodeError, TypeError):
         is_known = False
     if not is_known:
-        raise ValueError(f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}")
+        message = f"encoding must be one like 'utf-8' or 'latin-1'; got {encoding!r}"
+        raise ArgumentError(message, "encoding")

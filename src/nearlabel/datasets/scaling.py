@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.choices import SCALES
-from nearlabel.common.validation import check_choice
+from nearlabel.common.validation import ArgumentError, check_choice
 
 
 def scaler(scale: str, X: Any) -> Any:
@@ -33,8 +33,9 @@ def scaler(scale: str, X: Any) -> Any:
     if not sparse.issparse(X):
         return MinMaxScaler()
     if X.nnz and np.any(X.min(axis=0).toarray() != 0):
-        raise ValueError(
+        raise ArgumentError(
             "scale='minmax' needs dense features here: one of the sparse features has no zero or "
-            "a negative value; use 'standard', or make X dense"
+            "a negative value; use 'standard', or make X dense",
+            "scale",
         )
     return MaxAbsScaler()

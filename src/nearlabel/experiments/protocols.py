@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.validation import check_dense_size, check_integer, check_real
+from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer, check_real
 from nearlabel.datasets import Dataset
 
 SPLITS = ("official", "holdout", "cv10", "cv10x5", "loo")  # cv: any numbers of folds and repeats
@@ -73,11 +73,13 @@ def splits(
     folds, repeats = _folds_and_repeats(kind)
     seed = check_integer(seed, "seed", low=0)
     if stratified and kind in ("official", "loo"):
-        raise ValueError(f"stratified=True: split={kind!r} has no random parts to stratify")
+        message = f"stratified=True: split={kind!r} has no random parts to stratify"
+        raise ArgumentError(message, "stratified")
     if kind == "official":
         if data.train is None or data.test is None:
-            raise ValueError(
-                "split='official': this data set has no split of its own; use 'holdout' or 'cv10'"
+            raise ArgumentError(
+                "split='official': this data set has no split of its own; use 'holdout' or 'cv10'",
+                "split",
             )
         return [Part(np.flatnonzero(data.train), np.flatnonzero(data.test))]
     if kind == "loo":
@@ -88,7 +90,8 @@ def splits(
     else:
         held = -(-n // folds)
     if not 0 < held < n - 1 or folds > n:
-        raise ValueError(f"split={kind!r} leaves too few of {n} rows on one side")
+        message = f"split={kind!r} leaves too few of {n} rows on one side"
+        raise ArgumentError(message, "split")
     parts = _stratified_parts if stratified else _random_parts
     tests = parts(data, folds, repeats, held, seed)
     return [Part(np.setdiff1d(np.arange(n), test), np.sort(test)) for test in tests]
@@ -101,9 +104,10 @@ def _folds_and_repeats(kind: Any) -> tuple[int, int]:
         return int(match[1]), int(match[2] or 1)
     if kind not in ("official", "holdout", "loo"):
         known = ", ".join(repr(name) for name in SPLITS)
-        raise ValueError(
+        raise ArgumentError(
             f"split must be one of {known}, or like 'cv5' and 'cv5x2' with two or more parts; "
-            f"got {kind!r}"
+            f"got {kind!r}",
+            "split",
         )
     return 0, 0
 

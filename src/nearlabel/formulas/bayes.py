@@ -25,12 +25,7 @@ class Ratio(NamedTuple):
 def posterior(prior: Ratio, likelihood: Ratio, other_prior: Ratio, other: Ratio) -> Floats:
     """P(H_1 | E) = P(H_1) P(E | H_1) / (P(H_1) P(E | H_1) + P(H_0) P(E | H_0)).
 
-    Parameters
-    ----------
-    prior, other_prior : Ratio
-        P(H_1) and P(H_0), of one denominator.
-    likelihood, other : Ratio
-        P(E | H_1) and P(E | H_0).
+    The two priors, P(H_1) and P(H_0), have one denominator.
     """
     # Both products times the denominators of all: for whole counts and a whole s these are whole
     # numbers, so that equal hypotheses tie exactly while they are below 2^53, and a tiny s does no

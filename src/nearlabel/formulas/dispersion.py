@@ -21,7 +21,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
 
-_GREATEST = 50.0  # e^-50 of a reversed pair: as good as none
+_GREATEST = 50.0  # e^-50 of a reversed pair: practically none
 _STEPS = 60
 _NUMBERS_AT_ONCE = 2**20
 
@@ -29,18 +29,10 @@ _NUMBERS_AT_ONCE = 2**20
 def reversed_pairs(counts: Csr, sizes: Array) -> Array:
     """X: pairs that the most likely ranking reverses, over all neighbors of each query.
 
-    Parameters
-    ----------
-    counts : csr_array of int, shape (n, q)
-        How many neighbors carry each label.
-    sizes : ndarray of int, shape (n, k)
-        Numbers of labels of the neighbors.
-
-    Notes
-    -----
-    Of the label at place p, each neighbor that carries it reverses the pairs with the p - 1 before
-    it, less those that it carries as well; only labels that some neighbor carries are before such
-    a label, so that no other is looked at.
+    `counts` (n, q) is how many neighbors carry each label, and `sizes` (n, k) how many labels each
+    neighbor carries. Of the label at place p, each neighbor that carries it reverses the pairs with
+    the p - 1 before it, less those that it carries as well; only labels that some neighbor carries
+    are before such a label, so that no other is looked at.
     """
     k, row = sizes.shape[1], row_numbers(counts)
     order = np.lexsort((-counts.data, row))
@@ -55,14 +47,7 @@ def reversed_pairs(counts: Csr, sizes: Array) -> Array:
 def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
     """Theta for each query: 0 where the sets are as by chance, infinite where no pair is reversed.
 
-    Parameters
-    ----------
-    pairs : ndarray of int, shape (n,)
-        X of `reversed_pairs`.
-    sizes : ndarray of int, shape (n, k)
-        Numbers of labels of the neighbors.
-    q : int
-        Labels.
+    `pairs` (n,) is X of `reversed_pairs`, and `sizes` as there.
     """
     smaller = np.minimum(sizes, q - sizes)  # a set and its complement have the same means
     by_chance = (sizes * (q - sizes) + q).sum(axis=1) / 2

@@ -6,7 +6,7 @@ large rates z. Labels are therefore ranked by
 
     S = sum w(z d_j),    w(x) = -log(1 - exp(-x)),    P = 1 - exp(-S),
 
-and where that nears underflow by its order alone, see `faint_sums`.
+and by log S where S is too small for float64.
 """
 
 from __future__ import annotations
@@ -14,43 +14,50 @@ from __future__ import annotations
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
-from nearlabel.formulas.faint_sums import FAINTEST, faint_scores
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import neighbor_sums
+from nearlabel.labels.counts import blocks_of_votes, neighbor_sums
 
 # Within these rates w(z d) < 975 for every float64 distance d > 0.
 LOWEST_RATE, HIGHEST_RATE = 1e-100, 1e100
+FAINTEST = 1e-300  # sums below it are ranked by their logarithm
 _CERTAIN = 1000.0  # times k, in the place of w(0), which is infinite
 _TINY = 1e-290  # below it z d nears underflow, and w(z d) is -log(z d) to the last bit
 
 
 def log_sums(graph: NeighborGraph, Y: Csr, rate: float, k: int) -> Csr:
-    """S of the labels that occur among each row's neighbors.
+    """S of the labels that occur among each row's neighbors, shape (n, q).
 
-    Below `FAINTEST` S is continued down to 0, in the same order, by `faint_scores`.
-
-    Parameters
-    ----------
-    graph : NeighborGraph of n rows over n_base
-    Y : csr_array, shape (n_base, q)
-    rate : float
-        z, from `LOWEST_RATE` to `HIGHEST_RATE`.
-    k : int
-        Neighbors of the model, for `weights`.
-
-    Returns
-    -------
-    csr_array of float, shape (n, q)
+    Y has the labels of the base rows, and k is the number of neighbors of the model. In the place
+    of S < FAINTEST stands FAINTEST log(FAINTEST) / log S, which falls to 0 in the same order.
     """
     sums = neighbor_sums(graph, Y, weights(graph.distances, rate, k))
     faint = sums.data < FAINTEST
     if faint.any():
         row = row_numbers(sums)
         rows = np.unique(row[faint])
-        continued = np.empty(sums.nnz)
-        continued[np.isin(row, rows)] = faint_scores(graph.take(rows), Y, rate)
-        sums.data[faint] = continued[faint]
+        some = graph.take(rows)
+        log_S = np.concatenate(
+            [_log_of_sums(part, Y, rate) for _, part in blocks_of_votes(some, Y)]
+        )
+        sums.data[faint] = FAINTEST * np.log(FAINTEST) / log_S[faint[np.isin(row, rows)]]
     return sums
+
+
+def _log_of_sums(graph: NeighborGraph, Y: Csr, rate: float) -> Floats:
+    """Log of the sum of exp(-z d_j) for each label of a row's neighbors, in the order of columns.
+
+    This is log S wherever S < FAINTEST: beyond z d = 690, w(z d) is exp(-z d) to the last bit.
+    """
+    votes = Y[graph.indices.ravel()]  # row i k + j: the labels of neighbor j of row i
+    neighbor = row_numbers(votes)
+    entry = neighbor // graph.k * Y.shape[1] + votes.indices
+    order = np.argsort(entry, kind="stable")  # nearest first within an entry
+    d = graph.distances.ravel()[neighbor[order]].astype(np.float64)
+    first = np.flatnonzero(np.diff(entry[order], prepend=-1))
+    with np.errstate(over="ignore", under="ignore"):
+        x = np.minimum(rate * d, np.finfo(np.float64).max)
+        nearest = np.repeat(x[first], np.diff(first, append=len(x)))
+        return np.asarray(np.log(np.add.reduceat(np.exp(nearest - x), first)) - x[first])
 
 
 def weights(distances: Array, rate: float, k: int) -> Floats:

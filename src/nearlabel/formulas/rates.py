@@ -1,24 +1,109 @@
 """The rate z of exp(-z d), fitted to the ranking loss on training rows: by a grid or by gradients.
 
 Rates are tried as zeta = z times the median distance of a neighbor, so that the scale of the
-features does not matter.
+features does not matter. Labels that no neighbor carries have S = 0 at every rate, so no rate
+changes the order of a pair with one of them. Only the labels that occur among a row's neighbors are
+looked at: nothing is rows x labels, and no labels have to be sampled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE
-from nearlabel.formulas.rate_losses import RateTrial
+from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers, runs, with_data
+from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums, slopes
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import neighbor_counts, neighbor_sums
 
 RELATIVE_RATES = 2.0 ** np.linspace(-4, 7, 23)
 _SECTIONS = 12  # of the interval around the best of these: to 1/300 of its width
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _STEPS, _STEP, _BATCH = 200, 0.5, 128  # of the gradient
+_FLOOR = 1e-12  # phi = log(S + floor)
+_PAIRS_AT_ONCE = 2**20
+
+
+class RateTrial:
+    """Training rows that rates are tried on, each with its neighbors among the others.
+
+    Y has the labels of the base rows of the graph and `truth` those of its own rows; the model has
+    k neighbors.
+    """
+
+    def __init__(self, graph: NeighborGraph, Y: Csr, truth: Csr, k: int) -> None:
+        self._graph, self._Y, self._truth, self._k = graph, Y, truth, k
+        touched = neighbor_counts(graph, Y)
+        self._row = row_numbers(touched)
+        self._is_true = entries_at(truth, self._row, touched.indices)[0]
+        self._share = share_of_a_pair(truth)
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def loss(self, rate: float) -> float:
+        """Ranking loss at a rate, of the pairs that depend on it; a tie is an error."""
+        S = log_sums(self._graph, self._Y, rate, self._k).data
+        return sum(
+            float(self._share[self._row[a]] @ (S[a] <= S[b]))
+            for a, b in _pairs(self._row, self._is_true)
+        )
+
+    def surrogate(self, rate: float, rows: Array) -> tuple[float, float]:
+        """J of some rows with phi = log(S + 1e-12), and its derivative by u = log z.
+
+        Departs from the paper: only of pairs whose order depends on the rate. With the others, J
+        falls as long as z brings S of the wrong labels nearer to 0, far beyond the least loss.
+        """
+        graph = self._graph.take(rows)
+        S = log_sums(graph, self._Y, rate, self._k)
+        slope = neighbor_sums(graph, self._Y, slopes(graph.distances, rate))
+        phi = with_data(S, np.log(S.data + _FLOOR))
+        return pair_loss(self._truth[rows], phi, slope.data / (S.data + _FLOOR))
+
+
+def share_of_a_pair(truth: Csr) -> Floats:
+    """What one wrong pair of each row adds to the ranking loss: 1 / (|Y| |not Y|) / rows.
+
+    Rows that carry no label or all have no pairs, and are left out of the mean.
+    """
+    size = np.diff(truth.indptr)
+    pairs = size * (truth.shape[1] - size)
+    share = np.zeros(len(pairs))
+    share[pairs > 0] = 1 / pairs[pairs > 0] / np.count_nonzero(pairs)
+    return share
+
+
+def pair_loss(truth: Csr, phi: Csr, slope: Floats) -> tuple[float, float]:
+    """The surrogate J of the ranking loss and its derivative, over the labels that phi stores.
+
+    J = mean_i 1 / (|Y| |not Y|) sum_{a in Y, b not in Y} log(1 + exp(-(phi_a - phi_b)))
+
+    `slope` has the derivative of each stored phi.
+    """
+    row, share = row_numbers(phi), share_of_a_pair(truth)
+    J = derivative = 0.0
+    for a, b in _pairs(row, entries_at(truth, row, phi.indices)[0]):
+        times, gap = share[row[a]], phi.data[a] - phi.data[b]
+        J += float(times @ np.logaddexp(0, -gap))
+        derivative -= float((times * expit(-gap)) @ (slope[a] - slope[b]))
+    return J, derivative
+
+
+def _pairs(row: Array, is_true: Array) -> Iterator[tuple[Array, Array]]:
+    """Pairs of a true and a false entry of one row, as places, a bounded number at a time.
+
+    Entries are sorted by row.
+    """
+    true, false = np.flatnonzero(is_true), np.flatnonzero(~is_true)
+    first, end = (np.searchsorted(row[false], row[true], side) for side in ("left", "right"))
+    for run in runs(end - first, _PAIRS_AT_ONCE):
+        times = (end - first)[run]
+        within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        yield np.repeat(true[run], times), false[np.repeat(first[run], times) + within]
 
 
 def median_distance(graph: NeighborGraph) -> float:
@@ -33,11 +118,7 @@ def median_distance(graph: NeighborGraph) -> float:
 def rate_by_grid(trial: RateTrial, unit: float) -> float:
     """The rate of the least loss: on a grid, then by golden section around its best point.
 
-    Parameters
-    ----------
-    trial : RateTrial
-    unit : float
-        The median distance.
+    `unit` is the median distance.
     """
     best, least = _best_of_grid(trial, unit)
     tried = {float(RELATIVE_RATES[best]): least}
@@ -47,8 +128,18 @@ def rate_by_grid(trial: RateTrial, unit: float) -> float:
         tried[zeta] = trial.loss(_rate(zeta, unit))
         return tried[zeta]
 
-    around = RELATIVE_RATES[[max(best - 1, 0), min(best + 1, len(RELATIVE_RATES) - 1)]]
-    _golden_section(loss, *np.log(around))
+    low, high = np.log(RELATIVE_RATES.take([best - 1, best + 1], mode="clip"))
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    for _ in range(_SECTIONS - 2):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = loss(right)
     # The loss has steps and more than one valley: what was best counts, not where it ended.
     return _rate(min(tried, key=lambda zeta: (tried[zeta], zeta)), unit)
 
@@ -58,14 +149,7 @@ def rate_by_gradient(trial: RateTrial, unit: float, random: Any) -> float:
 
     Batches of rows, steps in log z, and the mean of the second half of them (Polyak's average). The
     best of the grid stays where that has no smaller loss: the surrogate is not the ranking loss,
-    and not convex.
-
-    Parameters
-    ----------
-    trial : RateTrial
-    unit : float
-        The median distance.
-    random : numpy.random.RandomState
+    and not convex. `unit` is the median distance and `random` a ``numpy.random.RandomState``.
     """
     best, least = _best_of_grid(trial, unit)
     low, high = np.log(RELATIVE_RATES[[0, -1]])
@@ -88,18 +172,3 @@ def _best_of_grid(trial: RateTrial, unit: float) -> tuple[int, float]:
 
 def _rate(zeta: float, unit: float) -> float:
     return float(np.clip(zeta / unit, LOWEST_RATE, HIGHEST_RATE))
-
-
-def _golden_section(loss: Callable[[float], float], low: float, high: float) -> None:
-    """Look for a minimum of `loss` between two places, by its calls."""
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = loss(left), loss(right)
-    for _ in range(_SECTIONS - 2):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = loss(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = loss(right)

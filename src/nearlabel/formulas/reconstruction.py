@@ -16,32 +16,18 @@ _ELEMENTS_AT_ONCE = 2**18  # of differences and products of neighbors: 2 MiB sta
 
 
 class Reconstruction(NamedTuple):
-    """What `reconstruct` finds.
+    """What `reconstruct` finds."""
 
-    Attributes
-    ----------
-    weights : ndarray of float, shape (m, k)
-        Nonnegative, of sum 1 for each query.
-    residuals : ndarray of float, shape (m,)
-        The Euclidean distance of each query from the average of its neighbors by these weights.
-    """
-
-    weights: Floats
-    residuals: Floats
+    weights: Floats  # (m, k), nonnegative, of sum 1 for each query
+    residuals: Floats  # (m,), Euclidean distances of the queries from their weighted averages
 
 
 def reconstruct(vectors: Any, queries: Any, indices: Array) -> Reconstruction:
     """Find the weights w >= 0 of sum 1 that make ||t - sum_j w_j x_j||^2 least, for each query t.
 
-    Where several are best, or nearly so, those that `simplex_weights` chooses by its ridge. Dense
-    and CSR rows give the same, to the last bit.
-
-    Parameters
-    ----------
-    vectors : ndarray or CSR, shape (n, d)
-    queries : ndarray or CSR, shape (m, d)
-    indices : ndarray of int, shape (m, k)
-        The neighbors x_j of each query: rows of `vectors`.
+    `indices` (m, k) has the neighbors x_j of each query, rows of `vectors`. Where several weights
+    are best, or nearly so, those that `simplex_weights` chooses by its ridge. Dense and CSR rows
+    give the same, to the last bit.
     """
     queries = matching(queries, vectors)
     weights, residuals = np.empty(indices.shape), np.empty(len(indices))
@@ -113,17 +99,11 @@ def _gram_matrices(rows: Floats) -> Floats:
     of zeros do not matter, to the last bit.
     """
     m, k, _ = rows.shape
+    gram = np.zeros((m, k, k))
     core = engine.core()
     if core is None:
-        return _gram_by_numpy(rows)
-    gram = np.empty((m, k, k))
-    core.gram_matrices(kernel_array(rows, np.float64), gram)
-    return gram
-
-
-def _gram_by_numpy(rows: Floats) -> Floats:
-    m, k, _ = rows.shape
-    gram = np.zeros((m, k, k))
-    for feature in np.moveaxis(rows, 2, 0):
-        gram += feature[:, :, None] * feature[:, None, :]
+        for feature in np.moveaxis(rows, 2, 0):
+            gram += feature[:, :, None] * feature[:, None, :]
+    else:
+        core.gram_matrices(kernel_array(rows, np.float64), gram)
     return gram

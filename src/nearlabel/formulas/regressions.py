@@ -2,7 +2,7 @@
 
 Counts of labels among neighbors are mostly zero where labels are many, and a regression that steps
 over the zeros is many times as quick. So inputs are scaled, but centered only where they are mostly
-not zero: the intercept is free and takes up the rest.
+not zero: the intercept is free and absorbs the rest.
 """
 
 from __future__ import annotations
@@ -35,25 +35,18 @@ _DENSE_FROM = 1 / 5  # share of entries from which a dense product is quicker th
 _ENOUGH = 0.1
 _SMALLEST_STEP = 2.0**-20
 _MOST_STEPS = 1000
-_PRODUCTS_A_CALL = 2**26  # in a call of the core: tenths of a second
+_PRODUCTS_A_CALL = 2**26  # per call of the core: tenths of a second
 _ROUNDING = 1e-13  # share of the objective that is lost in rounding errors
 
 
 @dataclass(frozen=True)
 class Standardization:
-    """What makes inputs comparable: (inputs - center) / scale, column by column.
+    """What makes inputs comparable: (inputs - center) / scale, column by column."""
 
-    Attributes
-    ----------
-    center : ndarray of shape (m,)
-        The mean of a column that is mostly not zero. Zero of the others, which so stay sparse;
-        their mean is no greater than their standard deviation.
-    scale : ndarray of shape (m,)
-        The standard deviation. Infinite for a constant column, which becomes zero.
-    """
-
+    # The mean of a column that is mostly not zero. Zero for the others, which so stay sparse; their
+    # mean is no greater than their standard deviation.
     center: Floats
-    scale: Floats
+    scale: Floats  # the standard deviation; infinite for a constant column, which becomes zero
 
     @classmethod
     def of(cls, inputs: Csr) -> Standardization:
@@ -61,9 +54,7 @@ class Standardization:
         n, m = inputs.shape
 
         def average(values: Floats) -> Floats:
-            return np.asarray(
-                np.bincount(inputs.indices, weights=values / n, minlength=m), np.float64
-            )
+            return np.asarray(np.bincount(inputs.indices, values / n, minlength=m), np.float64)
 
         stored = np.bincount(inputs.indices, minlength=m)
         zeros = 1 - stored / n
@@ -95,22 +86,11 @@ class Standardization:
 def logistic_regressions(
     inputs: Any, Y: Csr, ridge: float, n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[Floats, Floats]:
-    """One logistic regression a label, all on the same inputs.
+    """One logistic regression per label, all on the same inputs.
 
     Minimizes, for each label by itself, the log loss, summed over the rows, plus `ridge` times the
-    sum of the squared weights; the intercept is free.
-
-    Parameters
-    ----------
-    inputs : ndarray or csr_array of float, shape (n, m)
-    Y : csr_array, shape (n, q)
-        The labels that the rows carry.
-    ridge : float
-        Above zero. Where inputs separate a label perfectly, it alone keeps the weights finite.
-    n_jobs : int, default=1
-        Threads, each with a label at a time.
-    progress : callable, optional
-        Called with (labels done, labels in all).
+    sum of the squared weights; the intercept is free. Where inputs separate a label perfectly, the
+    ridge alone, which is above zero, keeps the weights finite. `inputs` (n, m) are dense or CSR.
 
     Returns
     -------
@@ -142,29 +122,13 @@ def logistic_regressions(
 
 
 def left_out_log_odds(
-    inputs: Any,
-    Y: Csr,
-    weights: Floats,
-    intercepts: Floats,
-    ridge: float,
-    n_jobs: int = 1,
+    inputs: Any, Y: Csr, weights: Floats, intercepts: Floats, ridge: float, n_jobs: int = 1
 ) -> Floats:
-    """Log odds of each row by regressions that were learned without it, nearly.
+    """Log odds (n, q) of each row by the `logistic_regressions` learned without it, nearly.
 
     One step of Newton's method leads from the weights of all rows to those without row i. With
     the Hessian matrix H of all rows, probability p and second derivative h = p (1 - p) of the row,
     and a = x' H^-1 x, it moves the log odds of the row by (p - y) a / (1 - h a) [1]_.
-
-    Parameters
-    ----------
-    inputs, Y, ridge, n_jobs
-        As in `logistic_regressions`.
-    weights, intercepts : ndarray
-        What it gave.
-
-    Returns
-    -------
-    ndarray of shape (n, q)
 
     References
     ----------
@@ -211,27 +175,20 @@ class _Design:
             self.columns = self.rows.T
 
     def curvature(self, h: Floats) -> Floats:
-        """The Hessian matrix of the loss whose second derivatives at the rows are h.
-
-        Only its upper triangle counts.
-        """
+        """The upper triangle of the Hessian matrix of a loss with second derivatives h at rows."""
         if not sparse.issparse(self.rows):
             weighted = self.rows * np.sqrt(h)[:, None]
             return np.asarray(weighted.T @ weighted)
         core = engine.core()
-        return self._curvature_by_numpy(h) if core is None else self._curvature_by_core(core, h)
-
-    def _curvature_by_core(self, core: Any, h: Floats) -> Floats:
+        if core is None:
+            weighted = with_data(self.rows, self.rows.data * h[row_numbers(self.rows)])
+            return np.asarray((self.columns @ weighted).toarray())
         indptr, indices = kernel_rows(self.rows)
         sums = np.zeros((self.rows.shape[1], self.rows.shape[1]))
         for some in runs(np.square(np.diff(indptr).astype(np.int64)), _PRODUCTS_A_CALL):
             ends = indptr[some.start : some.stop + 1]
             core.add_weighted_products(ends, indices, self.rows.data, h[some], sums)
         return sums
-
-    def _curvature_by_numpy(self, h: Floats) -> Floats:
-        weighted = with_data(self.rows, self.rows.data * h[row_numbers(self.rows)])
-        return np.asarray((self.columns @ weighted).toarray())
 
 
 def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None, Floats]:
@@ -267,7 +224,7 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
             promise = -size * float(gradient @ step)
             if promise > noise:
                 is_better = lower <= height - _ENOUGH * promise
-            else:  # the objective is flat to its last digit: the gradient tells more
+            else:  # the objective is flat to its last digit: the gradient says more
                 is_better = np.abs(new_gradient).sum() <= (1 - _ENOUGH) * steepness
                 is_better &= abs(lower - height) <= noise
             if is_better:
@@ -283,7 +240,7 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
 def _solution(matrix: Floats, right: Floats) -> Floats:
     """Solve equations with a symmetric matrix that is positive but for rounding errors.
 
-    Only its upper triangle counts. `right` has one right side, or one a column.
+    Only its upper triangle counts. `right` has one right side, or one per column.
     """
     scale = 1 / np.sqrt(np.diagonal(matrix))
     matrix = matrix * scale * scale[:, None]

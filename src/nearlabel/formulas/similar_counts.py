@@ -11,15 +11,12 @@ rows in all labels would take n q steps a query. Two observations make it cheap 
   rows by label and count, at labels that the query touches; and a query with a heavy count finds
   all its rows there. If most rows are in the list, it is shorter to take the few light rows that
   are not from what was counted beforehand.
-
-The compiled core counts where it is there, else NumPy and SciPy; both give the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,57 +30,30 @@ _ENTRIES_A_CALL = 2**28  # of training rows that some queries look at, at worst:
 
 
 class Tally(NamedTuple):
-    """The admissible rows of m queries.
+    """The admissible rows of m queries."""
 
-    Attributes
-    ----------
-    admissible : ndarray of int64, shape (m,)
-        |A|: how many there are.
-    with_label, without_label : ndarray of int32, shape (m, q)
-        V_l and U_l: how many of them have the query's count of label l, and carry it or not.
-    """
-
-    admissible: Array
-    with_label: Array
-    without_label: Array
+    admissible: Array  # (m,), |A|: how many there are
+    with_label: (
+        Array  # (m, q), V_l: of these with the query's count of label l, those that carry it
+    )
+    without_label: Array  # (m, q), U_l: those that do not
 
 
 @dataclass(frozen=True)
 class AdmissibleRows:
-    """Training rows, arranged so that those near a query's counts are found.
+    """Training rows, arranged so that those near a query's counts are found."""
 
-    Attributes
-    ----------
-    tolerance : int
-        Most that the counts of a label may differ; k at most, which allows everything.
-    entries : csr_array of int32, shape (n, q)
-        2 C_il + y_il: the count, and whether the row carries the label.
-    is_light : ndarray of bool, shape (n,)
-        Rows without a heavy count.
-    light : LabelHistograms
-        These rows by label and count.
-    postings : csr_array, shape (cells of the histograms, n)
-        For each label and count, the rows that have it; empty for count 0, and for labels that are
-        too rare to have a heavy count.
-    """
-
-    tolerance: int
-    entries: Csr
-    is_light: Array
-    light: LabelHistograms
+    tolerance: int  # most that the counts of a label may differ; k at most, which allows everything
+    entries: Csr  # (n, q), int32: 2 C_il + y_il, the count and whether the row carries the label
+    is_light: Array  # (n,): rows without a heavy count
+    light: LabelHistograms  # these rows by label and count
+    # (cells of the histograms, n): for each label and count, the rows that have it; empty for count
+    # 0, and for labels that are too rare to have a heavy count.
     postings: Csr
 
     @classmethod
     def of(cls, C: Csr, Y: Csr, k: int, tolerance: int) -> AdmissibleRows:
-        """Arrange rows with labels Y, of whose k neighbors C_il carry label l.
-
-        Parameters
-        ----------
-        C : csr_array of int32, shape (n, q)
-            From 1 to min(k, n_l) where it stores something.
-        Y : csr_array of ones, shape (n, q)
-        k, tolerance : int
-        """
+        """Arrange rows with labels Y, of whose k neighbors C_il, if stored 1 or more, carry l."""
         tolerance = min(tolerance, k)
         entries = 2 * C + Y
         label, count, carries = entries.indices, entries.data >> 1, entries.data & 1 == 1
@@ -117,22 +87,14 @@ class AdmissibleRows:
         return csr_of_known(count[kept], self.entries.indices[kept], indptr, self.entries.shape)
 
     def tallies(self, counts: Csr) -> Iterator[tuple[slice, Tally]]:
-        """Count the admissible rows of queries, some queries at a time.
-
-        Parameters
-        ----------
-        counts : csr_array of int32, shape (m, q)
-            Of the queries, from 1 to min(k, n_l) where it stores something.
-        """
+        """Count the admissible rows of queries with int32 counts (m, q), some at a time."""
         m, q = counts.shape
         core = engine.core()
         at_once = max(1, min(_CELLS_AT_ONCE // q, _ENTRIES_A_CALL // (self.entries.nnz + 1)))
         for start in range(0, m, at_once):
             rows = slice(start, min(start + at_once, m))
-            tally = Tally(
-                np.empty(rows.stop - start, np.int64),
-                *np.empty((2, rows.stop - start, q), np.int32),
-            )
+            size = rows.stop - start
+            tally = Tally(np.empty(size, np.int64), *np.empty((2, size, q), np.int32))
             if core is None:
                 self._tally_by_numpy(counts[rows], tally)
             else:
@@ -156,59 +118,33 @@ class AdmissibleRows:
         )
 
     def _tally_by_numpy(self, counts: Csr, tally: Tally) -> None:
-        light, c = self.light, np.zeros(counts.shape[1], np.int32)
-        none = light.start[:-1]  # the cells of count 0
-        for query, (begin, end) in enumerate(pairwise(counts.indptr)):
-            label, count = counts.indices[begin:end], counts.data[begin:end]
-            c[label] = count
-            tables, added, removed = self._found(c, label, count)
-            more = len(added) - len(removed)
-            tally.admissible[query] = tables * self.is_light.sum() + more
-            # First the tables, and the other rows as if they had no entries; then their entries.
-            V, U = tally.with_label[query], tally.without_label[query]
-            cell = light.cells(label, count)
-            V[:], V[label] = tables * light.with_label[none], tables * light.with_label[cell]
-            U[:], U[label] = tables * light.without_label[none], tables * light.without_label[cell]
-            U[c == 0] += more
-            rows = self.entries[np.concatenate([added, removed])]
-            own, carries = c[rows.indices], rows.data & 1
-            is_same, was_counted = rows.data >> 1 == own, own == 0
-            times = np.where(row_numbers(rows) < len(added), np.int32(1), np.int32(-1))
-            np.add.at(V, rows.indices, times * (is_same * carries))
-            np.add.at(U, rows.indices, times * (is_same * (1 - carries) - was_counted))
-            c[label] = 0
+        q, heavy_rows = counts.shape[1], self.entries[np.flatnonzero(~self.is_light)]
+        for query in range(counts.shape[0]):
+            c = counts[[query]].toarray().ravel()
+            heavy = np.flatnonzero(c > self.tolerance)
+            rows = self.entries[self._shortest_list(heavy, c)] if len(heavy) else heavy_rows
+            row, label, own = row_numbers(rows), rows.indices, c[rows.indices]
+            theirs, carries = rows.data >> 1, rows.data & 1 == 1
+            # A row has an entry of every heavy label, and no entry that is too far.
+            is_heavy = own > self.tolerance
+            admits = np.bincount(row[is_heavy], minlength=rows.shape[0]) == len(heavy)
+            admits[row[np.abs(theirs - own) > self.tolerance]] = False
+            admitted = admits[row]
+            same = admitted & (theirs == own)
+            A, absent = admits.sum(), admits.sum() - np.bincount(label[admitted], minlength=q)
+            V = np.bincount(label[same & carries], minlength=q)
+            U = np.bincount(label[same & ~carries], minlength=q) + (c == 0) * absent
+            if not len(heavy):  # all light rows are admissible, and counted beforehand
+                cell = self.light.start[:-1] + c
+                A += self.is_light.sum()
+                V += self.light.with_label[cell]
+                U += self.light.without_label[cell]
+            tally.admissible[query], tally.with_label[query], tally.without_label[query] = A, V, U
 
-    def _found(self, c: Array, label: Array, count: Array) -> tuple[bool, Array, Array]:
-        """Whether to begin with the light rows; the rows to add, and the light rows to remove."""
-        tolerance, is_heavy = self.tolerance, count > self.tolerance
-        nothing = np.empty(0, np.intp)
-        if not is_heavy.any():
-            lists = self._listed(label, np.full_like(count, tolerance + 1), count + tolerance)
-            return True, self._admitted(np.unique(np.concatenate([nothing, *lists])), c), nothing
-        label, count = label[is_heavy], count[is_heavy]
-        lists = self._listed(label, count - tolerance, count + tolerance)
-        shortest = min(lists, key=len)
-        n = len(self.is_light)
-        if 2 * len(shortest) <= n:
-            return False, self._admitted(shortest, c), nothing
-        in_all = np.bincount(np.concatenate(lists), minlength=n) == len(lists)
-        heavy_rows = np.flatnonzero(in_all & ~self.is_light)
-        return True, self._admitted(heavy_rows, c), np.flatnonzero(self.is_light & ~in_all)
-
-    def _admitted(self, candidates: Array, c: Array) -> Array:
-        """Those of some rows that are admissible for counts c."""
-        rows = self.entries[candidates]
-        row, own, theirs = row_numbers(rows), c[rows.indices], rows.data >> 1
-        is_near = (own > self.tolerance) & (theirs >= own - self.tolerance)
-        heavy = np.count_nonzero(c > self.tolerance)
-        admits = np.bincount(row[is_near], minlength=len(candidates)) == heavy
-        admits[row[theirs > own + self.tolerance]] = False
-        admitted: Array = candidates[admits]
-        return admitted
-
-    def _listed(self, label: Array, low: Array, high: Array) -> list[Array]:
-        """For each label, the rows with a count from `low` to `high`."""
-        start, stop = self.light.start[label], self.light.start[label + 1]
-        begin = self.postings.indptr[np.minimum(start + low, stop)]
-        end = self.postings.indptr[np.minimum(start + high + 1, stop)]
-        return [self.postings.indices[a:b] for a, b in zip(begin, end, strict=True)]
+    def _shortest_list(self, heavy: Array, c: Array) -> Array:
+        """The rows with a count near that of the query, for the heavy label with fewest of them."""
+        cell, stop = self.light.start[heavy] + c[heavy], self.light.start[heavy + 1]
+        begin = self.postings.indptr[cell - self.tolerance]
+        end = self.postings.indptr[np.minimum(cell + self.tolerance + 1, stop)]
+        shortest = np.argmin(end - begin)
+        return np.asarray(self.postings.indices[begin[shortest] : end[shortest]])

@@ -24,25 +24,14 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     times the mean of its diagonal is added to the diagonal of G, so that just one w is best, and
     equal vectors get equal weights.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (m, k, k)
-        m matrices G, each finite, symmetric and positive semidefinite up to rounding errors. Each
-        may be of a scale of its own: a factor does not change the weights.
-    steps : int, optional
-        Most solutions of linear equations for one matrix, by default 10 (k + 1); as a rule there
-        are about as many as w has entries above zero. If that is not enough, which has not
-        been seen, the weights are what was reached: nonnegative, of sum 1, and no worse than all
-        weight on the nearest corner.
+    `gram` (m, k, k) has m matrices G, each finite, symmetric and positive semidefinite up to
+    rounding errors, on any scale. The weights (m, k) are right to 1e-12, however close to singular
+    G is: each linear system is solved in plain float64 first and then corrected by what is left of
+    it in twice the digits. At most `steps` systems are solved for a matrix, by default 10 (k + 1);
+    about as many as w has entries above zero are usual. If that is not enough, which has not been
+    seen, the weights are what was reached: nonnegative, of sum 1, and no worse than all weight on
+    the nearest corner.
 
-    Returns
-    -------
-    ndarray of float, shape (m, k)
-        Right to 1e-12, however close to singular G is: each linear system is solved in plain
-        float64 first and then corrected by what is left of it in twice the digits.
-
-    Notes
-    -----
     An active-set method. For H = G with the ridge, u = w / w'Hw minimizes u'Hu / 2 - sum(u) over
     u >= 0 alone, the problem of Lawson and Hanson [1]_: a corner enters the support of u where that
     helps most, the equations Hu = 1 are solved there, and a corner leaves it whose solution is
@@ -141,7 +130,7 @@ def _target(gram: Floats, ridge: float, support: list[int], exact: bool) -> tupl
 
 
 def _rest(gram: Floats, ridge: float, support: list[int], high: Floats, low: Floats) -> Floats:
-    """1 - H (high + low), rounded as good as once."""
+    """1 - H (high + low), rounded practically once."""
     products, errors = _exact_products(gram[:, support], high)
     ridges, ridge_errors = np.zeros((2, len(gram)))
     ridges[support], ridge_errors[support] = _exact_products(ridge, high)

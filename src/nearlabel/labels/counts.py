@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common import engine
 from nearlabel.common.arrays import (
     Array,
     Csr,
@@ -18,13 +19,12 @@ from nearlabel.common.arrays import (
     runs,
     with_data,
 )
-from nearlabel.common.engine import compiled_by
 from nearlabel.graph import NeighborGraph
 
 _ROWS_AT_ONCE = 2**14
-_VOTES_A_CALL = 2**23  # labels of neighbors in a call of the core: a tenth of a second
+_VOTES_A_CALL = 2**23  # labels of neighbors per call of the core: a tenth of a second
 _VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
-_ENTRIES_AT_ONCE = 2**18  # of a label matrix, beside which temporaries stay small
+_ENTRIES_AT_ONCE = 2**18  # of a label matrix, so that temporaries stay small
 _DIGITS = 2.0**40
 
 
@@ -36,59 +36,30 @@ def label_totals(Y: Csr) -> Array:
     return totals
 
 
-def _counts_by_core(core: Any, graph: NeighborGraph, Y: Csr) -> Csr:
-    labels = *kernel_rows(Y), Y.shape[1]
-    return _joined(graph, Y, lambda _, block: core.neighbor_counts(kernel_graph(block), *labels))
-
-
-@compiled_by(_counts_by_core)
 def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
-    """How many neighbors of each row carry each label: C of the papers.
+    """How many neighbors of each row carry each label, C of the papers: int32, shape (n, q).
 
-    Parameters
-    ----------
-    graph : NeighborGraph of n rows over n_base
-    Y : csr_array, shape (n_base, q)
-        Labels of the base rows.
-
-    Returns
-    -------
-    csr_array of int32, shape (n, q)
-        Counts of the labels that occur among a row's neighbors, in order of the columns.
+    Y has the labels of the base rows. Stored are the labels that occur among a row's neighbors, in
+    the order of the columns.
     """
-    return _product(graph, np.ones(graph.indices.shape, np.int32), Y)
+    core = engine.core()
+    if core is None:
+        return _product(graph, np.ones(graph.indices.shape, np.int32), Y)
+    return _by_core(core.neighbor_counts, graph, Y)
 
 
-def _sums_by_core(core: Any, graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
-    labels = *kernel_rows(Y), Y.shape[1]
-    weights = kernel_array(weights, np.float64)
-    return _joined(
-        graph,
-        Y,
-        lambda rows, block: core.neighbor_sums(kernel_graph(block), weights[rows], *labels),
-    )
-
-
-@compiled_by(_sums_by_core)
 def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
-    """For each label of a row's neighbors, the sum of the weights of those that carry it.
+    """For each label of a row's neighbors, the sum of the weights (n, k) of those that carry it.
 
-    Parameters
-    ----------
-    graph : NeighborGraph of n rows over n_base
-    Y : csr_array, shape (n_base, q)
-    weights : ndarray of float, shape (n, k)
-        One per neighbor.
-
-    Returns
-    -------
-    csr_array of float, shape (n, q)
-        Stored for the labels that `neighbor_counts` stores, zero or not. The nearest neighbor is
-        added first.
+    Stored for the labels that `neighbor_counts` stores, zero or not. The nearest neighbor is added
+    first.
     """
-    # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
-    sums = _product(graph, weights + 1j, Y)
-    return with_data(sums, sums.data.real.copy())
+    core = engine.core()
+    if core is None:
+        # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
+        sums = _product(graph, weights + 1j, Y)
+        return with_data(sums, sums.data.real.copy())
+    return _by_core(core.neighbor_sums, graph, Y, kernel_array(weights, np.float64))
 
 
 def neighbor_shares(graph: NeighborGraph, Y: Csr, shares: Floats) -> Csr:
@@ -125,8 +96,8 @@ def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, Neigh
 
 
 def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
-    """How many rows a kernel counts in one call, so that an interrupt is soon heard."""
-    votes_a_row = int(graph.k * (1 + Y.nnz // max(1, Y.shape[0])))
+    """How many rows a kernel counts in one call, so that an interrupt takes effect soon."""
+    votes_a_row = int(graph.indices.shape[1] * (1 + Y.nnz // max(1, Y.shape[0])))
     return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // votes_a_row))
 
 
@@ -136,14 +107,17 @@ def kernel_graph(graph: NeighborGraph) -> Array:
     return np.require(graph.indices, kind, "A")
 
 
-def _joined(graph: NeighborGraph, Y: Csr, count: Callable[[slice, NeighborGraph], Any]) -> Csr:
-    """One matrix of what `count` gives for runs of rows: data, columns and indptr."""
-    parts = [count(*block) for block in graph.blocks(rows_a_call(graph, Y))]
-    parts = parts or [count(slice(0, 0), graph)]
-    *entries, ends = zip(*parts, strict=True)
-    data, columns = (some[0] if len(some) == 1 else np.concatenate(some) for some in entries)
-    indptr = np.cumsum(np.concatenate([[0], *map(np.diff, ends)]))
-    return csr_of_known(data, columns, indptr, (len(graph), Y.shape[1]))
+def _by_core(kernel: Any, graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:
+    """One matrix of what a kernel gives for runs of rows: data, columns and indptr."""
+    near, labels, q = kernel_graph(graph), kernel_rows(Y), Y.shape[1]
+    n, step = near.shape[0], rows_a_call(graph, Y)
+    runs_of_rows = [slice(start, start + step) for start in range(0, max(n, 1), step)]
+    parts = [kernel(near[run], *(w[run] for w in weights), *labels, q) for run in runs_of_rows]
+    data, columns, ends = parts[0]
+    if len(parts) > 1:
+        data, columns = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        ends = np.cumsum(np.concatenate([[0], *(np.diff(part[2]) for part in parts)]))
+    return csr_of_known(data, columns, ends, (n, q))
 
 
 def _product(graph: NeighborGraph, weights: Array, Y: Csr) -> Csr:

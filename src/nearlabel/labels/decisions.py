@@ -16,20 +16,9 @@ from nearlabel.labels.scores import LabelScores
 
 
 def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = False) -> Csr:
-    """Labels whose score reaches a cut.
+    """Labels whose score reaches, or if `strict` exceeds, a cut: one for all or one per label.
 
-    Parameters
-    ----------
-    scores : LabelScores of shape (n, q)
-    cut : float or ndarray of shape (q,)
-        One for all labels, or one per label.
-    strict : bool, default=False
-        Whether the score must be above the cut.
-
-    Returns
-    -------
-    csr_array of int64 ones, shape (n, q)
-        Labels that a row does not touch are decided by their default scores.
+    Labels that a row does not touch are decided by their default scores.
     """
     reached = np.greater if strict else np.greater_equal
     cuts = np.broadcast_to(cut, scores.shape[1:])
@@ -44,24 +33,14 @@ def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = Fals
         free = ~entries_at(touched, more_rows, more_labels)[0]
         row = np.concatenate([row, more_rows[free]])
         label = np.concatenate([label, more_labels[free]])
-    decided = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=scores.shape)
-    decided.sort_indices()
-    return decided
+    return _label_sets(row, label, scores.shape)
 
 
 def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
-    """So many of the best labels of each row.
+    """The best labels of each row, `how_many` (n,) of them.
 
-    Parameters
-    ----------
-    scores : LabelScores of shape (n, q)
-    how_many : ndarray of int, shape (n,)
-    preferred : ndarray of shape (q,)
-        Of labels with equal scores the one with the greater value is better, then the lower column.
-
-    Returns
-    -------
-    csr_array of int64 ones, shape (n, q)
+    Of labels with equal scores the one with the greater `preferred` (q,) is better, then the one in
+    the lower column.
     """
     order = np.lexsort((np.arange(len(preferred)), -preferred))
     by_preference = scores.with_columns(order)  # whose ties go to the lower column
@@ -70,28 +49,21 @@ def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
         some = np.flatnonzero(how_many == r)
         rows.append(np.repeat(some, r))
         labels.append(order[by_preference.take(some).top(int(r))[0].ravel()])
-    row, label = np.concatenate(rows), np.concatenate(labels)
-    chosen = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=scores.shape)
-    chosen.sort_indices()
-    return chosen
+    return _label_sets(np.concatenate(rows), np.concatenate(labels), scores.shape)
+
+
+def _label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
+    """A ``csr_array`` of int64 ones."""
+    sets = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=shape)
+    sets.sort_indices()
+    return sets
 
 
 def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:
-    """For each label the cut with the greatest F1 on rows whose labels are known.
+    """For each label the cut with the greatest F1 on rows whose labels Y are known.
 
-    Parameters
-    ----------
-    scores : LabelScores of shape (n, q)
-    Y : csr_array, shape (n, q)
-        The labels that the rows carry.
-    least : float, default=0
-        What F1 must come to.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        Halfway between two scores; of several equally good cuts the lowest. Infinite where no cut
-        has an F1 of `least`, or none above 0.
+    Halfway between two scores; of several equally good cuts the lowest. Infinite where no cut has
+    an F1 of `least`, or none above 0.
     """
     levels = _levels(*_entries(scores, Y))
     carriers = np.bincount(Y.indices, minlength=scores.shape[1])

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
-from nearlabel.common.engine import compiled_by
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.common.validation import check_dense_size, check_same_length
@@ -28,7 +28,7 @@ from nearlabel.labels.counts import (
 
 # Rows, those that carry the label, and those of either kind with some count: n, n_l, c[j], c'[j].
 Counts = tuple[Array, Array, Array, Array]
-_CELLS_AT_ONCE = 2**14  # of tables, beside which temporaries stay small
+_CELLS_AT_ONCE = 2**14  # of tables, so that temporaries stay small
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,13 @@ class LabelHistograms:
     """For each label, some rows by the number of their neighbors that carry it.
 
     The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
-
-    Attributes
-    ----------
-    n : ndarray of int, shape (q,)
-        Rows that were counted, the same for all labels of one table.
-    totals : ndarray of int, shape (q,)
-        How many of them carry the label.
-    start : ndarray of int, shape (q + 1,)
-    with_label, without_label : ndarray of int, shape (start[-1],)
-        Rows that carry the label, and rows that do not: c[j] and c'[j] of the ML-kNN paper.
     """
 
-    n: Array
-    totals: Array
-    start: Array
-    with_label: Array
-    without_label: Array
+    n: Array  # (q,): rows that were counted, the same for all labels of one table
+    totals: Array  # (q,): how many of them carry the label
+    start: Array  # (q + 1,)
+    with_label: Array  # (start[-1],): rows that carry the label, c[j] of the ML-kNN paper
+    without_label: Array  # (start[-1],): rows that do not, c'[j]
 
     @classmethod
     def of_cells(
@@ -64,17 +54,7 @@ class LabelHistograms:
         *,
         rows: Array | None = None,
     ) -> LabelHistograms:
-        """Histograms over labels Y and k neighbors: of given counts, or empty.
-
-        Parameters
-        ----------
-        Y : csr_array, shape (n, q)
-        k : int
-        with_label, without_label : ndarray, optional
-            The counts of all cells; by default zeros.
-        rows : ndarray of int, optional
-            The rows that were counted; by default all.
-        """
+        """Histograms of `rows`, all if None, over labels Y and k neighbors: of counts, or empty."""
         everywhere = label_totals(Y)
         start = np.concatenate([[0], np.cumsum(np.minimum(everywhere, k) + 1, dtype=np.int64)])
         totals = everywhere if rows is None else label_totals(Y[rows])
@@ -107,18 +87,10 @@ class LabelHistograms:
 
     def rows_of(self, label: Array | int, cell: Any) -> Counts:
         """n, n_l, c[j] and c'[j] of cells, whose labels are given."""
-        return (
-            self.n[label],
-            self.totals[label],
-            self.with_label[cell],
-            self.without_label[cell],
-        )
+        return self.n[label], self.totals[label], self.with_label[cell], self.without_label[cell]
 
     def without_own(self, label: Array, count: Array, own: Array) -> Counts:
-        """`rows_of` cells with one row less: one that is in the cell, and carries the label or not.
-
-        `own` is 1 where it does, else 0.
-        """
+        """`rows_of` cells without a row of theirs; `own` is 1 where that carries the label."""
         n, n_l, c, c_prime = self.rows_of(label, self.cells(label, count))
         return n - 1, n_l - own, c - own, c_prime - (1 - own)
 
@@ -148,16 +120,14 @@ class LabelHistograms:
             yield slice(self.start[labels.start], self.start[labels.stop]), label
 
 
-def _look_up_by_core(core: Any, table: Floats, start: Array, label: Array, count: Array) -> Floats:
+def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
+    """The entries of a ragged table, whose labels begin at `start`, for each label and count."""
+    core = engine.core()
+    if core is None:
+        return np.asarray(table[start[label] + count])
     values = np.empty(len(label))
     core.look_up(table, start, label, count, values)
     return values
-
-
-@compiled_by(_look_up_by_core)
-def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
-    """The entries of a ragged table, whose labels begin at `start`, for each label and count."""
-    return np.asarray(table[start[label] + count])
 
 
 def label_histograms(
@@ -170,20 +140,12 @@ def label_histograms(
 ) -> LabelHistograms:
     """Count training rows by label and number of neighbors with it, in one streaming pass.
 
-    Parameters
-    ----------
-    graph : NeighborGraph
-        The k neighbors of each training row, itself left out.
-    Y : csr_array, shape (n, q)
-    rows : ndarray of int, optional
-        The training rows that are counted; by default all. Their neighbors are any rows.
-    n_jobs : int, default=1
-        Threads, each with tables of its own. The result is the same.
-    progress : callable, optional
-        Called with (rows done, rows in all) after each block.
+    The graph has the k neighbors of each training row, itself left out. Only `rows`, all if None,
+    are counted; their neighbors are any rows. Each of `n_jobs` threads has tables of its own.
     """
     check_same_length(graph=len(graph), Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, graph.k, rows=rows)
+    own = np.arange(Y.shape[0]) if rows is None else rows
     with_label, without_label = result.with_label, result.without_label
     spare = [(with_label, without_label)]  # tables that no thread adds to just now
 
@@ -192,15 +154,11 @@ def label_histograms(
             tables = spare.pop()
         except IndexError:
             tables = np.zeros_like(with_label), np.zeros_like(without_label)
-        if rows is None:
-            near, own = graph.rows(block.start, block.stop), np.arange(block.start, block.stop)
-        else:
-            near, own = graph.take(rows[block]), rows[block]
-        add_to_histograms(near, own, Y, result.start, *tables)
+        near = graph.take(block if rows is None else rows[block])
+        add_to_histograms(near, own[block], Y, result.start, *tables)
         spare.append(tables)
 
-    counted = len(graph) if rows is None else len(rows)
-    run_blocks(count, counted, rows_a_call(graph, Y), n_jobs, progress)
+    run_blocks(count, len(own), rows_a_call(graph, Y), n_jobs, progress)
     for more_with, more_without in spare:
         if more_with is not with_label:
             with_label += more_with
@@ -213,13 +171,6 @@ def label_histograms(
     return result
 
 
-def _add_by_core(
-    core: Any, graph: NeighborGraph, rows: Array, Y: Csr, start: Array, *tables: Array
-) -> None:
-    core.add_to_histograms(kernel_graph(graph), rows, *kernel_rows(Y), start, *tables)
-
-
-@compiled_by(_add_by_core)
 def add_to_histograms(
     graph: NeighborGraph, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
 ) -> None:
@@ -227,6 +178,11 @@ def add_to_histograms(
 
     Only the labels that a row or a neighbor carries are visited.
     """
+    core = engine.core()
+    if core is not None:
+        labels = kernel_rows(Y)
+        core.add_to_histograms(kernel_graph(graph), rows, *labels, start, with_label, without)
+        return
     for place, block in blocks_of_votes(graph, Y):
         both = counts_and_own(block, Y, rows[place])
         carried, count = np.divmod(both.data, graph.k + 1)

@@ -19,29 +19,30 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, runs, with_data
+from nearlabel.common import engine
+from nearlabel.common.arrays import (
+    Array,
+    Csr,
+    Floats,
+    canonical_csr,
+    entries_at,
+    kernel_array,
+    kernel_rows,
+    row_numbers,
+    runs,
+    with_data,
+)
 from nearlabel.common.validation import (
     check_dense_size,
     check_integer,
     check_same_length,
     label_matrix,
 )
-from nearlabel.labels.default_scores import (
-    DefaultScores,
-    filled_scores,
-    scores_at,
-    zero_defaults,
-)
-from nearlabel.labels.ranks import (
-    Places,
-    Standing,
-    Ties,
-    standing_in_dense,
-    standing_in_touched,
-)
-from nearlabel.labels.top import top_of_dense, top_of_touched
+from nearlabel.labels.default_scores import DefaultScores, zero_defaults
+from nearlabel.labels.ranks import Places, Ties, standing
 
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
+_CELLS_AT_ONCE = 2**24  # of a dense matrix that are filled together
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,25 +110,28 @@ class LabelScores:
         if not np.isfinite(touched.data).all():
             raise ValueError("touched must hold finite scores")
         values = np.atleast_2d(np.asarray(defaults, dtype=np.float64))
-        if values.size == 1:
-            values = np.broadcast_to(values, (1, q))
+        values = np.broadcast_to(values, (1, q)) if values.size == 1 else values
         if values.ndim != 2 or values.shape[1] != q:
             raise ValueError(f"defaults must have {q} columns; got shape {values.shape}")
         if not np.isfinite(values).all():
             raise ValueError("defaults must hold finite scores")
-        self._set(touched, DefaultScores(values), _group(group, n, len(values)))
-        self.label_names = _names(label_names, q)
+        self._touched, self._defaults = touched, DefaultScores(values)
+        self._group = _group(group, n, len(values))
+        self.shape, self.label_names = touched.shape, _names(label_names, q)
 
-    @classmethod
+    @staticmethod
     def of(
-        cls, touched: Csr, defaults: DefaultScores | None = None, group: Array | None = None
+        touched: Csr,
+        defaults: DefaultScores | None = None,
+        group: Array | None = None,
+        label_names: Array | None = None,
     ) -> LabelScores:
         """Scores of a canonical ``csr_array`` of finite floats and of defaults, 0 if None."""
-        scores = cls.__new__(cls)
-        defaults = zero_defaults(touched.shape[1]) if defaults is None else defaults
-        group = np.zeros(touched.shape[0], np.intp) if group is None else group
-        scores._set(touched, defaults, group)
-        scores.label_names = None
+        scores = LabelScores.__new__(LabelScores)
+        scores._touched, scores.shape = touched, touched.shape
+        scores._defaults = zero_defaults(touched.shape[1]) if defaults is None else defaults
+        scores._group = np.zeros(touched.shape[0], np.intp) if group is None else group
+        scores.label_names = label_names
         return scores
 
     @staticmethod
@@ -142,15 +146,6 @@ class LabelScores:
     def joined(parts: Sequence[LabelScores]) -> LabelScores:
         """The scores of all rows of several parts, of one form and with the same defaults."""
         return parts[0] if len(parts) == 1 else parts[0]._joined(parts)
-
-    def _set(self, touched: Csr, defaults: DefaultScores, group: Array) -> None:
-        self._touched, self._defaults, self._group = touched, defaults, group
-        self.shape = int(touched.shape[0]), int(touched.shape[1])
-
-    def _like(self, touched: Csr, defaults: DefaultScores, group: Array) -> LabelScores:
-        scores = LabelScores.of(touched, defaults, group)
-        scores.label_names = self.label_names
-        return scores
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -202,36 +197,50 @@ class LabelScores:
         """Where the labels of Y stand; Y a checked ``csr_array`` of shape (n, q)."""
         if Y.shape != self.shape:
             raise ValueError(f"Y must have the shape of the scores, {self.shape}; got {Y.shape}")
-        return Places(*self._standing(Y))
+        places = np.empty((3, Y.nnz), np.int64)
+        if engine.core() is not None:
+            indptr, labels = (kernel_array(part, np.int64) for part in (Y.indptr, Y.indices))
+            self._fill_places(indptr, labels, places)
+        else:
+            for rows in self._blocks(0):
+                wanted = Y[rows]
+                some, inside = self.take(rows), slice(Y.indptr[rows.start], Y.indptr[rows.stop])
+                places[:, inside] = some._standing(row_numbers(wanted), wanted.indices)
+        return Places(*places)
 
-    def touched(self, rows: slice | None = None) -> Csr:
-        """Scores of the touched labels of some rows, shape (n, q); all labels of dense scores."""
-        return self._touched if rows is None else self._touched[rows]
+    def touched(self) -> Csr:
+        """Scores of the touched labels, shape (n, q); all labels of dense scores."""
+        return self._touched
 
     def untouched(self) -> tuple[Floats, Array]:
-        """Scores of labels that no row touches.
+        """Default scores, shape (n_groups, q), and the group of each row, shape (n,).
 
-        Returns
-        -------
-        defaults : ndarray of float, shape (n_groups, q)
-            No groups where all labels are touched.
-        group : ndarray of int, shape (n,)
-            The group of each row.
+        There are no groups where all labels are touched.
         """
         return self._defaults.values, self._group
 
     def toarray(self) -> Floats:
         """All scores as a dense matrix, shape (n, q)."""
         check_dense_size("toarray()", self.shape, 8, "top(r) or rank(top)")
-        return filled_scores(self._touched, self._defaults, self._group)
+        core, (n, q) = engine.core(), self.shape
+        if core is None:
+            dense: Floats = self._defaults.values[self._group]
+            dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
+            return dense
+        dense = np.empty((n, q))
+        for rows, (*scores, _) in self._for_kernels(runs(np.full(n, q), _CELLS_AT_ONCE)):
+            core.fill_scores(*scores, dense[rows])
+        return dense
 
     def at(self, row: Array, label: Array) -> Floats:
         """Scores of pairs of a row and a label, each an array of shape (p,)."""
-        return scores_at(self._touched, self._defaults, self._group, row, label)
+        found, score = entries_at(self._touched, row, label)
+        score[~found] = self._defaults.values[self._group[row[~found]], label[~found]]
+        return score
 
-    def take(self, rows: Array) -> LabelScores:
+    def take(self, rows: Array | slice) -> LabelScores:
         """The scores of some rows, in the order given."""
-        return self._like(self._touched[rows], self._defaults, self._group[rows])
+        return self.of(self._touched[rows], self._defaults, self._group[rows], self.label_names)
 
     def with_columns(self, order: Array) -> LabelScores:
         """The scores of all labels in another order of columns: column j is label order[j]."""
@@ -239,33 +248,65 @@ class LabelScores:
         place[order] = np.arange(len(order))
         parts = (self._touched.data, place[self._touched.indices], self._touched.indptr)
         touched = canonical_csr(sparse.csr_array(parts, shape=self.shape))
-        scores = self._like(touched, DefaultScores(self._defaults.values[:, order]), self._group)
-        scores.label_names = None if self.label_names is None else self.label_names[order]
-        return scores
+        names = None if self.label_names is None else self.label_names[order]
+        return self.of(touched, DefaultScores(self._defaults.values[:, order]), self._group, names)
 
     def fill_top(self, labels: Array, scores: Floats) -> None:
         """Fill in the r best labels of each row, and their scores; both of shape (n, r)."""
-        blocks = self._blocks(labels.shape[1])
-        top_of_touched(self._touched, self._defaults, self._group, blocks, labels, scores)
+        core, r = engine.core(), labels.shape[1]
+        if core is None:
+            for rows in self._blocks(r):
+                labels[rows], scores[rows] = self.take(rows)._top(r)
+        else:
+            for rows, given in self._for_kernels(self._blocks(r)):
+                core.top_labels(*given, labels[rows], scores[rows])
 
-    def _standing(self, truth: Csr) -> Standing:
-        """Where the labels of `truth` stand, as `Places` has it."""
-        return standing_in_touched(
-            self._touched, self._defaults, self._group, self._blocks(0), truth
-        )
+    def _top(self, r: int) -> tuple[Array, Floats]:
+        """The twin of `top_labels`: the best of the touched labels and of the others."""
+        by_score = row_numbers(self._touched), self._touched.indices, self._touched.data
+        by_default = self._defaults.best_untouched(self._touched, self._group, r)
+        row, label, score = map(np.concatenate, zip(by_score, by_default, strict=True))
+        order = np.lexsort((label, -score, row))
+        first = np.searchsorted(row[order], np.arange(len(self)))
+        chosen = order[first[:, None] + np.arange(r)]
+        return label[chosen], score[chosen]
+
+    def _fill_places(self, indptr: Array, labels: Array, places: Array) -> None:
+        """Fill in, by the compiled core, where the labels of a CSR matrix stand; shape (3, p)."""
+        for rows, given in self._for_kernels(self._blocks(0)):
+            ends = indptr[rows.start : rows.stop + 1]
+            engine.core().places_in_touched(*given, ends, labels, *places)
+
+    def _standing(self, row: Array, label: Array) -> Array:
+        """The twin of `places_in_touched`: where labels stand in the order of their rows."""
+        touched, values, score = self._touched, self._defaults.values, self.at(row, label)
+        # All labels by their defaults, less the touched by theirs, and the touched by their scores.
+        every_label = canonical_csr(np.ones(values.shape))
+        everywhere = standing(every_label, values.ravel(), self._group[row], score, label)
+        by_default = values[self._group[row_numbers(touched)], touched.indices]
+        replaced = standing(touched, by_default, row, score, label)
+        by_score = standing(touched, touched.data, row, score, label)
+        return np.array(everywhere) - replaced + by_score
+
+    def _for_kernels(self, blocks: Iterator[slice]) -> Iterator[tuple[slice, tuple[Array, ...]]]:
+        """Runs of rows with indptr, indices, data, groups, the defaults and their order."""
+        indptr, indices = kernel_rows(self._touched)
+        data = kernel_array(self._touched.data, np.float64)
+        group = kernel_array(self._group, np.int64)
+        values = kernel_array(self._defaults.values, np.float64)
+        order = kernel_array(self._defaults.order, np.int64)
+        for rows in blocks:
+            ends = indptr[rows.start : rows.stop + 1]
+            yield rows, (ends, indices, data, group[rows], values, order)
 
     def _joined(self, parts: Sequence[LabelScores]) -> LabelScores:
         touched = sparse.vstack([part._touched for part in parts], format="csr")
         group = np.concatenate([part._group for part in parts])
-        return self._like(canonical_csr(touched), self._defaults, group)
-
-    def _row_sizes(self) -> Array:
-        """How many scores each row holds."""
-        return np.diff(self._touched.indptr)
+        return self.of(canonical_csr(touched), self._defaults, group, self.label_names)
 
     def _blocks(self, extra: int) -> Iterator[slice]:
         """Runs of rows that hold a bounded number of scores, `extra` more in each row."""
-        return runs(self._row_sizes() + extra + 1, _ENTRIES_AT_ONCE)
+        return runs(np.diff(self._touched.indptr) + extra + 1, _ENTRIES_AT_ONCE)
 
 
 class DenseScores(LabelScores):
@@ -284,11 +325,10 @@ class DenseScores(LabelScores):
     def _joined(self, parts: Sequence[Any]) -> LabelScores:
         return DenseScores(np.concatenate([part._dense for part in parts]), self.label_names)
 
-    def touched(self, rows: slice | None = None) -> Csr:
-        dense = self._dense if rows is None else self._dense[rows]
-        n, q = dense.shape
-        columns = np.tile(np.arange(q), n)
-        return sparse.csr_array((dense.ravel(), columns, np.arange(0, n * q + 1, q)), shape=(n, q))
+    def touched(self) -> Csr:
+        n, q = self.shape
+        parts = (self._dense.ravel(), np.tile(np.arange(q), n), np.arange(n + 1) * q)
+        return sparse.csr_array(parts, shape=self.shape)
 
     def untouched(self) -> tuple[Floats, Array]:
         return np.empty((0, self.shape[1])), np.zeros(self.shape[0], np.intp)
@@ -299,22 +339,36 @@ class DenseScores(LabelScores):
     def at(self, row: Array, label: Array) -> Floats:
         return np.asarray(self._dense[row, label])
 
-    def take(self, rows: Array) -> LabelScores:
+    def take(self, rows: Array | slice) -> LabelScores:
         return DenseScores(self._dense[rows], self.label_names)
 
     def with_columns(self, order: Array) -> LabelScores:
         names = None if self.label_names is None else self.label_names[order]
         return DenseScores(self._dense[:, order], names)
 
-    def _row_sizes(self) -> Array:
-        n, q = self.shape
-        return np.full(n, q)
-
     def fill_top(self, labels: Array, scores: Floats) -> None:
-        top_of_dense(self._dense, self._blocks(labels.shape[1]), labels, scores)
+        core, r = engine.core(), labels.shape[1]
+        dense = kernel_array(self._dense, np.float64)
+        for rows in self._blocks(r):
+            if core is None:
+                order = np.argsort(-dense[rows], axis=1, kind="stable")[:, :r]
+                labels[rows], scores[rows] = order, np.take_along_axis(dense[rows], order, axis=1)
+            else:
+                core.top_of_dense(dense[rows], labels[rows], scores[rows])
 
-    def _standing(self, truth: Csr) -> Standing:
-        return standing_in_dense(self._dense, self._blocks(0), truth)
+    def _fill_places(self, indptr: Array, labels: Array, places: Array) -> None:
+        dense = kernel_array(self._dense, np.float64)
+        for rows in self._blocks(0):
+            ends = indptr[rows.start : rows.stop + 1]
+            engine.core().places_in_dense(dense[rows], ends, labels, *places)
+
+    def _standing(self, row: Array, label: Array) -> Array:
+        scores = self.touched()
+        return np.array(standing(scores, scores.data, row, self.at(row, label), label))
+
+    def _blocks(self, extra: int) -> Iterator[slice]:
+        n, q = self.shape
+        return runs(np.full(n, q + extra + 1), _ENTRIES_AT_ONCE)
 
 
 def as_label_scores(scores: Any) -> LabelScores:
@@ -325,7 +379,7 @@ def as_label_scores(scores: Any) -> LabelScores:
 
 
 def _group(group: Any, n: int, n_groups: int) -> Array:
-    """The group of each row, checked; all zeros where there is but one."""
+    """The group of each row, checked; all zeros where there is only one."""
     if group is None and n_groups > 1:
         raise ValueError(f"group must say which of {n_groups} rows of defaults each row takes")
     found: Array = np.zeros(n, np.intp) if group is None else np.asarray(group)

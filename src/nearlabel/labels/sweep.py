@@ -26,32 +26,17 @@ class CountSweep:
     """How many of the first k neighbors of each row carry each label, for k = 1, 2, …
 
     Dense in rows x labels, unlike `label_histograms`: for data of moderate size, where a sweep over
-    many k is to cost no more than one of them.
-
-    Parameters
-    ----------
-    graph : NeighborGraph
-        Of n rows among themselves, each left out of its own.
-    Y : csr_array, shape (n, q)
-
-    Attributes
-    ----------
-    k : int
-        Neighbors counted so far; 0 at first.
-    counts : ndarray of uint16, shape (n, q)
-    own : ndarray of uint8, shape (n, q)
-        Whether the row itself carries the label.
-    cells : ndarray of int64, shape (2, q, graph.k + 1)
-        For each label and count, the rows that do not carry the label and those that do.
+    many k is to cost no more than one of them. The graph is of n rows among themselves.
     """
 
     def __init__(self, graph: NeighborGraph, Y: Csr) -> None:
         check_same_length(graph=len(graph), base=graph.n_base, Y=Y.shape[0])
         n, q = Y.shape
         self._graph, self._Y = graph, Y
-        self.k = 0
+        self.k = 0  # neighbors counted so far
         self.counts: Array = np.zeros((n, q), np.uint16)
-        self.own: Array = Y.toarray().astype(np.uint8)
+        self.own: Array = Y.toarray().astype(np.uint8)  # whether the row itself carries the label
+        # For each label and count, the rows that do not carry the label and those that do.
         self.cells: Array = np.zeros((2, q, graph.k + 1), np.int64)
         self._values: Floats = np.empty((n, q))
         self.cells[1, :, 0] = label_totals(Y)
@@ -62,19 +47,16 @@ class CountSweep:
         neighbor = self._graph.indices[:, self.k]
         core = engine.core()
         if core is None:
-            self._add_by_numpy(neighbor)
+            votes = self._Y[neighbor]
+            row, label = row_numbers(votes), votes.indices
+            own, count = self.own[row, label], self.counts[row, label]
+            np.subtract.at(self.cells, (own, label, count), 1)
+            np.add.at(self.cells, (own, label, count + 1), 1)
+            self.counts[row, label] += 1
         else:
             of_each = kernel_array(neighbor, np.int64)
             core.add_neighbor(of_each, *kernel_rows(self._Y), self.own, self.counts, self.cells)
         self.k += 1
-
-    def _add_by_numpy(self, neighbor: Array) -> None:
-        votes = self._Y[neighbor]
-        row, label = row_numbers(votes), votes.indices
-        own, count = self.own[row, label], self.counts[row, label]
-        np.subtract.at(self.cells, (own, label, count), 1)
-        np.add.at(self.cells, (own, label, count + 1), 1)
-        self.counts[row, label] += 1
 
     def look_up(self, table: Floats) -> Floats:
         """The entries of a table of the shape of `cells`, or narrower, for each row and label.

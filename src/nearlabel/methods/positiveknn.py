@@ -11,10 +11,8 @@ from sklearn.utils import check_random_state
 
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
 from nearlabel.common.validation import check_choice, check_real
-from nearlabel.formulas.faint_sums import FAINTEST
-from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, log_sums
-from nearlabel.formulas.rate_losses import RateTrial
-from nearlabel.formulas.rates import median_distance, rate_by_gradient, rate_by_grid
+from nearlabel.formulas.noisy_or import FAINTEST, HIGHEST_RATE, LOWEST_RATE, log_sums
+from nearlabel.formulas.rates import RateTrial, median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores

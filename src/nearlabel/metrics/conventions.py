@@ -25,40 +25,20 @@ from nearlabel.labels.ranks import Ties
 
 @dataclass(frozen=True)
 class Rule:
-    """How one ranking metric treats ties and the rows for which it is undefined.
+    """How one ranking metric treats ties and the rows for which it is undefined."""
 
-    Attributes
-    ----------
-    ties : str
-        How labels with equal scores are ranked; see `LabelScores.ranks_of`.
-    empty : float or None
-        What a row without labels contributes; None: it is left out.
-    full : bool
-        Whether rows with all labels count.
-    """
-
-    ties: Ties
-    empty: float | None = None
-    full: bool = True
+    ties: Ties  # how labels with equal scores are ranked; see `LabelScores.ranks_of`
+    empty: float | None = None  # what a row without labels contributes; None: it is left out
+    full: bool = True  # whether rows with all labels count
 
 
 @dataclass(frozen=True)
 class Convention:
-    """One way to compute the metrics.
+    """One way to compute the metrics."""
 
-    Attributes
-    ----------
-    rules : dict of str to Rule
-        The ranking metrics that the convention has.
-    lowest_coverage : int
-        Coverage of a row whose labels are all ranked first, for one label: 0 or 1.
-    agreeing_on_nothing : float
-        F1 and Jaccard where neither truth nor prediction holds a label.
-    """
-
-    rules: dict[str, Rule]
-    lowest_coverage: int = 0
-    agreeing_on_nothing: float = 1.0
+    rules: dict[str, Rule]  # the ranking metrics that the convention has
+    lowest_coverage: int = 0  # coverage of a row with one label, ranked first: 0 or 1
+    agreeing_on_nothing: float = 1.0  # F1 and Jaccard where truth and prediction are empty
 
 
 CONVENTIONS = {

@@ -21,22 +21,22 @@ from nearlabel.metrics.conventions import Rule, convention_named, rule_of
 
 def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     """Share of rows whose best label is none of theirs."""
-    return Ranking(Y, scores).one_error(convention)
+    return checked_ranking(Y, scores).one_error(convention)
 
 
 def coverage(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     """How far down the order one has to go for all labels of a row: mean of max r(l) - 1."""
-    return Ranking(Y, scores).coverage(convention)
+    return checked_ranking(Y, scores).coverage(convention)
 
 
 def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     """Share of pairs of a label of the row and another one that stand in the wrong order."""
-    return Ranking(Y, scores).ranking_loss(convention)
+    return checked_ranking(Y, scores).ranking_loss(convention)
 
 
 def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     """Mean over the labels of a row of the share of its labels among those ranked at or above."""
-    return Ranking(Y, scores).average_precision(convention)
+    return checked_ranking(Y, scores).average_precision(convention)
 
 
 def mean_inverse_rank(Y: Any, scores: Any) -> float:
@@ -44,7 +44,7 @@ def mean_inverse_rank(Y: Any, scores: Any) -> float:
 
     Rows without labels are left out.
     """
-    return Ranking(Y, scores).mean_inverse_rank()
+    return checked_ranking(Y, scores).mean_inverse_rank()
 
 
 def success_rate(Y: Any, scores: Any, at: int = 5) -> float:
@@ -52,42 +52,32 @@ def success_rate(Y: Any, scores: Any, at: int = 5) -> float:
 
     Rows without labels are left out.
     """
-    return Ranking(Y, scores).success_rate(at)
+    return checked_ranking(Y, scores).success_rate(at)
 
 
 def precision_at(Y: Any, scores: Any, at: int = 5) -> float:
     """Share of true labels among the `at` best, ties by lower column; `at` is lowered to q."""
-    return Ranking(Y, scores).precision_at(at)
+    return checked_ranking(Y, scores).precision_at(at)
+
+
+def checked_ranking(Y: Any, scores: Any) -> Ranking:
+    """The ranking of a 0/1 matrix by scores: LabelScores, array or sparse matrix with default 0."""
+    truth, scores = label_matrix(Y, "Y"), as_label_scores(scores)
+    if truth.shape != scores.shape:
+        raise ValueError(f"Y and scores must have one shape; got {truth.shape} and {scores.shape}")
+    return Ranking(truth, scores)
 
 
 class Ranking:
     """True labels in the order that scores give: ranked once, read by every metric.
 
-    Parameters
-    ----------
-    Y : 0/1 matrix, shape (n, q)
-    scores : LabelScores, array or sparse matrix with default 0, shape (n, q)
+    Both are trusted: a label matrix that `label_matrix` gave, and scores of its shape.
     """
 
-    def __init__(self, Y: Any, scores: Any) -> None:
-        truth, scores = label_matrix(Y, "Y"), as_label_scores(scores)
-        if truth.shape != scores.shape:
-            raise ValueError(
-                f"Y and scores must have one shape; got {truth.shape} and {scores.shape}"
-            )
-        self._adopt(truth, scores)
-
-    @classmethod
-    def unchecked(cls, truth: Csr, scores: LabelScores) -> Ranking:
-        """The ranking of a label matrix that `label_matrix` gave, of the shape of the scores."""
-        ranking = cls.__new__(cls)
-        ranking._adopt(truth, scores)
-        return ranking
-
-    def _adopt(self, truth: Csr, scores: LabelScores) -> None:
+    def __init__(self, truth: Csr, scores: LabelScores) -> None:
         self._truth, self._scores = truth, scores
-        self._sizes: Array = np.diff(self._truth.indptr)  # y
-        self._q = int(self._truth.shape[1])
+        self._sizes: Array = np.diff(truth.indptr)  # y
+        self._q = int(truth.shape[1])
 
     @cached_property
     def _places(self) -> Places:

@@ -13,27 +13,17 @@ from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_choice, check_integer
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics.conventions import has_metric, rule_of
-from nearlabel.metrics.ranking import Ranking
+from nearlabel.metrics.ranking import Ranking, checked_ranking
 from nearlabel.metrics.sets import Agreement
 
 
 @dataclass(frozen=True)
 class Spec:
-    """How a metric is called.
+    """How a metric is called."""
 
-    Attributes
-    ----------
-    reads : {"scores", "sets"}
-        Whether it looks at the order of the labels or at the decided sets.
-    loss : bool
-        Whether less is better.
-    option : {"convention", "at"} or None
-        The one option that it takes.
-    """
-
-    reads: Literal["scores", "sets"]
-    loss: bool = False
-    option: Literal["convention", "at"] | None = None
+    reads: Literal["scores", "sets"]  # the order of the labels, or the decided sets
+    loss: bool = False  # whether less is better
+    option: Literal["convention", "at"] | None = None  # the one that it takes
 
 
 METRICS = {
@@ -83,7 +73,7 @@ def evaluate(
     >>> result["ranking_loss"], result["coverage"], round(result["hamming_loss"], 4)
     (0.5, 2.0, 0.3333)
     """
-    given: dict[str, Ranking | Agreement] = {"scores": Ranking(Y, scores)}
+    given: dict[str, Ranking | Agreement] = {"scores": checked_ranking(Y, scores)}
     if predicted is not None:
         given["sets"] = Agreement(Y, predicted)
     return {
@@ -139,13 +129,10 @@ def measure(Y: Csr, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dic
     values = {}
     for name, one in scorers.items():
         spec = METRICS[one.metric]
-        if spec.reads not in given:
-            by_order = spec.reads == "scores"
-            given[spec.reads] = (
-                Ranking.unchecked(Y, predicted.scores)
-                if by_order
-                else Agreement(Y, predicted.decided)
-            )
+        if spec.reads == "scores" and "scores" not in given:
+            given["scores"] = Ranking(Y, predicted.scores)
+        elif spec.reads not in given:
+            given["sets"] = Agreement(Y, predicted.decided)
         value = _value(given[spec.reads], one.metric, one.convention, one.at)
         values[name] = -value if spec.loss else value
     return values
@@ -164,14 +151,13 @@ class Scorer:
         spec = METRICS[self.metric]
         truth = _as_matrix(estimator, y)
         if spec.reads == "sets":
-            given: Ranking | Agreement = Agreement(
-                truth, _as_matrix(estimator, estimator.predict(X))
-            )
+            decided = _as_matrix(estimator, estimator.predict(X))
+            given: Ranking | Agreement = Agreement(truth, decided)
         else:
             scores = _scores_of(estimator, X)
-            if truth is not y:  # one column of two classes: that of the second
-                scores = scores[:, -1:] if isinstance(scores, np.ndarray) else scores
-            given = Ranking(truth, scores)
+            if truth is not y and isinstance(scores, np.ndarray):  # one column of two classes
+                scores = scores[:, -1:]  # that of the second
+            given = checked_ranking(truth, scores)
         value = _value(given, self.metric, self.convention, self.at)
         return -value if spec.loss else value
 

@@ -18,18 +18,19 @@ def naming(**options: str) -> Iterator[None]:
     ----------
     **options : str
         The option of each parameter that can be refused within, such as ``split="--split"``.
-        Messages of the library begin with the argument: "split must be …" or "split='loo' …".
-        What they say after it stays as it is, since it may quote a file.
+        The message of an `ArgumentError` begins with the argument, "split must be …" or
+        "split='loo' …". What it says after it stays as it is, since it may quote a file; if it
+        hints at another parameter, as in "give tags=", the option of that is added.
     """
     try:
         yield
     except (TypeError, ValueError) as error:
-        first, _, rest = str(error).partition(" ")
-        parameter, _, value = first.partition("=")
+        text, argument = str(error), getattr(error, "argument", "")
+        rest = text.removeprefix(argument)
         hinted = [option for name, option in options.items() if f"{name}=" in rest]
-        if parameter in options:
-            first = f"{options[parameter]} {value}".strip()
+        if argument in options:
+            text = options[argument] + (f" {rest[1:]}" if rest.startswith("=") else rest)
         elif not hinted:
             raise
         more = f" ({', '.join(hinted)})" if hinted else ""
-        raise OptionError(f"{first} {rest}{more}") from error
+        raise OptionError(f"{text}{more}") from error
