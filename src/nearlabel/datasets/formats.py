@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nearlabel.datasets.arff import read_arff, write_arff
-from nearlabel.datasets.csv_tables import read_csv, read_tsv, write_csv, write_tsv
+from nearlabel.datasets.csv_tables import read_csv, write_csv
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
 from nearlabel.datasets.npz import read_npz, write_npz
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, write_sparse_text
+
+_NAMES = frozenset({"row_names"})
+_ROWS = frozenset({"labels", "tags", "separator", "id", "ignore", "encoding"})
+_TABLE = _ROWS | {"delimiter"}
+_ARFF = frozenset({"labels", "ignore", "nominal", "xml", "encoding"})
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[DataFile, ReadOptions], Dataset]
+    read: Callable[[DataFile], Dataset]
     write: Callable[[Dataset, Path], None]
     options: frozenset[str] = frozenset()
     keeps: frozenset[str] = frozenset()
@@ -54,42 +59,17 @@ class Format:
     is_data: Callable[[DataFile], bool] = lambda _: True
 
 
-_OF_ROWS = frozenset({"labels", "tags", "separator", "id", "ignore", "encoding"})
-_OF_TABLES = _OF_ROWS | {"delimiter"}
-
-_ROWS = (
-    Format(
-        "npz",
-        (".npz",),
-        read_npz,
-        write_npz,
-        keeps=frozenset({"row_names", "extra"}),
-        is_binary=True,
-    ),
-    Format(
-        "arff",
-        (".arff",),
-        read_arff,
-        write_arff,
-        options=frozenset({"labels", "ignore", "nominal", "xml", "encoding"}),
-        begins=b"@%",
-    ),
-    Format(
-        "csv",
-        (".csv",),
-        read_csv,
-        write_csv,
-        options=_OF_TABLES,
-        keeps=frozenset({"row_names"}),
-        finds_labels=True,
-    ),
+_FORMATS = (
+    Format("npz", (".npz",), read_npz, write_npz, keeps=_NAMES | {"extra"}, is_binary=True),
+    Format("arff", (".arff",), read_arff, write_arff, _ARFF, begins=b"@%"),
+    Format("csv", (".csv",), read_csv, write_csv, _TABLE, _NAMES, finds_labels=True),
     Format(
         "tsv",
         (".tsv",),
-        read_tsv,
-        write_tsv,
-        options=_OF_TABLES,
-        keeps=frozenset({"row_names"}),
+        partial(read_csv, delimiter="\t"),
+        partial(write_csv, delimiter="\t"),
+        _TABLE,
+        _NAMES,
         finds_labels=True,
     ),
     Format(
@@ -97,8 +77,8 @@ _ROWS = (
         (".jsonl", ".ndjson"),
         read_json_lines,
         write_json_lines,
-        options=_OF_ROWS,
-        keeps=frozenset({"row_names"}),
+        _ROWS,
+        _NAMES,
         begins=b"{",
         finds_labels=True,
     ),
@@ -107,9 +87,9 @@ _ROWS = (
         (".txt",),
         read_sparse_text,
         write_sparse_text,
-        options=frozenset({"encoding"}),
+        frozenset({"encoding"}),
         is_data=is_sparse_text,
     ),
 )
-FORMATS = {row.name: row for row in _ROWS}
-SUFFIXES = {suffix: row.name for row in _ROWS for suffix in row.suffixes}
+FORMATS = {row.name: row for row in _FORMATS}
+SUFFIXES = {suffix: row.name for row in _FORMATS for suffix in row.suffixes}

@@ -19,16 +19,15 @@ from scipy import sparse
 from nearlabel.common.arrays import row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import first_twice, plain_json, shown
-from nearlabel.datasets.column_values import SparseRows
+from nearlabel.datasets.column_values import Columns, Numbers, SparseRows, names_of, numbered
+from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
-from nearlabel.datasets.folders_and_archives import DataFile
-from nearlabel.datasets.read_options import ReadOptions
-from nearlabel.datasets.row_fields import Columns, Numbers, RowFields, names, numbered
+from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import TextFile, names_or_numbers, number
 
 
-def read_json_lines(source: DataFile, options: ReadOptions) -> Dataset:
+def read_json_lines(source: DataFile) -> Dataset:
     """Read objects, one per line.
 
     Either each has ``features`` (a list of numbers, or an object of names and numbers of which the
@@ -36,7 +35,7 @@ def read_json_lines(source: DataFile, options: ReadOptions) -> Dataset:
     of a table. A first line that `write_json_lines` made has the names of all columns.
     """
     with source.text() as file:
-        return _read(file, options)
+        return _read(file, source.options)
 
 
 def _read(file: TextFile, options: ReadOptions) -> Dataset:
@@ -66,10 +65,9 @@ def _read(file: TextFile, options: ReadOptions) -> Dataset:
 
 
 def _json_object(file: TextFile, line: str) -> dict[str, Any]:
-    try:
+    row = None
+    with suppress(ValueError, RecursionError):
         row = plain_json(line)
-    except (ValueError, RecursionError):
-        raise file.error(f"a JSON object expected; got {shown(line.strip())}") from None
     if not isinstance(row, dict):
         raise file.error(f"a JSON object expected; got {shown(line.strip())}")
     return row
@@ -147,7 +145,7 @@ class _Vectors:
             X = self._objects.matrix(len(self._features))
         else:
             X = np.array(self._lists).reshape(n, -1)
-        data = Dataset(X, unlabeled(n), feature_names=names(self._features))
+        data = Dataset(X, unlabeled(n), feature_names=names_of(self._features))
         return self._rows.finish(data, self._labels)
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.arrays import Array
 from nearlabel.common.messages import some
 from nearlabel.common.validation import check_choice
+from nearlabel.datasets.column_values import Numbers, numbered
+from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
-from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.source_files import Found, find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
@@ -92,9 +93,8 @@ def load(
     row = FORMATS[found.format]
     how.check_supported(row.options, row.name)
     try:
-        with found.place:
-            files = [DataFile(found.place, name, how.encoding, progress) for name in found.names]
-            data = _joined([row.read(file, how) for file in files], found)
+        files = [DataFile(found.place, name, how, progress) for name in found.names]
+        data = _joined([row.read(file) for file in files], found)
     except DataError:
         raise
     except ValueError as error:  # a name that cannot be stored, say
@@ -176,7 +176,7 @@ def _joined(parts: list[Dataset], found: Found) -> Dataset:
 
 def _with_labels(data: Dataset, names: list[str]) -> Dataset:
     """A data set with labels of these names, of which it has some."""
-    place = {name: column for column, name in enumerate(names)}
+    place = numbered(names)
     own = np.array([place[name] for name in _label_texts(data)], dtype=np.int32)
     Y = sparse.csr_array((data.Y.data, own[data.Y.indices], data.Y.indptr), (len(data), len(names)))
     Y.sort_indices()
@@ -189,10 +189,22 @@ def _label_texts(data: Dataset) -> list[str]:
 
 def _with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
     """A data set with just the given features, in their order."""
-    names = names_or_numbers(data.feature_names, data.X.shape[1])
-    place = {name: column for column, name in enumerate(names)}
-    missing = [name for name in features if name not in place]
+    names = data.feature_names
+    columns = Numbers(data.X.shape[1]) if names is None else numbered(names.tolist())
+    places = [columns.get(name) for name in features]
+    missing = [name for name, place in zip(features, places, strict=True) if place is None]
     if missing:
         raise DataError(source, None, f"it has no feature {some(missing)}")
-    X: Any = data.X[:, [place[name] for name in features]]
+    X = _columns(data.X, np.array(places, dtype=np.int64))
     return replace(data, X=X, feature_names=np.array(features, dtype=np.str_))
+
+
+def _columns(X: Any, places: Array) -> Any:
+    """Some columns of a matrix: SciPy's own would take memory for each of all the others."""
+    if not sparse.issparse(X) or not len(places):
+        return X[:, places]
+    order = np.argsort(places)
+    at = np.searchsorted(places[order][:-1], X.indices)
+    kept = places[order][at] == X.indices
+    ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    return sparse.csr_array((X.data[kept], order[at[kept]], ends), (X.shape[0], len(places)))

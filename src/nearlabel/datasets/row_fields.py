@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,38 +11,11 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
+from nearlabel.datasets.column_values import Columns, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text_lines import DataError, TextFile, column_names
+from nearlabel.datasets.text_lines import DataError, TextFile
 
 _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
-
-
-class Numbers:
-    """The names 0, 1, 2 … of labels without names, however many they are."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def get(self, name: str) -> int | None:
-        """The label of a name."""
-        is_number = len(name) < 11 and name.isascii() and name.isdigit()
-        return int(name) if is_number and int(name) < self._count else None
-
-
-Columns = dict[str, int] | Numbers  # by the names of labels or features
-
-
-def numbered(names: Iterable[str]) -> dict[str, int]:
-    """The columns of names, in their order."""
-    return {name: column for column, name in enumerate(names)}
-
-
-def names(columns: Columns) -> Array | None:
-    """The names of columns, where they have others than their numbers."""
-    return None if isinstance(columns, Numbers) else column_names(list(columns))
 
 
 class RowFields:
@@ -124,9 +96,10 @@ class RowFields:
         indices = np.concatenate([columns[number] for number in of.tolist()])
         indptr = np.concatenate([[0], np.cumsum(sizes[of])])
         ones = np.ones(len(indices), np.int8)
-        return sparse.csr_array((ones, indices, indptr), (len(of), len(place))), names(place)
+        return sparse.csr_array((ones, indices, indptr), (len(of), len(place))), names_of(place)
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:
-    parts = cell if isinstance(cell, tuple) else cell.split(separator) if separator else [cell]
-    return set(parts) if isinstance(cell, tuple) else {tag.strip() for tag in parts} - {""}
+    if isinstance(cell, tuple):
+        return set(cell)
+    return {tag.strip() for tag in (cell.split(separator) if separator else [cell])} - {""}

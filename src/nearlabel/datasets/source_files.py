@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nearlabel.common.messages import shown
-from nearlabel.datasets.folders_and_archives import Archive, DataFile, Folder
+from nearlabel.datasets.data_files import Archive, DataFile, Folder
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
 from nearlabel.datasets.text_lines import DataError
 
@@ -140,8 +140,6 @@ def _only_set(archive: Archive, format: str | None) -> Found:
     found = [one for one in possible if one is not None]
     if len(found) != 1:
         names = ", ".join(shown(name) for one in found for name in one.names) or "none"
-        with archive:
-            raise DataError(
-                str(archive.path), None, f"one data set expected in the archive; there are: {names}"
-            )
+        message = f"one data set expected in the archive; there are: {names}"
+        raise DataError(str(archive.path), None, message)
     return found[0]

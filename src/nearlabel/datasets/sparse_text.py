@@ -22,15 +22,14 @@ from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import SparseRows
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, too_many_labels
-from nearlabel.datasets.folders_and_archives import DataFile
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import DataError, TextFile, number
 
 _LARGEST = 2**31 - 1  # columns
 
 
-def read_sparse_text(source: DataFile, _options: ReadOptions) -> Dataset:
+def read_sparse_text(source: DataFile) -> Dataset:
     """Read a file of the format, and the names and the split that stand beside it."""
     with source.text() as file:
         data = _read_rows(file)

@@ -71,7 +71,7 @@ class TextFile:
         self.name = "standard input" if str(path) == "-" else str(path)
         self._path, self._encoding, self._progress = Path(path), encoding, progress
         self._opener = opener or self._open
-        self._reading = self._read()
+        self._lines = self._read()
         self.line = 0
 
     def __enter__(self) -> Self:
@@ -79,16 +79,15 @@ class TextFile:
 
     def __exit__(self, *_: object) -> None:
         """Close the file, where it was not read to its end."""
-        self._reading.close()
+        self._lines.close()
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error at the line that was read last, or at another one."""
         return DataError(self.name, self.line if line is None else line, message)
 
     def lines(self) -> Iterator[str]:
-        """Read the lines, with their ends."""
-        self._reading = self._read()
-        return self._reading
+        """The lines, with their ends; they can be read once."""
+        return self._lines
 
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
@@ -180,8 +179,3 @@ def column_names(names: list[str]) -> Array | None:
 def names_or_numbers(names: Array | None, count: int) -> list[str]:
     """The names of columns; their numbers where they have none."""
     return [str(name) for name in (range(count) if names is None else names.tolist())]
-
-
-def column_texts(names: Array | None) -> list[str]:
-    """The names of columns as they are; none where they have none."""
-    return [] if names is None else [str(name) for name in names.tolist()]

@@ -98,11 +98,10 @@ def data_key(name: str) -> str | None:
     except FileNotFoundError:
         return None
     digest = hashlib.sha256()
-    with found.place:
-        for part in _files_read(name, found):
-            with (Path(found.place.path) / part).open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            digest.update(f"{part} {content}\n".encode())
+    for part in _files_read(name, found):
+        with (found.place.path / part).open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
 
 
