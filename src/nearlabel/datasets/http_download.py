@@ -74,29 +74,25 @@ class _Part:
 
     def check_answer(self, response: Any, **_: Any) -> None:
         """Refuse an answer that is not a file, and redirections away from https."""
-        problem = self._problem(response)
-        if problem is not None:
-            response.close()
-            raise FetchError(problem)
-
-    def _problem(self, response: Any) -> str | None:
-        told = response.headers
+        problem, told = None, response.headers
         if response.is_redirect:
             target = urljoin(response.url, told["Location"])
             schemes = ("https", urlsplit(response.url).scheme)
-            if is_secure(target) and urlsplit(target).scheme in schemes:
-                return None
-            return f"a redirection to {target!r} is refused: it is not https"
-        if response.status_code != 200:
-            return f"HTTP {response.status_code} {response.reason}"
-        if (encoding := told.get("Content-Encoding", "identity")) != "identity":
-            return f"it came encoded as {encoding!r}, which was not asked for"
-        if told.get("Transfer-Encoding") == "chunked":
-            return None
-        if not re.fullmatch("[0-9]{1,18}", told.get("Content-Length", "")):
-            return "the server does not tell the length of the file"
-        self._total = int(told["Content-Length"])
-        return _too_large(self._total)
+            if not is_secure(target) or urlsplit(target).scheme not in schemes:
+                problem = f"a redirection to {target!r} is refused: it is not https"
+        elif response.status_code != 200:
+            problem = f"HTTP {response.status_code} {response.reason}"
+        elif (encoding := told.get("Content-Encoding", "identity")) != "identity":
+            problem = f"it came encoded as {encoding!r}, which was not requested"
+        elif told.get("Transfer-Encoding") != "chunked":
+            if re.fullmatch("[0-9]{1,18}", told.get("Content-Length", "")):
+                self._total = int(told["Content-Length"])
+                problem = _too_large(self._total)
+            else:
+                problem = "the server does not send the length of the file"
+        if problem is not None:
+            response.close()
+            raise FetchError(problem)
 
     def write(self, block: bytes) -> None:
         """Take up what came."""
