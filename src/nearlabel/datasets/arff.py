@@ -36,7 +36,6 @@ from nearlabel.datasets.dataset import Dataset, dense_row
 from nearlabel.datasets.mulan_xml import labels_xml, read_labels
 from nearlabel.datasets.text_lines import (
     LABEL_MARK,
-    DataError,
     TextFile,
     column_names,
     names_or_numbers,
@@ -86,17 +85,17 @@ def _read(file: TextFile, labels: Sequence[str] | None, source: DataFile) -> Dat
         labels = [name for name in labels if name in there]
     for what, wanted in (("labels", labels), ("ignore", ignore)):
         if unknown := [name for name in wanted if name not in there]:
-            raise DataError(file.name, None, f"{what}: there is no attribute {some(unknown)}")
+            raise ValueError(f"{what}: there is no attribute {some(unknown)}")
     cells = read_rows(file, lines, columns)
     coded: Collection[str] = names if options.nominal == "code" else ()
     if options.features is not None:  # what a model calls them says how it had them
         coded, known = options.features, source_columns(options.features)
         ignore = (*ignore, *(name for name in names if name not in known))
         columns = [_with_known_values(column, options.features) for column in columns]
-    X, Y, features, carried = assembled(file.name, columns, cells, labels, ignore, set(coded))
+    X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))
     if all(name.startswith(LABEL_MARK) for name in carried):
         carried = [name.removeprefix(LABEL_MARK) for name in carried]
-    train = _train_mask(file, runs, train_size, X.shape[0])
+    train = _train_mask(runs, train_size, X.shape[0])
     return Dataset(X, Y, column_names(carried), column_names(features), train)
 
 
@@ -108,11 +107,9 @@ def _mekas_labels(
     if found is None:
         if not needed:
             return [], None
-        raise DataError(
-            file.name,
-            None,
+        raise ValueError(
             "which attributes are labels? There is no XML file beside it, and no '-C number' "
-            "in the name of its relation; give labels= or xml=",
+            "in the name of its relation; give labels= or xml="
         )
     count = int(found[1])
     if abs(count) > len(names):
@@ -191,10 +188,10 @@ def _read_split(file: TextFile, text: str) -> _Runs:
     return runs
 
 
-def _train_mask(file: TextFile, runs: _Runs, train_size: int | None, n: int) -> Array | None:
+def _train_mask(runs: _Runs, train_size: int | None, n: int) -> Array | None:
     if runs:
         if sum(count for _, count in runs) != n:
-            raise DataError(file.name, None, f"its split is not of {n} rows, which it has")
+            raise ValueError(f"its split is not of {n} rows, which it has")
         return np.repeat([part == "train" for part, _ in runs], [count for _, count in runs])
     if train_size is not None and 0 < train_size < n:
         return np.arange(n) < train_size

@@ -13,7 +13,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import shown
 from nearlabel.datasets.dataset import unlabeled
-from nearlabel.datasets.text_lines import DataError, column_names, number, truth
+from nearlabel.datasets.text_lines import column_names, number, truth
 
 
 class Numbers:
@@ -149,7 +149,6 @@ def known_values(column: str, features: Sequence[str]) -> list[str]:
 
 
 def assembled(
-    file: str,
     columns: Sequence[Column],
     cells: Any,
     labels: Collection[str],
@@ -160,8 +159,6 @@ def assembled(
 
     Parameters
     ----------
-    file : str
-        For messages.
     columns : sequence of Column
     cells : ndarray or csr_array, shape (n, columns)
         Numbers and codes. Where a CSR matrix stores nothing, the number or the code is 0.
@@ -174,18 +171,16 @@ def assembled(
     carried = [place for place, column in enumerate(columns) if column.name in wanted]
     kept = [place for place, column in enumerate(columns) if column.name not in left_out]
     if not kept:
-        raise DataError(file, None, "there is no column of features")
+        raise ValueError("there is no column of features")
     for place in kept:
         if columns[place].is_text:
             name = shown(columns[place].name)
-            raise DataError(file, None, f"{name} is text; pass it to ignore= to leave it out")
+            raise ValueError(f"{name} is text; pass it to ignore= to leave it out")
     for place in carried:
         if columns[place].codes is not None and columns[place].truths() is None:
-            raise DataError(
-                file,
-                None,
+            raise ValueError(
                 f"the label {shown(columns[place].name)} must have the values 0 and 1; "
-                f"it is declared with {', '.join(map(shown, columns[place].codes or ()))}",
+                f"it is declared with {', '.join(map(shown, columns[place].codes or ()))}"
             )
     X, features = _matrix(columns, cells, kept, coded)
     if not carried:
@@ -194,7 +189,7 @@ def assembled(
     Y = canonical_csr(Y)
     for place in np.flatnonzero(Y.data != 1)[:1]:
         name, value = shown(names[Y.indices[place]]), Y.data[place]
-        raise DataError(file, None, f"the label {name} must hold 0 and 1; got {value:g}")
+        raise ValueError(f"the label {name} must hold 0 and 1; got {value:g}")
     return X, Y.astype(np.int8), features, names
 
 

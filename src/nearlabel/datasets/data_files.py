@@ -153,6 +153,11 @@ class DataFile:
     progress: Progress | None = None
 
     @property
+    def title(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.name == "-" else str(self.place.path / self.name)
+
+    @property
     def stem(self) -> str:
         """Its name without the suffix of its format."""
         return re.sub(r"\.\w+$", "", self.name.removesuffix(".gz"))

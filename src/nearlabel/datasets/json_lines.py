@@ -35,33 +35,24 @@ def read_json_lines(source: DataFile) -> Dataset:
     of a table. A first line that `write_json_lines` made has the names of all columns.
     """
     with source.text() as file:
-        return _read(file, source.options)
-
-
-def _read(file: TextFile, options: ReadOptions) -> Dataset:
-    rows: Table | _Vectors | None = None
-    for line in file.lines():
-        if not line.strip():
-            continue
-        row = _json_object(file, line)
-        if rows is None and "nearlabel" in row:
-            rows = _Vectors(file, row, options)
-            continue
-        if rows is None:
-            nested = isinstance(row.get("features"), list | dict)
-            rows = _Vectors(file, {}, options) if nested else Table(file, list(row), options)
-        if isinstance(rows, _Vectors):
-            rows.add(row)
-        else:
-            if row.keys() != rows.names:
-                odd = sorted(row.keys() ^ rows.names)[0]
-                raise file.error(
-                    f"all rows must have the same keys; {shown(odd)} is not in all of them"
-                )
-            rows.add([row[name] for name in rows.columns])
-    if rows is None:
-        raise file.error("an object {…} on each line expected; the file is empty", 1)
-    return rows.dataset()
+        objects = (_json_object(file, line) for line in file.lines() if line.strip())
+        first = next(objects, None)
+        if first is None:
+            raise file.error("an object {…} on each line expected; the file is empty", 1)
+        header = first if "nearlabel" in first else {}
+        rows = objects if header else chain([first], objects)
+        if header or isinstance(first.get("features"), list | dict):
+            vectors = _Vectors(file, header, source.options)
+            for row in rows:
+                vectors.add(row)
+            return vectors.dataset()
+        table = Table(file, list(first), source.options)
+        for row in rows:
+            if row.keys() != table.names:
+                odd = sorted(row.keys() ^ table.names)[0]
+                raise file.error(f"all rows must have the same keys; {shown(odd)} is not in all")
+            table.add([row[name] for name in table.columns])
+        return table.dataset()
 
 
 def _json_object(file: TextFile, line: str) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from nearlabel.common.validation import check_choice
 from nearlabel.datasets.column_values import Numbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
-from nearlabel.datasets.formats import FORMATS, SUFFIXES
-from nearlabel.datasets.source_files import Found, find
+from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
+from nearlabel.datasets.source_files import find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
 
@@ -92,21 +92,27 @@ def load(
     found = find(source, format)
     row = FORMATS[found.format]
     how.check_supported(row.options, row.name)
-    try:
-        files = [DataFile(found.place, name, how, progress) for name in found.names]
-        data = _joined([row.read(file) for file in files], found)
-    except DataError:
-        raise
-    except ValueError as error:  # a name that cannot be stored, say
-        raise DataError(found.title, None, str(error)) from None
+    files = [DataFile(found.place, name, how, progress) for name in found.names]
+    data = _joined([_read(file, row) for file in files], files, row)
+    title = files[0].title
     if how.labels == ():
         data = replace(data, Y=unlabeled(len(data)), label_names=None)
     if how.features is not None:
-        data = _with_features(data, how.features, found.title)
+        data = _with_features(data, how.features, title)
     try:
         return checked(data)
     except ValueError as error:
-        raise DataError(found.title, None, f"this is not a data set: {error}") from None
+        raise DataError(title, None, f"this is not a data set: {error}") from None
+
+
+def _read(file: DataFile, row: Format) -> Dataset:
+    """Read a file; what is wrong with all of it gets its name, as a line that is wrong has it."""
+    try:
+        return row.read(file)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(file.title, None, str(error)) from None
 
 
 def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -144,22 +150,19 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     row.write(data, path)
 
 
-def _joined(parts: list[Dataset], found: Found) -> Dataset:
+def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset:
     """The training part and the test part as one data set."""
     if len(parts) == 1:
         return parts[0]
-    if FORMATS[found.format].finds_labels:
+    if row.finds_labels:
         names = list(dict.fromkeys(name for part in parts for name in _label_texts(part)))
         parts = [_with_labels(part, names) for part in parts]
     train, test = parts
     for what, matrix in (("label_names", "Y"), ("feature_names", "X")):
         ours, theirs = ((getattr(one, matrix).shape[1], getattr(one, what)) for one in parts)
         if ours[0] != theirs[0] or not np.array_equal(ours[1], theirs[1]):
-            raise DataError(
-                str(found.place.path / found.names[1]),
-                None,
-                f"it has other {what} than {found.names[0]}, or in another order",
-            )
+            message = f"it has other {what} than {files[0].name}, or in another order"
+            raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
     rows = None
     if train.row_names is not None and test.row_names is not None:

@@ -19,7 +19,6 @@ from nearlabel.common.messages import shown
 from nearlabel.common.validation import physical_memory
 from nearlabel.datasets.data_files import DataFile, check_compression
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
-from nearlabel.datasets.text_lines import DataError
 
 _OWN = {"X", "label_names", "feature_names", "train", "row_names"}
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -29,8 +28,7 @@ def read_npz(source: DataFile) -> Dataset:
     """Read the arrays ``X``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``;
     ``Y_indices``, ``Y_indptr`` and ``Y_shape``; and what else is known.
     """
-    path = source.place.path / source.name
-    with path.open("rb") as file:
+    with (source.place.path / source.name).open("rb") as file:
         try:
             with warnings.catch_warnings(action="ignore"):  # of what Python 2 wrote
                 _check_arrays(file)
@@ -41,7 +39,7 @@ def read_npz(source: DataFile) -> Dataset:
             reason = f"{error.args[0]!r} is missing"
         except Exception as error:  # zipfile and numpy stumble in many ways
             reason = f"{error}" or type(error).__name__
-    raise DataError(str(path), None, f"this is not a data set: {reason}")
+    raise ValueError(f"this is not a data set: {reason}")
 
 
 def _check_arrays(file: IO[bytes]) -> None:

@@ -13,7 +13,7 @@ from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import Columns, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text_lines import DataError, TextFile
+from nearlabel.datasets.text_lines import TextFile
 
 _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
 
@@ -67,7 +67,7 @@ class RowFields:
             ("split", len(self._train)),
         ):
             if count not in (0, self.count):
-                raise DataError(self._file.name, None, f"not all rows have {what}")
+                raise ValueError(f"not all rows have {what}")
         if self._set_of:
             Y, label_names = self._labels(labels)
             data = replace(data, Y=Y, label_names=label_names)
@@ -87,9 +87,9 @@ class RowFields:
         place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
-            raise DataError(self._file.name, None, f"{shown(unknown)} is none of its labels")
+            raise ValueError(f"{shown(unknown)} is none of its labels")
         if not place:
-            raise DataError(self._file.name, None, "no row has a label")
+            raise ValueError("no row has a label")
         columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
         sizes = np.array([len(part) for part in columns])
         of = np.array(self._set_of)

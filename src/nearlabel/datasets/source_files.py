@@ -53,12 +53,6 @@ class Found(NamedTuple):
     names: tuple[str, ...]  # one file, or that of the training part and that of the test part
     format: str
 
-    @property
-    def title(self) -> str:
-        """For messages."""
-        first = self.names[0]
-        return "standard input" if first == "-" else str(self.place.path / first)
-
 
 def find(source: str | os.PathLike[str], format: str | None) -> Found:
     """The files that a name or a path means."""

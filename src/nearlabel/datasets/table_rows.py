@@ -213,14 +213,11 @@ class Table:
             why = "most other cells are"
             if odd.replace(",", "").lstrip("-").isdigit():
                 why = "a decimal comma is read only where cells are separated by ';'"
-            message = f"column {name}: {shown(odd)} is not a number, but {why}"
-            raise DataError(self._file.name, None, message)
+            raise ValueError(f"column {name}: {shown(odd)} is not a number, but {why}")
         if too_many is not None:
-            raise DataError(
-                self._file.name,
-                None,
+            raise ValueError(
                 f"column {name} has {too_many}, so it cannot be a feature; pass it to ignore= "
-                "to leave it out, or to id= to name the rows by it",
+                "to leave it out, or to id= to name the rows by it"
             )
 
     def dataset(self) -> Dataset:
@@ -236,7 +233,7 @@ class Table:
             )
         cells = np.frombuffer(self._cells).reshape(n, len(self._places))
         columns = [self._sorted(*pair) for pair in zip(self._columns, cells.T, strict=True)]
-        X, Y, features, labels = assembled(self._file.name, columns, cells, self._labels)
+        X, Y, features, labels = assembled(columns, cells, self._labels)
         labels = [name.removeprefix(LABEL_MARK) for name in labels]
         return self._rows.finish(Dataset(X, Y, column_names(labels), column_names(features)))
 
