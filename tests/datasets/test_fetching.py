@@ -17,10 +17,7 @@ import requests
 from sklearn.datasets import _openml
 
 import nearlabel as nl
-from nearlabel.datasets import fetching, http_download
-from nearlabel.datasets.checksums import ChecksumError
-from nearlabel.datasets.fetching import fetch
-from nearlabel.datasets.http_download import FetchError
+from nearlabel.datasets import ChecksumError, FetchError, downloads, fetch, fetching
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, PublicSet
 
 LABELS = ["sea", "sky"]
@@ -120,7 +117,7 @@ def surroundings(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(http_download, "_RETRIES", 2)
+    monkeypatch.setattr(downloads, "_RETRIES", 2)
     monkeypatch.setattr("time.sleep", lambda _: None)
     files = dict.fromkeys(TOY, "https://nowhere.invalid/toy")
     monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, files))
@@ -265,7 +262,7 @@ def test_an_interrupt_leaves_no_part_of_a_file(server, folder):
 
 @pytest.mark.parametrize("plan", [silent, hanging_up, chunked(TRAIN[:50], end=b"")])
 def test_a_connection_that_ends_is_tried_again(server, folder, monkeypatch, plan):
-    monkeypatch.setattr(http_download, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(downloads, "_TIMEOUT", 0.5)
     server.plans["/toy/toy-train.arff"] = [plan]
     check_toy(fetch("toy", mirror=server.address), folder)
     assert server.names()[:2] == ["toy-train.arff"] * 2
@@ -315,7 +312,7 @@ def test_answers_that_are_refused(server, folder, plan, match):
 
 
 def test_an_endless_file_is_refused(server, folder, monkeypatch):
-    monkeypatch.setattr(http_download, "_LARGEST", 10**5)
+    monkeypatch.setattr(downloads, "_LARGEST", 10**5)
     server.plans["/toy/toy-train.arff"] = [endless]
     check_refusal(server, folder, "toy-train.arff: .*limit of 100,000")
 
@@ -332,7 +329,7 @@ def test_a_file_that_was_cut_off_unnoticed():
     """As by versions of urllib3 that do not compare what came with what was announced."""
     response = requests.Response()
     response.status_code, response.headers["Content-Length"] = 200, "10"
-    part = http_download._Part(io.BytesIO(), None)
+    part = downloads._Part(io.BytesIO(), None)
     part.check_answer(response)
     part.write(b"01234")
     with pytest.raises(ValueError, match="5 of 10 bytes"):
@@ -358,7 +355,7 @@ def test_no_redirection_to_plain_http(start, target, is_followed):
     response = requests.Response()
     response.status_code, response.url, response.headers["Location"] = 302, start, target
     response.raw = io.BytesIO()
-    check = http_download._Part(io.BytesIO(), None).check_answer
+    check = downloads._Part(io.BytesIO(), None).check_answer
     with nullcontext() if is_followed else pytest.raises(FetchError, match=f"{target}.* https"):
         check(response)
 

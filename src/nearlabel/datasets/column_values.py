@@ -88,20 +88,11 @@ def plain_row(
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a file: its cells are numbers, codes of nominal values, or text.
-
-    Attributes
-    ----------
-    name : str
-    codes : dict of str to int, or None
-        The nominal values and their codes 0, 1, 2 …
-    is_text : bool
-        Whether the cells are free text, which cannot be a feature.
-    """
+    """A column of a file: its cells are numbers, codes of nominal values, or text."""
 
     name: str
-    codes: dict[str, int] | None = None
-    is_text: bool = False
+    codes: dict[str, int] | None = None  # the nominal values and their codes 0, 1, 2 …
+    is_text: bool = False  # free text cannot be a feature
 
     def reader(self, strict: bool) -> Callable[[str], float]:
         """A function that reads a cell; unless strict, it accepts more than plain numbers."""
@@ -157,15 +148,8 @@ def assembled(
 ) -> tuple[Any, Csr, list[str], list[str]]:
     """The features and the labels of a file as matrices, then the names of both.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-    cells : ndarray or csr_array, shape (n, columns)
-        Numbers and codes. Where a CSR matrix stores nothing, the number or the code is 0.
-    labels, ignore : collection of str
-        Names of columns.
-    coded : collection of str
-        Nominal columns that are to be one column of numbers, not one column per value.
+    The cells are numbers and codes, shape (n, columns), dense or CSR. The nominal columns that are
+    `coded` become one column of numbers, the others one column per value.
     """
     wanted, left_out = set(labels), {*labels, *ignore}
     carried = [place for place, column in enumerate(columns) if column.name in wanted]

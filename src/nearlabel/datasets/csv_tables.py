@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -88,3 +89,6 @@ def write_rows(
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
         writer.writerows(rows)
         text.detach()
+
+
+read_tsv, write_tsv = partial(read_csv, delimiter="\t"), partial(write_csv, delimiter="\t")

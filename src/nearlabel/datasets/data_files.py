@@ -136,19 +136,10 @@ def check_compression(member: zipfile.ZipInfo) -> None:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set, what stands beside it, and how it is to be read.
-
-    Attributes
-    ----------
-    place : Folder or Archive
-    name : str
-        "-" for standard input.
-    options : ReadOptions
-    progress : callable or None
-    """
+    """A file of a data set, what stands beside it, and how it is to be read."""
 
     place: Folder | Archive
-    name: str
+    name: str  # "-" for standard input
     options: ReadOptions = field(default_factory=ReadOptions)
     progress: Progress | None = None
 

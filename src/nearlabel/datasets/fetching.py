@@ -14,9 +14,9 @@ from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.common.validation import check_choice
-from nearlabel.datasets.checksums import Records, sha256_of
 from nearlabel.datasets.dataset import Dataset, checked
-from nearlabel.datasets.http_download import FetchError, download, is_secure
+from nearlabel.datasets.downloads import FetchError, Records, download, is_secure, sha256_of
+from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES
 from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import Progress
@@ -77,8 +77,6 @@ def fetch(
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """
-    from nearlabel.datasets.loading import save
-
     check_choice(name, "name", (*HOMES, *ELSEWHERE))
     folder = data_folders()[0] if folder is None else Path(folder)
     path, downloads = folder / f"{name}.npz", folder / "downloads"
@@ -144,8 +142,6 @@ def _from_files(
     records: Records,
     progress: Progress | None,
 ) -> Dataset:
-    from nearlabel.datasets.loading import load
-
     paths = [folder / file for file in files]
     for path in paths:
         key, address = f"{name}/{path.name}", files[path.name]

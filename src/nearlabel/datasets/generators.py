@@ -86,7 +86,7 @@ def make_local_labels(
         X[rows] = scenes[scene] + rng.normal(scale=0.25, size=(m, d))
         shown = scene_labels[scene]
         shown.data = (rng.random(shown.nnz) < _KEPT).astype(np.int8)
-        Y.append(_union(shown, _labels_at_random(rng, m, q, mean * noise)))
+        Y.append(_ones(shown + _labels_at_random(rng, m, q, mean * noise)))
     train = rng.random(n) < train_share
     whole = sparse.csr_array(sparse.vstack(Y, format="csr"))
     return Dataset(X, whole, numbered_names(q), train=train)
@@ -131,10 +131,6 @@ def numbered_names(q: int) -> Array:
 def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
     """A 0/1 matrix of pairs, some of which may be there twice."""
     return _ones(sparse.csr_array((np.ones(len(row), np.int8), (row, label)), shape=shape))
-
-
-def _union(a: Csr, b: Csr) -> Csr:
-    return _ones(a + b)
 
 
 def _ones(matrix: Any) -> Csr:

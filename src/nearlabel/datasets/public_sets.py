@@ -11,25 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PublicSet:
-    """A public data set.
+    """A public data set; `ignore` and `nominal` are options of `load`."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Numbers of items, features and labels: what comes with others is another data set.
-    files : mapping of str to str
-        The address of each file, by the name that it gets in the folder of downloads.
-    openml : int or None
-        Its number at openml.org, which is asked where no server gives the files.
-    ignore : sequence of str
-        Attributes of the source that are no features.
-    nominal : {"onehot", "code"}
-        How `load` makes features of nominal attributes.
-    """
-
-    shape: tuple[int, ...]
-    files: Mapping[str, str]
-    openml: int | None = None
+    shape: tuple[int, ...]  # items, features, labels: what comes with others is another data set
+    files: Mapping[str, str]  # their addresses, by the names that they get in downloads
+    openml: int | None = None  # its number there, where no server gives the files
     ignore: Sequence[str] = ()
     nominal: str = "onehot"
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
-from nearlabel.datasets.column_values import Columns, names_of, numbered
+from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.text_lines import TextFile
 
@@ -61,12 +61,9 @@ class RowFields:
 
         Unless the columns of labels are given, they are the tags that occur, sorted.
         """
-        for what, count in (
-            ("labels", len(self._set_of)),
-            ("id", len(self._names)),
-            ("split", len(self._train)),
-        ):
-            if count not in (0, self.count):
+        fields: dict[str, Sized] = {"labels": self._set_of, "id": self._names, "split": self._train}
+        for what, cells in fields.items():
+            if len(cells) not in (0, self.count):
                 raise ValueError(f"not all rows have {what}")
         if self._set_of:
             Y, label_names = self._labels(labels)
@@ -90,13 +87,11 @@ class RowFields:
             raise ValueError(f"{shown(unknown)} is none of its labels")
         if not place:
             raise ValueError("no row has a label")
-        columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
-        sizes = np.array([len(part) for part in columns])
-        of = np.array(self._set_of)
-        indices = np.concatenate([columns[number] for number in of.tolist()])
-        indptr = np.concatenate([[0], np.cumsum(sizes[of])])
-        ones = np.ones(len(indices), np.int8)
-        return sparse.csr_array((ones, indices, indptr), (len(of), len(place))), names_of(place)
+        rows = SparseRows()
+        for tags in sets:
+            rows.add(map(place.get, tags), [1.0] * len(tags))  # type: ignore[arg-type]
+        distinct = rows.matrix(len(place)).astype(np.int8)
+        return distinct[np.array(self._set_of)], names_of(place)
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:

@@ -49,22 +49,23 @@ class Table:
         self, file: TextFile, columns: list[str], options: ReadOptions, decimal_comma: bool = False
     ) -> None:
         self._file, self._options, self._decimal_comma = file, options, decimal_comma
-        self.columns, self.names = columns, set(columns)
+        self.columns = columns
+        self.places = {name: place for place, name in reversed([*enumerate(columns)])}
         known = None if options.features is None else source_columns(options.features)
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"two columns have the name {shown(twice)}")
-        self._ignored, self._features = frozenset(options.ignore), frozenset(options.features or ())
+        self._ignored = frozenset(options.ignore)
         labels, tags = self._find_labels()
         if options.labels is not None and not options.labels:  # they are found to be left out
             self._ignored |= {*labels, *([tags] if tags else [])}
             labels, tags = [], None
         self._labels = frozenset(labels)
-        self._tags = self._place(tags)
-        self._id = self._place(options.id or self._named("id"), "id")
+        self._tags = self._place("tags", tags)
+        self._id = self._place("id", options.id or self._named("id"))
         if self._id is None and not columns[0]:  # as pandas writes the names of rows
             self._id = 0
-        self._split = self._place(self._named("split"))
+        self._split = self._place("split", self._named("split"))
         self._places = self._find_cells(known)
         self._columns: list[Column] = []  # at these places, as the first row has them
         self._fast: list[Callable[[Any], float]] = []
@@ -76,9 +77,8 @@ class Table:
         """The columns that are labels, and the one that has all of them in one cell."""
         options = self._options
         for what, wanted in (("labels", options.labels), ("ignore", options.ignore)):
-            unknown = next((name for name in wanted or () if name not in self.names), None)
-            if unknown is not None:
-                raise self._no_column(what, unknown)
+            for name in wanted or ():
+                self._place(what, name)
         if options.tags is not None or options.labels:
             return list(options.labels or ()), options.tags
         marked = [name for name in self.columns if name.startswith(LABEL_MARK)]
@@ -116,16 +116,12 @@ class Table:
         named = (name for name in self.columns if name.lower() == word)
         return next((name for name in named if name not in self._ignored), None)
 
-    def _place(self, name: str | None, what: str = "tags") -> int | None:
-        if name is None:
-            return None
-        if name not in self.names:
-            raise self._no_column(what, name)
-        return self.columns.index(name)
-
-    def _no_column(self, what: str, name: str) -> DataError:
+    def _place(self, what: str, name: str | None) -> int | None:
+        """The place of a column that an option names."""
+        if name is None or name in self.places:
+            return None if name is None else self.places[name]
         there = ", ".join(map(shown, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-        return self._file.error(
+        raise self._file.error(
             f"{what}: there is no column {shown(name)}; the columns are {there}", 1
         )
 
@@ -138,29 +134,28 @@ class Table:
             names = [self.columns[place].removeprefix(FEATURE_MARK) for place in self._places]
             codes = map(self._first_codes, names, cells)
             self._columns = [Column(*pair) for pair in zip(names, codes, strict=True)]
-            self._fast = [self._fast_reader(column) for column in self._columns]
+            said = {"0": 0.0, "1": 1.0}.__getitem__
+            self._fast = [
+                said if column.name in self._labels else column.reader(strict=False)
+                for column in self._columns
+            ]
         self._cells.extend(plain_row(self._fast, cells) or map(self._cell, self._columns, cells))
         tags, name, split = (
             None if place is None else row[place] for place in (self._tags, self._id, self._split)
         )
         self._rows.add("" if tags is None and self._tags is not None else tags, name, split)
 
-    def _fast_reader(self, column: Column) -> Callable[[Any], float]:
-        is_label = column.name in self._labels
-        return {"0": 0.0, "1": 1.0}.__getitem__ if is_label else column.reader(strict=False)
-
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
         features = self._options.features
-        if name in self._labels or name in self._features:
+        if name in self._labels or name in (features or ()):
             return None
         if features is not None:
             return numbered(known_values(name, features))
-        is_word = isinstance(cell, str) and cell.strip().lower() not in _MISSING
         try:
             self._number(name, cell)
         except DataError:
-            if not is_word:
+            if not isinstance(cell, str) or cell.strip().lower() in _MISSING:
                 raise
             return {}
         return None

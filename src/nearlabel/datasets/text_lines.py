@@ -49,16 +49,9 @@ class DataError(ValueError):
 
 
 class TextFile:
-    """The lines of a file, each with its number.
+    """The lines of a file, of standard input ("-"), or of what an opener gives.
 
-    Parameters
-    ----------
-    path : Path, or "-" for standard input
-        A gzipped file is recognized by its content.
-    encoding : str
-    progress : callable, optional
-    opener : callable, optional
-        Opens the file, where it is a member of an archive.
+    A gzipped file is recognized by its content.
     """
 
     def __init__(
