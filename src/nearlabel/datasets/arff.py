@@ -17,13 +17,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, some
-from nearlabel.datasets.arff_rows import (
-    QUOTED,
-    quoted,
-    read_rows,
-    unquoted,
-    values_between_commas,
-)
+from nearlabel.datasets.arff_rows import QUOTED, quoted, read_rows, unquoted, values_between_commas
 from nearlabel.datasets.column_values import (
     Column,
     assembled,
@@ -34,12 +28,7 @@ from nearlabel.datasets.column_values import (
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, dense_row
 from nearlabel.datasets.mulan_xml import labels_xml, read_labels
-from nearlabel.datasets.text_lines import (
-    LABEL_MARK,
-    TextFile,
-    column_names,
-    names_or_numbers,
-)
+from nearlabel.datasets.text_lines import LABEL_MARK, TextFile, column_names, names_or_numbers
 
 _NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
 _MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
@@ -51,10 +40,32 @@ _Runs = list[tuple[str, int]]
 
 
 def read_arff(source: DataFile) -> Dataset:
-    """Read an ARFF file with dense or sparse rows."""
-    listed = source.options.labels or _listed_labels(source)
+    """Read an ARFF file; where nothing lists the labels, MEKA's header says which they are."""
+    options, ignore = source.options, source.options.ignore
+    labels, train_size = options.labels or _listed_labels(source), None
     with source.text() as file:
-        return _read(file, listed, source)
+        lines = file.lines()
+        relation, columns, runs = _read_header(file, lines)
+        names = [column.name for column in columns]
+        there = set(names)
+        if labels is None:
+            labels, train_size = _mekas_labels(file, relation, names, options.labels is None)
+        elif options.labels is not None:
+            labels = [name for name in labels if name in there]
+        for what, wanted in (("labels", labels), ("ignore", ignore)):
+            if unknown := [name for name in wanted if name not in there]:
+                raise ValueError(f"{what}: there is no attribute {some(unknown)}")
+        cells = read_rows(file, lines, columns)
+    coded: Collection[str] = names if options.nominal == "code" else ()
+    if options.features is not None:  # what a model calls them says how it had them
+        coded, known = options.features, source_columns(options.features)
+        ignore = (*ignore, *(name for name in names if name not in known))
+        columns = [_with_known_values(column, options.features) for column in columns]
+    X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))
+    if all(name.startswith(LABEL_MARK) for name in carried):
+        carried = [name.removeprefix(LABEL_MARK) for name in carried]
+    train = _train_mask(runs, train_size, X.shape[0])
+    return Dataset(X, Y, column_names(carried), column_names(features), train)
 
 
 def _listed_labels(source: DataFile) -> Sequence[str] | None:
@@ -70,33 +81,6 @@ def _listed_labels(source: DataFile) -> Sequence[str] | None:
         return None
     with listed:
         return read_labels(listed)
-
-
-def _read(file: TextFile, labels: Sequence[str] | None, source: DataFile) -> Dataset:
-    """Read the rows; without names of labels, MEKA's header says which they are."""
-    options = source.options
-    lines = file.lines()
-    relation, columns, runs = _read_header(file, lines)
-    names, ignore = [column.name for column in columns], options.ignore
-    there, train_size = set(names), None
-    if labels is None:
-        labels, train_size = _mekas_labels(file, relation, names, options.labels is None)
-    elif options.labels is not None:
-        labels = [name for name in labels if name in there]
-    for what, wanted in (("labels", labels), ("ignore", ignore)):
-        if unknown := [name for name in wanted if name not in there]:
-            raise ValueError(f"{what}: there is no attribute {some(unknown)}")
-    cells = read_rows(file, lines, columns)
-    coded: Collection[str] = names if options.nominal == "code" else ()
-    if options.features is not None:  # what a model calls them says how it had them
-        coded, known = options.features, source_columns(options.features)
-        ignore = (*ignore, *(name for name in names if name not in known))
-        columns = [_with_known_values(column, options.features) for column in columns]
-    X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))
-    if all(name.startswith(LABEL_MARK) for name in carried):
-        carried = [name.removeprefix(LABEL_MARK) for name in carried]
-    train = _train_mask(runs, train_size, X.shape[0])
-    return Dataset(X, Y, column_names(carried), column_names(features), train)
 
 
 def _mekas_labels(

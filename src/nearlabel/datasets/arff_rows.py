@@ -90,7 +90,10 @@ def _cell(file: TextFile, column: Column, value: str) -> float:
     try:
         return column.reader(strict=True)(value)
     except (ValueError, KeyError):
-        raise file.error(f"{shown(column.name)}: {column.expected()}; got {shown(value)}") from None
+        known = ", ".join(map(shown, list(column.codes or ())[:5]))
+        wanted = f"one of {known}" if known else "a finite number"
+        message = f"{shown(column.name)}: {wanted} expected; got {shown(value)}"
+        raise file.error(message) from None
 
 
 def unquoted(text: str) -> str:

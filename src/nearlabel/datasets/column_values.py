@@ -102,12 +102,6 @@ class Column:
             return self.codes.__getitem__
         return number if strict else float
 
-    def expected(self) -> str:
-        """What a cell must hold, for messages."""
-        if self.codes is None:
-            return "a finite number expected"
-        return f"one of {', '.join(map(shown, list(self.codes)[:5]))} expected"
-
     def truths(self) -> list[float] | None:
         """Each nominal value as 0 or 1; None where one is not a word for yes or no."""
         said = [truth(value) for value in self.codes or ()]

@@ -114,18 +114,15 @@ class Archive:
 
     def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
         """One of its files, to be read."""
-        member, title = self._members[name], f"{self.path}/{self._members[name].filename}"
-        try:
-            check_compression(member)
-        except ValueError as error:
-            raise DataError(title, None, str(error)) from None
+        member = self._members[name]
 
         @contextmanager
         def opened() -> Iterator[Any]:
+            check_compression(member)
             with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
                 yield file
 
-        return TextFile(title, encoding, progress, opened)
+        return TextFile(f"{self.path}/{member.filename}", encoding, progress, opened)
 
 
 def check_compression(member: zipfile.ZipInfo) -> None:

@@ -102,12 +102,12 @@ def checked(data: Dataset) -> Dataset:
             raise ValueError(f"{shown(key)} must have the length {length}; got {values.shape}")
     for key in ("label_names", "feature_names", "row_names"):
         names = getattr(data, key)
-        if names is not None:
-            if names.ndim != 1 or names.dtype.kind != "U":
-                raise ValueError(f"{key} must be an array of str; got {names.dtype}")
-            text_array(names.tolist())
-    for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
-        twice = None if names is None else first_twice(names.tolist())
+        if names is None:
+            continue
+        if names.ndim != 1 or names.dtype.kind != "U":
+            raise ValueError(f"{key} must be an array of str; got {names.dtype}")
+        text_array(names.tolist())
+        twice = None if key == "row_names" else first_twice(names.tolist())
         if twice is not None:
             raise ValueError(f"{key} must be unique; got {shown(twice)} twice")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):

@@ -153,15 +153,13 @@ class Records:
 
     def check(self, name: str, address: str, sha256: str, size: int) -> None:
         """Refuse another file than the expected one; take up a new one."""
-        if self._given.get(name, sha256) != sha256:
-            raise ChecksumError(
-                f"{address}: the sha256 of {name} is {sha256}, not {self._given[name]} as given"
-            )
         if not self.agree(name, sha256):
+            found = f"the sha256 of {name} is {sha256}"
+            if name in self._given:
+                raise ChecksumError(f"{address}: {found}, not {self._given[name]} as given")
             raise ChecksumError(
-                f"{address} has changed: the sha256 of {name} is {sha256} and was "
-                f"{self._known[name]['sha256']} the first time; to accept the new one, remove the "
-                f"entry {name!r} from {self._path}"
+                f"{address} has changed: {found} and was {self._known[name]['sha256']} the first "
+                f"time; to accept the new one, remove the entry {name!r} from {self._path}"
             )
         self._new[name] = {"address": address, "sha256": sha256, "size": size}
 

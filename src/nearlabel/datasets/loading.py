@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,9 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
     if len(parts) == 1:
         return parts[0]
     if row.finds_labels:
-        names = list(dict.fromkeys(name for part in parts for name in _label_texts(part)))
-        parts = [_with_labels(part, names) for part in parts]
+        own = [names_or_numbers(part.label_names, part.Y.shape[1]) for part in parts]
+        names = numbered(dict.fromkeys(chain(*own)))
+        parts = [_with_labels(*pair, names) for pair in zip(parts, own, strict=True)]
     train, test = parts
     for what, matrix in (("label_names", "Y"), ("feature_names", "X")):
         ours, theirs = ((getattr(one, matrix).shape[1], getattr(one, what)) for one in parts)
@@ -177,17 +179,11 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
     )
 
 
-def _with_labels(data: Dataset, names: list[str]) -> Dataset:
-    """A data set with labels of these names, of which it has some."""
-    place = numbered(names)
-    own = np.array([place[name] for name in _label_texts(data)], dtype=np.int32)
-    Y = sparse.csr_array((data.Y.data, own[data.Y.indices], data.Y.indptr), (len(data), len(names)))
-    Y.sort_indices()
-    return replace(data, Y=Y, label_names=column_names(names))
-
-
-def _label_texts(data: Dataset) -> list[str]:
-    return names_or_numbers(data.label_names, data.Y.shape[1])
+def _with_labels(data: Dataset, own: list[str], names: dict[str, int]) -> Dataset:
+    """A data set with all labels of the given names, some of which are its own."""
+    columns = np.array([names[name] for name in own], dtype=np.int32)[data.Y.indices]
+    Y = sparse.csr_array((data.Y.data, columns, data.Y.indptr), (len(data), len(names)))
+    return replace(data, Y=Y, label_names=column_names(list(names)))
 
 
 def _with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:

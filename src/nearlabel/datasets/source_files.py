@@ -59,6 +59,8 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
+        if sys.stdin is None:
+            raise ValueError("standard input is closed")
         return Found(Folder(Path()), ("-",), _format_of_input(format))
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
@@ -97,8 +99,6 @@ def _format_of_input(format: str | None) -> str:
         raise ValueError(f"standard input is read as text; give a file of the format {format!r}")
     if format is not None:
         return format
-    if sys.stdin is None:
-        raise ValueError("standard input is closed")
     first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
     told = (name for name, row in FORMATS.items() if first and first in row.begins)
     return next(told, "csv")

@@ -62,11 +62,8 @@ def _read_rows(file: TextFile) -> Dataset:
     lines = file.lines()
     header = next(lines, "").split()
     if len(header) != 3 or not all(re.fullmatch("[0-9]{1,10}", size) for size in header):
-        raise file.error(
-            "the numbers of rows, features and labels expected, like '7395 1836 159'; "
-            f"got {shown(' '.join(header))}",
-            1,
-        )
+        wanted = "the numbers of rows, features and labels expected, like '7395 1836 159'"
+        raise file.error(f"{wanted}; got {shown(' '.join(header))}", 1)
     n, d, q = map(int, header)
     if not n or not 0 < d <= _LARGEST or q > _LARGEST:
         raise file.error(f"from 1 row and 1 to {_LARGEST} columns expected; got {n}, {d}, {q}", 1)

@@ -62,8 +62,8 @@ class TextFile:
         opener: Callable[[], Any] | None = None,
     ) -> None:
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._path, self._encoding, self._progress = Path(path), encoding, progress
-        self._opener = opener or self._open
+        self._path, self._opener = path, opener
+        self._encoding, self._progress = encoding, progress
         self._lines = self._read()
         self.line = 0
 
@@ -85,8 +85,9 @@ class TextFile:
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
             try:
-                raw = opened.enter_context(self._opener())
-                total, stream = _size(raw), _decompressed(raw)
+                raw = opened.enter_context((self._opener or self._open)())
+                total, is_gzipped = _size(raw), raw.peek(2)[:2] == b"\x1f\x8b"
+                stream = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
             except _DAMAGED as error:
                 raise self._damaged(error) from None
             while content := self._content(stream):
@@ -97,10 +98,10 @@ class TextFile:
                 if self._progress is not None and self.line % _LINES_A_REPORT == 0:
                     self._progress(self.line if total is None else raw.tell(), total)
 
-    def _content(self, stream: BinaryIO) -> bytes:
+    def _content(self, stream: Any) -> bytes:
         """The bytes of the next line."""
         try:
-            return stream.readline(LONGEST_LINE)
+            return bytes(stream.readline(LONGEST_LINE))
         except _DAMAGED as error:
             raise self._damaged(error) from None
 
@@ -108,12 +109,9 @@ class TextFile:
         reason = "encrypted" if "encrypted" in str(error) else "damaged or cut off here"
         return self.error(f"the compressed file is {reason}", self.line + 1)
 
-    def _open(self) -> AbstractContextManager[BinaryIO]:
-        if str(self._path) != "-":
-            return self._path.open("rb")
-        if sys.stdin is None:
-            raise ValueError("standard input is closed")
-        return nullcontext(sys.stdin.buffer)
+    def _open(self) -> AbstractContextManager[Any]:
+        is_input = str(self._path) == "-"
+        return nullcontext(sys.stdin.buffer) if is_input else Path(self._path).open("rb")
 
     def _text(self, content: bytes) -> str:
         if self.line == 1:
@@ -137,11 +135,6 @@ def _size(raw: BinaryIO) -> int | None:
     except (OSError, io.UnsupportedOperation):
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
-
-
-def _decompressed(raw: BinaryIO) -> BinaryIO:
-    peek = raw.peek(2)[:2]  # type: ignore[attr-defined]
-    return gzip.open(raw, "rb") if peek == b"\x1f\x8b" else raw  # type: ignore[return-value]
 
 
 def number(value: str | float) -> float:
