@@ -57,7 +57,7 @@ def read_arff(source: DataFile) -> Dataset:
                 raise ValueError(f"{what}: there is no attribute {some(unknown)}")
         cells = read_rows(file, lines, columns)
     coded: Collection[str] = names if options.nominal == "code" else ()
-    if options.features is not None:  # what a model calls them says how it had them
+    if options.features is not None:  # their names say how the model had them
         coded, known = options.features, source_columns(options.features)
         ignore = (*ignore, *(name for name in names if name not in known))
         columns = [_with_known_values(column, options.features) for column in columns]
@@ -175,7 +175,7 @@ def _read_split(file: TextFile, text: str) -> _Runs:
 def _train_mask(runs: _Runs, train_size: int | None, n: int) -> Array | None:
     if runs:
         if sum(count for _, count in runs) != n:
-            raise ValueError(f"its split is not of {n} rows, which it has")
+            raise ValueError(f"its split does not cover its {n} rows")
         return np.repeat([part == "train" for part, _ in runs], [count for _, count in runs])
     if train_size is not None and 0 < train_size < n:
         return np.arange(n) < train_size

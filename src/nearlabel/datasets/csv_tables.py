@@ -64,7 +64,7 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     first = {name: cells for name, cells in before.items() if cells is not None}
     header = [*first, *features, *labels]
     rows = ([*(cells[row] for cells in first.values()), *dense_row(data, row)] for row in range(n))
-    # A mark that is none here would be taken for the delimiter where it stands in a name.
+    # Unquoted, another delimiter in a name could be taken for that of the table.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
     write_rows(
         path, chain([header], rows), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL

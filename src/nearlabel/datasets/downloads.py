@@ -76,15 +76,15 @@ def download(address: str, path: Path, progress: Progress | None) -> None:
 
 
 class _Part:
-    """What came of a file so far: answers are checked, bytes are counted."""
+    """A file that is being downloaded: responses are checked, bytes are counted."""
 
     def __init__(self, file: IO[bytes], progress: Progress | None) -> None:
         self._file, self._progress = file, progress
         self._done = 0
-        self._total: int | None = None  # where the server tells it
+        self._total: int | None = None  # where the server sends it
 
     def check_answer(self, response: Any, **_: Any) -> None:
-        """Refuse an answer that is not a file, and redirections away from https."""
+        """Refuse a response that is not a file, and redirections away from https."""
         problem, told = None, response.headers
         if response.is_redirect:
             target = urljoin(response.url, told["Location"])
@@ -106,7 +106,7 @@ class _Part:
             raise FetchError(problem)
 
     def write(self, block: bytes) -> None:
-        """Take up what came."""
+        """Write a block of the file."""
         self._done += len(block)
         if problem := _too_large(self._done):
             raise FetchError(problem)
@@ -152,7 +152,7 @@ class Records:
         return expected in (None, sha256)
 
     def check(self, name: str, address: str, sha256: str, size: int) -> None:
-        """Refuse another file than the expected one; take up a new one."""
+        """Refuse a file other than the expected one; remember a new one."""
         if not self.agree(name, sha256):
             found = f"the sha256 of {name} is {sha256}"
             if name in self._given:
@@ -164,7 +164,7 @@ class Records:
         self._new[name] = {"address": address, "sha256": sha256, "size": size}
 
     def write(self) -> None:
-        """Keep what was taken up."""
+        """Write the records, with the new ones."""
         with replacing(self._path) as file:
             file.write(json.dumps(self._known | self._new, indent=1, sort_keys=True).encode())
 

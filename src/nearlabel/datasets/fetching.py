@@ -33,8 +33,8 @@ def fetch(
     """Get a public data set into the data folder, where `load` finds it by its name.
 
     What is there already is not fetched again. The sources stay in ``downloads`` in that folder,
-    beside ``checksums.json``. The homes publish no checksums, so what comes first is trusted, and
-    what comes a second time must be the same; `sha256` tells what must come first.
+    beside ``checksums.json``. The homes publish no checksums, so the first download is trusted, and
+    later ones must agree with it, unless `sha256` gives the checksums.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def fetch(
         Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``. Only homes that have
         one of these files are asked.
     progress : callable, optional
-        Called with the bytes that came of a file and its length, or None where that is not told.
-        Not for OpenML.
+        Called with the bytes received of a file and its length, or None if it is unknown. Not for
+        OpenML.
 
     Returns
     -------

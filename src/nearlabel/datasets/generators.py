@@ -129,7 +129,7 @@ def numbered_names(q: int) -> Array:
 
 
 def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
-    """A 0/1 matrix of pairs, some of which may be there twice."""
+    """A 0/1 matrix of pairs, which may contain duplicates."""
     return _ones(sparse.csr_array((np.ones(len(row), np.int8), (row, label)), shape=shape))
 
 

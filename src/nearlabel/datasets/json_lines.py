@@ -89,7 +89,7 @@ def _read_vectors(
             for name, value in features.items():
                 place = found.setdefault(name, len(found)) if columns is None else columns.get(name)
                 if place is None and options.features is None:
-                    raise file.error(f"{shown(name)} is none of the features")
+                    raise file.error(f"{shown(name)} is not one of the features")
                 cells[place] = _number(file, value)
             cells.pop(None, None)  # what the model does not know
             objects.add(cells.keys(), cells.values())

@@ -44,10 +44,10 @@ def load(
         By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``, and
         ``.txt`` for the sparse text of the extreme-classification repository.
     progress : callable, optional
-        Called now and then with the bytes read and the bytes in all; with the lines read and None
-        where the size is not known.
+        Called from time to time with the bytes read and the total; with the lines read and None
+        where the size is unknown.
     **options
-        How the file is read; an option that its format does not heed is refused.
+        How the file is read; an option that its format does not support is an error.
 
     Other Parameters
     ----------------
@@ -163,19 +163,16 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
     for what, matrix in (("label_names", "Y"), ("feature_names", "X")):
         ours, theirs = ((getattr(one, matrix).shape[1], getattr(one, what)) for one in parts)
         if ours[0] != theirs[0] or not np.array_equal(ours[1], theirs[1]):
-            message = f"it has other {what} than {files[0].name}, or in another order"
+            message = f"its {what} differ from those of {files[0].name}"
             raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    rows = None
-    if train.row_names is not None and test.row_names is not None:
-        rows = np.concatenate([train.row_names, test.row_names])
-    return Dataset(
-        stack([train.X, test.X]),
-        sparse.csr_array(sparse.vstack([train.Y, test.Y], format="csr")),
-        train.label_names,
-        train.feature_names,
-        np.repeat([True, False], [len(train), len(test)]),
-        rows,
+    rows = [part.row_names for part in parts if part.row_names is not None]
+    return replace(
+        train,
+        X=stack([train.X, test.X]),
+        Y=sparse.vstack([train.Y, test.Y], format="csr"),
+        train=np.repeat([True, False], [len(train), len(test)]),
+        row_names=np.concatenate(rows) if len(rows) == 2 else None,
     )
 
 

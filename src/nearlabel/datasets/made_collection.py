@@ -44,7 +44,7 @@ _DTYPES = ("float32", "float16")
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Items whose lists of labels are incomplete, new items to ask about, and the whole truth.
+    """Items with incomplete lists of labels, new items as queries, and all true labels.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ def _vectors(
 
 
 def _scattered(rng: np.random.Generator, shape: tuple[int, int], distance: float) -> Array:
-    """Points two of which are about so far from each other."""
+    """Random points at about this distance from each other."""
     points: Array = rng.normal(scale=distance / np.sqrt(2 * shape[1]), size=shape)
     return points
 

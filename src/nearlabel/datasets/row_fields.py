@@ -1,4 +1,4 @@
-"""What the rows of a file have beside features: labels, names, and their part of a split."""
+"""What the rows of a file have besides features: labels, names, and the split."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any 
 
 
 class RowFields:
-    """What rows have beside features: labels, names and the split.
+    """What rows have besides features: labels, names and the split.
 
     Unless the split is needed, a column of that name with other values in it is not an error.
     """
@@ -34,7 +34,7 @@ class RowFields:
         self.count = 0
 
     def add(self, tags: Any, name: Any, split: Any) -> None:
-        """Take up a row; None for what it does not have."""
+        """Add a row; None for what it does not have."""
         self.count += 1
         if tags is not None:
             if isinstance(tags, list):
@@ -51,13 +51,13 @@ class RowFields:
             self._is_split = self._is_split and part in ("train", "test")
             if not self._is_split and self._split_needed:
                 raise self._file.error(
-                    f"split: train or test expected; got {shown(str(split))} (if it is no "
-                    "split, pass the column to ignore= to leave it out)"
+                    f"split: train or test expected; got {shown(str(split))} (if it is not "
+                    "a split, pass the column to ignore= to leave it out)"
                 )
             self._train.append(part == "train")
 
     def finish(self, data: Dataset, labels: Columns | None = None) -> Dataset:
-        """The data set with what the rows had; with labels of its own where they had none.
+        """The data set with the fields of its rows.
 
         Unless the columns of labels are given, they are the tags that occur, sorted.
         """
@@ -84,7 +84,7 @@ class RowFields:
         place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
-            raise ValueError(f"{shown(unknown)} is none of its labels")
+            raise ValueError(f"{shown(unknown)} is not one of its labels")
         if not place:
             raise ValueError("no row has a label")
         rows = SparseRows()

@@ -74,14 +74,14 @@ def _read_rows(file: TextFile) -> Dataset:
         text = line.rstrip("\r\n")
         if len(labels) == n:
             if text.strip():
-                raise file.error(f"the first line says {n} rows; here is one more")
+                raise file.error(f"the first line declares {n} rows; this is one more")
             continue
         try:
             _read_row(text, features, labels, d, q)
         except ValueError as error:
             raise file.error(str(error)) from None
     if len(labels) != n:
-        raise file.error(f"the first line says {n} rows; the file ends after {len(labels)}")
+        raise file.error(f"the first line declares {n} rows; the file ends after {len(labels)}")
     return Dataset(features.matrix(d), labels.matrix(q).astype(np.int8))
 
 
@@ -141,7 +141,7 @@ def _read_split(file: TextFile | None, n: int) -> Array | None:
 
 
 def write_sparse_text(data: Dataset, path: Path) -> None:
-    """Write a data set in the format, and what has no place in it beside it."""
+    """Write a data set, with its names and its split in files beside it."""
     X, Y = sparse.csr_array(data.X), data.Y
     split = None if data.train is None else np.where(data.train, "train", "test")
     beside = {"labels": data.label_names, "features": data.feature_names, "split": split}

@@ -126,7 +126,7 @@ class Table:
         )
 
     def add(self, row: Sequence[Any]) -> None:
-        """Take up a row: texts, or values of JSON."""
+        """Add a row: texts, or values of JSON."""
         if len(row) != len(self.columns):
             raise self._file.error(f"{len(self.columns)} cells expected; got {len(row)}")
         cells = [row[place] for place in self._places]
@@ -222,8 +222,8 @@ class Table:
             raise self._file.error("there is no row under the names of the columns")
         for name, value in self._unknown.items():
             warnings.warn(
-                f"{self._file.name}: column {shown(name)}: the model does not know "
-                f"{shown(value)}, and takes it for none of the values",
+                f"{self._file.name}: column {shown(name)}: {shown(value)} is unknown to the model "
+                "and treated as none of its values",
                 stacklevel=2,
             )
         cells = np.frombuffer(self._cells).reshape(n, len(self._places))
