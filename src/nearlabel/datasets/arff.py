@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -192,7 +193,8 @@ def write_arff(data: Dataset, path: Path) -> None:
     beside = path.with_name(path.name.removesuffix(".arff") + ".xml")
     head = [f"@relation {quoted(path.stem)}"]
     if data.train is not None:
-        head.append(_SPLIT + ", ".join(_split_runs(data.train)))
+        runs = [(part, len([*run])) for part, run in groupby(data.train.tolist())]
+        head.append(_SPLIT + ", ".join(f"{'train' if part else 'test'} {n}" for part, n in runs))
     head += [f"@attribute {quoted(name)} numeric" for name in features]
     head += [f"@attribute {quoted(name)} {{0,1}}" for name in labels]
     with replacing(beside) as xml, replacing(path) as file:  # both or none
@@ -206,12 +208,3 @@ def write_arff(data: Dataset, path: Path) -> None:
             else:
                 line = ",".join(map(repr, dense_row(data, row)))
             file.write(f"{line}\n".encode())
-
-
-def _split_runs(train: Array) -> list[str]:
-    starts = np.flatnonzero(np.diff(train, prepend=~train[:1]))
-    sizes = np.diff(starts, append=len(train))
-    return [
-        f"{'train' if train[start] else 'test'} {size}"
-        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
-    ]

@@ -86,7 +86,8 @@ def make_local_labels(
         X[rows] = scenes[scene] + rng.normal(scale=0.25, size=(m, d))
         shown = scene_labels[scene]
         shown.data = (rng.random(shown.nnz) < _KEPT).astype(np.int8)
-        Y.append(_ones(shown + _labels_at_random(rng, m, q, mean * noise)))
+        row = np.repeat(np.arange(m), rng.poisson(mean * noise, m))
+        Y.append(_ones(shown + label_sets(row, rng.integers(q, size=len(row)), (m, q))))
     train = rng.random(n) < train_share
     whole = sparse.csr_array(sparse.vstack(Y, format="csr"))
     return Dataset(X, whole, numbered_names(q), train=train)
@@ -108,12 +109,6 @@ def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float)
     place = np.arange(len(scene)) - np.searchsorted(scene, scene)
     taken = place < sizes[scene]
     return label_sets(scene[taken], label[taken], (n_scenes, q))
-
-
-def _labels_at_random(rng: np.random.Generator, n: int, q: int, mean: float) -> Csr:
-    sizes = rng.poisson(mean, n)
-    row = np.repeat(np.arange(n), sizes)
-    return label_sets(row, rng.integers(q, size=len(row)), (n, q))
 
 
 def _long_tailed(rng: np.random.Generator, width: Array) -> Array:

@@ -59,8 +59,6 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
-        if sys.stdin is None:
-            raise ValueError("standard input is closed")
         return Found(Folder(Path()), ("-",), _format_of_input(format))
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
@@ -95,13 +93,15 @@ def format_of(path: Path) -> str:
 
 def _format_of_input(format: str | None) -> str:
     """The format of standard input: a given one, or by its first character."""
-    if format is not None and FORMATS[format].is_binary:
+    if sys.stdin is None:
+        raise ValueError("standard input is closed")
+    if format is None:
+        first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
+        named = (name for name, row in FORMATS.items() if first and first in row.begins)
+        return next(named, "csv")
+    if FORMATS[format].is_binary:
         raise ValueError(f"standard input is read as text; give a file of the format {format!r}")
-    if format is not None:
-        return format
-    first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
-    told = (name for name, row in FORMATS.items() if first and first in row.begins)
-    return next(told, "csv")
+    return format
 
 
 def _stems(place: Folder | Archive) -> list[str]:

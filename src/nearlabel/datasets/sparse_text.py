@@ -91,26 +91,24 @@ def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: in
     head, _, rest = text.partition(" ")
     if ":" in head:  # a row without labels, and without the blank before its features
         head, rest = "", text
-    carried = [_column(label) for label in head.split(",")] if head else []
     pairs = [token.partition(":") for token in rest.split()]
     if not all(mark for _, mark, _ in pairs):
         raise ValueError(f"features as column:value expected; got {shown(rest)}")
-    columns = [_column(column) for column, _, _ in pairs]
-    values = [number(value) for _, _, value in pairs]
-    for what, places, width in (("label", carried, q), ("feature", columns, d)):
-        if places and not 0 <= min(places) <= max(places) < width:
-            wrong = next(place for place in places if not 0 <= place < width)
-            raise ValueError(f"{what}s from 0 to {width - 1} expected; got {wrong}")
-        if len(set(places)) < len(places):
-            raise ValueError(f"a {what} is given twice")
+    carried = _columns("label", head.split(",") if head else [], q)
+    columns = _columns("feature", [column for column, _, _ in pairs], d)
     labels.add(carried, [1.0] * len(carried))
-    features.add(columns, values)
+    features.add(columns, [number(value) for _, _, value in pairs])
 
 
-def _column(text: str) -> int:
-    if not text.isdigit() or len(text) > 10:
-        raise ValueError(f"the number of a column expected; got {shown(text)}")
-    return int(text)
+def _columns(what: str, texts: list[str], width: int) -> list[int]:
+    """The labels or the features of a row by number, distinct and below `width`."""
+    for text in texts:
+        if not text.isdigit() or len(text) > 10 or int(text) >= width:
+            raise ValueError(f"{what}s from 0 to {width - 1} expected; got {shown(text)}")
+    places = list(map(int, texts))
+    if len(set(places)) < len(places):
+        raise ValueError(f"a {what} is given twice")
+    return places
 
 
 def _read_names(file: TextFile | None, count: int) -> Array | None:
