@@ -102,10 +102,10 @@ def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: in
 
 def _columns(what: str, texts: list[str], width: int) -> list[int]:
     """The labels or the features of a row by number, distinct and below `width`."""
-    for text in texts:
-        if not text.isdigit() or len(text) > 10 or int(text) >= width:
-            raise ValueError(f"{what}s from 0 to {width - 1} expected; got {shown(text)}")
-    places = list(map(int, texts))
+    places = [int(text) if text.isdigit() and len(text) < 11 else width for text in texts]
+    if places and max(places) >= width:
+        wrong = next(text for text, place in zip(texts, places, strict=True) if place >= width)
+        raise ValueError(f"{what}s from 0 to {width - 1} expected; got {shown(wrong)}")
     if len(set(places)) < len(places):
         raise ValueError(f"a {what} is given twice")
     return places

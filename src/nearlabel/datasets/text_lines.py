@@ -101,7 +101,8 @@ class TextFile:
     def _content(self, stream: Any) -> bytes:
         """The bytes of the next line."""
         try:
-            return bytes(stream.readline(LONGEST_LINE))
+            content: bytes = stream.readline(LONGEST_LINE)
+            return content
         except _DAMAGED as error:
             raise self._damaged(error) from None
 
