@@ -17,11 +17,8 @@ import requests
 from sklearn.datasets import _openml
 
 import nearlabel as nl
-from nearlabel.datasets import fetching, http_download
-from nearlabel.datasets.checksums import ChecksumError
-from nearlabel.datasets.fetching import fetch
-from nearlabel.datasets.http_download import FetchError
-from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML, PublicSet
+from nearlabel.datasets import ChecksumError, FetchError, downloads, fetch, fetching
+from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, PublicSet
 
 LABELS = ["sea", "sky"]
 HEAD = "@relation toy\n@attribute a numeric\n@attribute b numeric\n"
@@ -120,10 +117,10 @@ def surroundings(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(http_download, "_RETRIES", 2)
+    monkeypatch.setattr(downloads, "_RETRIES", 2)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    homes = (Files(dict.fromkeys(TOY, "https://nowhere.invalid/toy")),)
-    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
+    files = dict.fromkeys(TOY, "https://nowhere.invalid/toy")
+    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, files))
 
 
 @pytest.fixture
@@ -216,7 +213,7 @@ def test_into_another_folder(server, folder, tmp_path):
 
 
 def test_one_file_with_the_labels_in_its_header(server, folder, monkeypatch):
-    monkeypatch.setitem(HOMES, "meka", PublicSet((4, 2, 2), (Files({"meka.arff": ""}),)))
+    monkeypatch.setitem(HOMES, "meka", PublicSet((4, 2, 2), {"meka.arff": ""}))
     server.files["/meka/meka.arff"] = MEKA
     fetch("meka", mirror=server.address)
     data = nl.datasets.load("meka")
@@ -265,7 +262,7 @@ def test_an_interrupt_leaves_no_part_of_a_file(server, folder):
 
 @pytest.mark.parametrize("plan", [silent, hanging_up, chunked(TRAIN[:50], end=b"")])
 def test_a_connection_that_ends_is_tried_again(server, folder, monkeypatch, plan):
-    monkeypatch.setattr(http_download, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(downloads, "_TIMEOUT", 0.5)
     server.plans["/toy/toy-train.arff"] = [plan]
     check_toy(fetch("toy", mirror=server.address), folder)
     assert server.names()[:2] == ["toy-train.arff"] * 2
@@ -315,7 +312,7 @@ def test_answers_that_are_refused(server, folder, plan, match):
 
 
 def test_an_endless_file_is_refused(server, folder, monkeypatch):
-    monkeypatch.setattr(http_download, "_LARGEST", 10**5)
+    monkeypatch.setattr(downloads, "_LARGEST", 10**5)
     server.plans["/toy/toy-train.arff"] = [endless]
     check_refusal(server, folder, "toy-train.arff: .*limit of 100,000")
 
@@ -332,7 +329,7 @@ def test_a_file_that_was_cut_off_unnoticed():
     """As by versions of urllib3 that do not compare what came with what was announced."""
     response = requests.Response()
     response.status_code, response.headers["Content-Length"] = 200, "10"
-    part = http_download._Part(io.BytesIO(), None)
+    part = downloads._Part(io.BytesIO(), None)
     part.check_answer(response)
     part.write(b"01234")
     with pytest.raises(ValueError, match="5 of 10 bytes"):
@@ -358,7 +355,7 @@ def test_no_redirection_to_plain_http(start, target, is_followed):
     response = requests.Response()
     response.status_code, response.url, response.headers["Location"] = 302, start, target
     response.raw = io.BytesIO()
-    check = http_download._Part(io.BytesIO(), None).check_answer
+    check = downloads._Part(io.BytesIO(), None).check_answer
     with nullcontext() if is_followed else pytest.raises(FetchError, match=f"{target}.* https"):
         check(response)
 
@@ -513,20 +510,14 @@ def test_the_registry():
     assert not set(HOMES) & set(ELSEWHERE)
     for name, public in HOMES.items():
         assert re.fullmatch(r"[a-z0-9_]+", name)
-        assert public.homes
-        for home in public.homes:
-            if isinstance(home, Files) and name != "toy":
-                stems = {f"{name}.arff"}, {f"{name}.arff", f"{name}.xml"}
-                split = {f"{name}-train.arff", f"{name}-test.arff", f"{name}.xml"}
-                assert set(home.addresses) in (*stems, split)
-                assert len(set(home.addresses.values())) == len(home.addresses)
-                assert all(re.fullmatch(r"https://[!-~]+", url) for url in home.addresses.values())
-    ids = [
-        home.data_id
-        for public in HOMES.values()
-        for home in public.homes
-        if hasattr(home, "data_id")
-    ]
+        assert public.files or public.openml is not None
+        if public.files and name != "toy":
+            stems = {f"{name}.arff"}, {f"{name}.arff", f"{name}.xml"}
+            split = {f"{name}-train.arff", f"{name}-test.arff", f"{name}.xml"}
+            assert set(public.files) in (*stems, split)
+            assert len(set(public.files.values())) == len(public.files)
+            assert all(re.fullmatch(r"https://[!-~]+", url) for url in public.files.values())
+    ids = [public.openml for public in HOMES.values() if public.openml is not None]
     assert len(set(ids)) == len(ids)
 
 
@@ -581,7 +572,7 @@ def openml(server, monkeypatch):
         for name in ("_DATA_INFO", "_DATA_FEATURES", "_DATA_QUALITIES"):
             path = urlsplit(getattr(_openml, name)).path
             monkeypatch.setattr(_openml, name, server.address + path)
-    monkeypatch.setitem(HOMES, "open", PublicSet((4, 2, 2), (OpenML(1),)))
+    monkeypatch.setitem(HOMES, "open", PublicSet((4, 2, 2), {}, 1))
     tell(server, ROWS)
     return server
 
@@ -609,7 +600,7 @@ def test_openml(openml, folder):
 
 
 def test_attributes_of_openml_that_are_no_features(openml, folder, monkeypatch):
-    monkeypatch.setitem(HOMES, "open", PublicSet((4, 1, 2), (OpenML(1),), ignore=("a",)))
+    monkeypatch.setitem(HOMES, "open", PublicSet((4, 1, 2), {}, 1, ignore=("a",)))
     fetch("open")
     data = nl.datasets.load("open")
     assert data.X.tolist() == [[2], [0], [4], [5]]
@@ -655,7 +646,7 @@ def test_what_openml_may_say_wrongly(openml, folder):
 @pytest.fixture
 def two_homes(openml, monkeypatch):
     files = {file: f"{openml.address}/toy/{file}" for file in TOY}
-    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, (Files(files), OpenML(1))))
+    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, files, 1))
     tell(openml, ROWS + "7,8,FALSE,FALSE\n9,10,TRUE,TRUE\n")
     return openml
 
@@ -674,19 +665,6 @@ def test_a_later_home_is_told_with_the_reason(two_homes, folder):
     assert data.X.shape == (6, 2)
     assert data.train is None
     assert list(records_of(folder)) == ["toy/openml-1"]
-
-
-def test_another_home_with_the_same_files(server, folder, monkeypatch):
-    server.files |= {f"/again{path}": content for path, content in server.files.items()}
-    places = f"{server.address}/toy", f"{server.address}/again/toy"
-    homes = tuple(Files({file: f"{place}/{file}" for file in TOY}) for place in places)
-    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, homes))
-    server.plans["/toy/toy-test.arff"] = [breaking_off(10), answering(500)]
-    with pytest.warns(
-        UserWarning, match="^toy comes from .*/again/toy: .*/toy-test.arff: HTTP 500"
-    ):
-        check_toy(fetch("toy"), folder)
-    assert server.asked[-2:] == ["/again/toy/toy-test.arff", "/again/toy/toy.xml"]
 
 
 def test_when_all_homes_fail_each_reason_is_told(two_homes, folder):

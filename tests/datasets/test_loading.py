@@ -20,8 +20,8 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common.files import replacing
 from nearlabel.datasets import DataError, Dataset
+from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.formats import FORMATS
-from nearlabel.datasets.read_options import ReadOptions
 
 SUFFIXES = [row.suffixes[0] for row in FORMATS.values()]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
@@ -366,6 +366,19 @@ def test_features_in_the_order_of_a_model(tmp_path, made):
         assert data.Y.shape == (30, 0)
         with pytest.raises(DataError, match=r"it has no feature 'y', 'z'$"):
             nl.datasets.load(path, features=["x2", "y", "z"], labels=())
+
+
+def test_features_of_a_file_that_declares_billions_of_columns(tmp_path):
+    path = tmp_path / "toy.txt"
+    path.write_text("2 2147483647 1\n0 5:1 9:2 2147483646:7\n 6:3 9:4\n")
+    tracemalloc.start()
+    data = nl.datasets.load(path, features=["2147483646", "0", "9"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert data.X.toarray().tolist() == [[7, 0, 2], [0, 0, 4]]
+    assert peak < 2**20
+    with pytest.raises(DataError, match="it has no feature '2147483647'"):
+        nl.datasets.load(path, features=["2147483647"])
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

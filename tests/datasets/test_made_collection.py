@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,20 +154,19 @@ def test_the_size_of_the_blocks_changes_nothing(monkeypatch, rows_at_once):
 def test_no_order_of_additions_shows(monkeypatch):
     """A BLAS that adds up in another order gives the same vectors, however far places lie."""
     made = make_collection(300, 100, 20, overlap=0.01)
-    laid_out, rng = module._Geometry.laid_out, np.random.default_rng(0)
+    laid_out, rng = module._laid_out, np.random.default_rng(0)
 
     def shuffled(*args):
         geometry = laid_out(*args)
         order = rng.permutation(len(geometry.rotation))
         place = np.argsort(order)
-        return replace(
-            geometry,
+        return geometry._replace(
             centers=geometry.centers[:, order],
             directions=place[geometry.directions],
             rotation=geometry.rotation[order],
         )
 
-    monkeypatch.setattr(module._Geometry, "laid_out", shuffled)
+    monkeypatch.setattr(module, "_laid_out", shuffled)
     assert same(made, make_collection(300, 100, 20, overlap=0.01))
 
 
@@ -208,7 +206,7 @@ def test_an_interrupt_leaves_no_file_and_an_earlier_one_as_it_was(tmp_path, monk
         yield np.zeros((10, 8), np.float32)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module._Geometry, "vectors", interrupted)
+    monkeypatch.setattr(module, "_vectors", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make_collection(300, 8, 60, out=path)
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.npy"]

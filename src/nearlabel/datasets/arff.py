@@ -7,10 +7,9 @@ the ARFF file's columns: in some XML files they stand in another order.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -19,30 +18,18 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, some
-from nearlabel.datasets.arff_rows import (
-    QUOTED,
-    quoted,
-    read_rows,
-    unquoted,
-    values_between_commas,
-)
+from nearlabel.datasets.arff_rows import QUOTED, quoted, read_rows, unquoted, values_between_commas
 from nearlabel.datasets.column_values import (
     Column,
     assembled,
+    known_values,
+    numbered,
     source_columns,
 )
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, dense_row
-from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.mulan_xml import labels_xml, read_labels
-from nearlabel.datasets.read_options import ReadOptions
-from nearlabel.datasets.text_lines import (
-    LABEL_MARK,
-    DataError,
-    TextFile,
-    column_names,
-    column_texts,
-    names_or_numbers,
-)
+from nearlabel.datasets.text_lines import LABEL_MARK, TextFile, column_names, names_or_numbers
 
 _NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
 _MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
@@ -50,77 +37,64 @@ _MEKA_SPLIT = re.compile(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)")
 _SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
 
 
-@dataclass
-class _Header:
-    relation: str
-    columns: list[Column]
-    runs: list[tuple[str, int]]  # of the split mark
+_Runs = list[tuple[str, int]]
 
 
-def read_arff(source: DataFile, options: ReadOptions) -> Dataset:
-    """Read an ARFF file with dense or sparse rows."""
-    labels = options.labels or _listed_labels(source, options.xml)
+def read_arff(source: DataFile) -> Dataset:
+    """Read an ARFF file; where nothing lists the labels, MEKA's header says which they are."""
+    options, ignore = source.options, source.options.ignore
+    labels, train_size = options.labels or _listed_labels(source), None
     with source.text() as file:
-        return _read(file, labels, options)
+        lines = file.lines()
+        relation, columns, runs = _read_header(file, lines)
+        names = [column.name for column in columns]
+        there = set(names)
+        if labels is None:
+            labels, train_size = _mekas_labels(file, relation, names, options.labels is None)
+        elif options.labels is not None:
+            labels = [name for name in labels if name in there]
+        for what, wanted in (("labels", labels), ("ignore", ignore)):
+            if unknown := [name for name in wanted if name not in there]:
+                raise ValueError(f"{what}: there is no attribute {some(unknown)}")
+        cells = read_rows(file, lines, columns)
+    coded: Collection[str] = names if options.nominal == "code" else ()
+    if options.features is not None:  # their names say how the model had them
+        coded, known = options.features, source_columns(options.features)
+        ignore = (*ignore, *(name for name in names if name not in known))
+        columns = [_with_known_values(column, options.features) for column in columns]
+    X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))
+    if all(name.startswith(LABEL_MARK) for name in carried):
+        carried = [name.removeprefix(LABEL_MARK) for name in carried]
+    train = _train_mask(runs, train_size, X.shape[0])
+    return Dataset(X, Y, column_names(carried), column_names(features), train)
 
 
-def _listed_labels(source: DataFile, xml: str | os.PathLike[str] | None) -> Sequence[str] | None:
+def _listed_labels(source: DataFile) -> Sequence[str] | None:
     """The labels by an XML file: a given one, or the one beside the ARFF file, if there is one.
 
     That has its name, or the name without "-train" or "-test".
     """
     stems = (source.stem, re.sub(r"[-_](train|test)$", "", source.stem))
     listed = source.beside(*(stem + suffix for stem in stems for suffix in (".xml", ".xml.gz")))
-    if xml is not None:
-        listed = TextFile(xml, source.encoding)
+    if source.options.xml is not None:
+        listed = TextFile(source.options.xml, source.options.encoding)
     if listed is None:
         return None
     with listed:
         return read_labels(listed)
 
 
-def _read(file: TextFile, labels: Sequence[str] | None, options: ReadOptions) -> Dataset:
-    """Read the rows; without names of labels, MEKA's header says which they are."""
-    labels_needed, ignore, features = options.labels is None, options.ignore, options.features
-    lines = file.lines()
-    header = _read_header(file, lines)
-    names = [column.name for column in header.columns]
-    train_size = None
-    if labels is None:
-        labels, train_size = _mekas_labels(file, header.relation, names, labels_needed)
-    elif not labels_needed:
-        there = set(names)
-        labels = [name for name in labels if name in there]
-    _check_known(file, "labels", labels, names)
-    _check_known(file, "ignore", ignore, names)
-    cells = read_rows(file, lines, header.columns)
-    coded: Collection[str] = names if options.nominal == "code" else ()
-    if features is not None:  # what a model calls them says how it had them
-        coded, known = set(features), source_columns(features)
-        ignore = (*ignore, *(name for name in names if name not in known))
-        header.columns = [_with_known_values(column, features) for column in header.columns]
-    data = assembled(file.name, header.columns, cells, labels, ignore, set(coded))
-    label_names = column_texts(data.label_names)
-    if label_names and all(name.startswith(LABEL_MARK) for name in label_names):
-        label_names = [name.removeprefix(LABEL_MARK) for name in label_names]
-    train = _train_mask(file, header.runs, train_size, len(data))
-    feature_names = column_names(column_texts(data.feature_names))
-    return Dataset(data.X, data.Y, column_names(label_names), feature_names, train)
-
-
 def _mekas_labels(
     file: TextFile, relation: str, names: list[str], needed: bool
 ) -> tuple[list[str], int | None]:
-    """The labels by MEKA's header, and the size of the training part if it tells that."""
+    """The labels by MEKA's header, and the size of the training part if it says so."""
     found = _MEKA_LABELS.search(relation)
     if found is None:
         if not needed:
             return [], None
-        raise DataError(
-            file.name,
-            None,
+        raise ValueError(
             "which attributes are labels? There is no XML file beside it, and no '-C number' "
-            "in the name of its relation; give labels= or xml=",
+            "in the name of its relation; give labels= or xml="
         )
     count = int(found[1])
     if abs(count) > len(names):
@@ -134,42 +108,33 @@ def _with_known_values(column: Column, features: Sequence[str]) -> Column:
     """A nominal column that has also the values which a model knows and the file does not."""
     if column.codes is None:
         return column
-    prefix = f"{column.name}="
-    known = [name.removeprefix(prefix) for name in features if name.startswith(prefix)]
-    values = dict.fromkeys([*column.codes, *known])
-    return Column(column.name, {value: code for code, value in enumerate(values)})
+    values = dict.fromkeys([*column.codes, *known_values(column.name, features)])
+    return Column(column.name, numbered(values))
 
 
-def _check_known(file: TextFile, what: str, wanted: Sequence[str], names: list[str]) -> None:
-    known = set(names)
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise DataError(file.name, None, f"{what}: there is no attribute {some(unknown)}")
-
-
-def _read_header(file: TextFile, lines: Iterator[str]) -> _Header:
-    header = _Header("", [], [])
-    seen: set[str] = set()
+def _read_header(file: TextFile, lines: Iterator[str]) -> tuple[str, list[Column], _Runs]:
+    """The relation, the attributes, and the runs of rows of our own split mark."""
+    relation, runs = "", []
+    columns: dict[str, Column] = {}
     for line in lines:
         text = line.strip()
         if text.startswith(_SPLIT):
-            header.runs += _read_split(file, text)
+            runs += _read_split(file, text)
         if not text or text.startswith("%"):
             continue
         keyword, *others = text.split(None, 1)
         keyword, rest = keyword.lower(), others[0] if others else ""
         if keyword == "@relation":
-            header.relation = unquoted(rest)
+            relation = unquoted(rest)
         elif keyword == "@attribute":
             column = _attribute(file, rest)
-            if column.name in seen:
+            if column.name in columns:
                 raise file.error(f"the attribute {shown(column.name)} is declared twice")
-            seen.add(column.name)
-            header.columns.append(column)
+            columns[column.name] = column
         elif keyword == "@data":
-            if not header.columns:
+            if not columns:
                 raise file.error("@data before any @attribute")
-            return header
+            return relation, list(columns.values()), runs
         else:
             raise file.error(f"@relation, @attribute or @data expected; got {shown(text)}")
     raise file.error("the file ends before @data")
@@ -186,7 +151,7 @@ def _attribute(file: TextFile, text: str) -> Column:
         values = values_between_commas(kind[1:-1])
         if values is None or not values or len(set(values)) < len(values):
             raise file.error(f"the values of {shown(name)} must be different, and separated by ','")
-        return Column(name, {value: code for code, value in enumerate(values)})
+        return Column(name, numbered(values))
     word = kind.partition(" ")[0].partition("[")[0].lower()
     if word in ("numeric", "real", "integer"):
         return Column(name, None)
@@ -198,7 +163,7 @@ def _attribute(file: TextFile, text: str) -> Column:
     )
 
 
-def _read_split(file: TextFile, text: str) -> list[tuple[str, int]]:
+def _read_split(file: TextFile, text: str) -> _Runs:
     runs = []
     for run in text.removeprefix(_SPLIT).split(","):
         part, _, count = run.strip().partition(" ")
@@ -208,12 +173,10 @@ def _read_split(file: TextFile, text: str) -> list[tuple[str, int]]:
     return runs
 
 
-def _train_mask(
-    file: TextFile, runs: list[tuple[str, int]], train_size: int | None, n: int
-) -> Array | None:
+def _train_mask(runs: _Runs, train_size: int | None, n: int) -> Array | None:
     if runs:
         if sum(count for _, count in runs) != n:
-            raise DataError(file.name, None, f"its split is not of {n} rows, which it has")
+            raise ValueError(f"its split does not cover its {n} rows")
         return np.repeat([part == "train" for part, _ in runs], [count for _, count in runs])
     if train_size is not None and 0 < train_size < n:
         return np.arange(n) < train_size
@@ -230,31 +193,18 @@ def write_arff(data: Dataset, path: Path) -> None:
     beside = path.with_name(path.name.removesuffix(".arff") + ".xml")
     head = [f"@relation {quoted(path.stem)}"]
     if data.train is not None:
-        head.append(_SPLIT + ", ".join(_split_runs(data.train)))
+        runs = [(part, len([*run])) for part, run in groupby(data.train.tolist())]
+        head.append(_SPLIT + ", ".join(f"{'train' if part else 'test'} {n}" for part, n in runs))
     head += [f"@attribute {quoted(name)} numeric" for name in features]
     head += [f"@attribute {quoted(name)} {{0,1}}" for name in labels]
     with replacing(beside) as xml, replacing(path) as file:  # both or none
         xml.write(labels_xml(labels).encode())
         file.write(("\n".join([*head, "@data"]) + "\n").encode())
         for row in range(n):
-            line = _sparse_line(data, row) if sparse.issparse(data.X) else _dense_line(data, row)
-            file.write(line.encode())
-
-
-def _dense_line(data: Dataset, row: int) -> str:
-    return ",".join(map(repr, dense_row(data, row))) + "\n"
-
-
-def _sparse_line(data: Dataset, row: int) -> str:
-    pairs = [f"{column} {value!r}" for column, value in row_entries(data.X, row)]
-    pairs += [f"{label + data.X.shape[1]} 1" for label, _ in row_entries(data.Y, row)]
-    return "{" + ",".join(pairs) + "}\n"
-
-
-def _split_runs(train: Array) -> list[str]:
-    starts = np.flatnonzero(np.diff(train, prepend=~train[:1]))
-    sizes = np.diff(starts, append=len(train))
-    return [
-        f"{'train' if train[start] else 'test'} {size}"
-        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
-    ]
+            if sparse.issparse(data.X):
+                pairs = [f"{column} {value!r}" for column, value in row_entries(data.X, row)]
+                pairs += [f"{d + label} 1" for label, _ in row_entries(data.Y, row)]
+                line = "{" + ",".join(pairs) + "}"
+            else:
+                line = ",".join(map(repr, dense_row(data, row)))
+            file.write(f"{line}\n".encode())

@@ -10,10 +10,38 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import shown
-from nearlabel.datasets.dataset import Dataset, unlabeled
-from nearlabel.datasets.text_lines import DataError, number, truth
+from nearlabel.datasets.dataset import unlabeled
+from nearlabel.datasets.text_lines import column_names, number, truth
+
+
+class Numbers:
+    """The names 0, 1, 2 … of columns without names, however many they are."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, name: str) -> int | None:
+        """The column of a name."""
+        is_number = len(name) < 11 and name.isascii() and name.isdigit()
+        return int(name) if is_number and int(name) < self._count else None
+
+
+Columns = dict[str, int] | Numbers  # by the names of labels or features
+
+
+def numbered(names: Iterable[str]) -> dict[str, int]:
+    """The columns of names, in their order."""
+    return {name: column for column, name in enumerate(names)}
+
+
+def names_of(columns: Columns) -> Array | None:
+    """The names of columns; None where these are their numbers."""
+    return None if isinstance(columns, Numbers) else column_names(list(columns))
 
 
 class SparseRows:
@@ -60,54 +88,38 @@ def plain_row(
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a file: its cells are numbers, codes of nominal values, or text.
-
-    Attributes
-    ----------
-    name : str
-    codes : dict of str to int, or None
-        The nominal values and their codes 0, 1, 2 …
-    is_text : bool
-        Whether the cells are free text, which cannot be a feature.
-    """
+    """A column of a file: its cells are numbers, codes of nominal values, or text."""
 
     name: str
-    codes: dict[str, int] | None = None
-    is_text: bool = False
+    codes: dict[str, int] | None = None  # the nominal values and their codes 0, 1, 2 …
+    is_text: bool = False  # free text cannot be a feature
 
     def reader(self, strict: bool) -> Callable[[str], float]:
-        """A function that reads a cell; unless strict, it lets pass more than plain numbers."""
+        """A function that reads a cell; unless strict, it accepts more than plain numbers."""
         if self.is_text:
             return lambda _: 0.0
         if self.codes is not None:
             return self.codes.__getitem__
         return number if strict else float
 
-    def expected(self) -> str:
-        """What a cell must hold, for messages."""
-        if self.codes is None:
-            return "a finite number expected"
-        return f"one of {', '.join(map(shown, list(self.codes)[:5]))} expected"
-
-    def truths(self) -> Array | None:
-        """What each code says as 0 or 1; None where a value is not a word for yes or no."""
+    def truths(self) -> list[float] | None:
+        """Each nominal value as 0 or 1; None where one is not a word for yes or no."""
         said = [truth(value) for value in self.codes or ()]
-        odd = None in said or len(set(said)) < len(said)
-        return None if odd else np.array(said, dtype=np.float64)
+        return None if None in said or len(set(said)) < len(said) else list(map(float, said))  # type: ignore[arg-type]
 
-    def numbers(self, coded: bool) -> Array | None:
-        """What each code is as a number; None where each value takes a column of its own."""
+    def numbers(self, is_coded: bool) -> list[float] | None:
+        """Each nominal value as a number; None where each takes a column of its own."""
         said = self.truths()
-        if said is not None or not coded:
+        if said is not None or not is_coded:
             return said
         try:
-            return np.array([number(value) for value in self.codes or ()])
+            return [number(value) for value in self.codes or ()]
         except ValueError:
-            return np.arange(float(len(self.codes or ())))
+            return list(map(float, range(len(self.codes or ()))))
 
 
 def source_columns(features: Sequence[str]) -> set[str]:
-    """The columns from which features come: ``color=red`` is made of ``color``."""
+    """The columns that features come from: ``color=red`` comes from ``color``."""
     names = set(features)
     for feature in features:
         parts = feature.split("=")
@@ -115,131 +127,77 @@ def source_columns(features: Sequence[str]) -> set[str]:
     return names
 
 
+def known_values(column: str, features: Sequence[str]) -> list[str]:
+    """The values of a nominal column that some features stand for."""
+    prefix = f"{column}="
+    return [name.removeprefix(prefix) for name in features if name.startswith(prefix)]
+
+
 def assembled(
-    file: str,
     columns: Sequence[Column],
     cells: Any,
-    labels: Sequence[str],
-    ignore: Sequence[str],
+    labels: Collection[str],
+    ignore: Collection[str] = (),
     coded: Collection[str] = (),
-) -> Dataset:
-    """A data set of all cells of a file.
+) -> tuple[Any, Csr, list[str], list[str]]:
+    """The features and the labels of a file as matrices, then the names of both.
 
-    Parameters
-    ----------
-    file : str
-        For messages.
-    columns : sequence of Column
-    cells : ndarray or csr_array, shape (n, columns)
-        Numbers and codes. Where a CSR matrix stores nothing, the number or the code is 0.
-    labels, ignore : sequence of str
-        Names of columns.
-    coded : collection of str
-        Nominal columns that are to be one column of numbers, not one column per value.
+    The cells are numbers and codes, shape (n, columns), dense or CSR. The nominal columns that are
+    `coded` become one column of numbers, the others one column per value.
     """
-    wanted, left_out = set(labels), set(ignore)
-    label_places = [place for place, column in enumerate(columns) if column.name in wanted]
-    feature_places = [
-        place for place, column in enumerate(columns) if column.name not in wanted | left_out
-    ]
-    text = next((columns[place].name for place in feature_places if columns[place].is_text), None)
-    if text is not None:
-        raise DataError(
-            file, None, f"{shown(text)} is text, not a feature; pass it to ignore= to leave it out"
-        )
-    if not feature_places:
-        raise DataError(file, None, "there is no column of features")
-    by_column = cells.tocsc() if sparse.issparse(cells) else cells
-    Y = _labels(file, columns, by_column, label_places)
-    X, feature_names = _features(columns, cells, by_column, feature_places, coded)
-    label_names = [columns[place].name for place in label_places]
-    return Dataset(X, Y, np.array(label_names, np.str_), np.array(feature_names, np.str_))
-
-
-def _labels(file: str, columns: Sequence[Column], by_column: Any, places: list[int]) -> Csr:
-    if not places:
-        return unlabeled(by_column.shape[0])
-    blocks = []
-    for place in places:
-        column, values = columns[place], _dense_column(by_column, place)
-        if column.codes is not None:
-            said = column.truths()
-            if said is None:
-                raise DataError(
-                    file,
-                    None,
-                    f"the label {shown(column.name)} must have the values 0 and 1; "
-                    f"it is declared with {', '.join(map(shown, column.codes))}",
-                )
-            values = said[values.astype(np.intp)]
-        elif not np.isin(values, (0, 1)).all():
-            wrong = values[~np.isin(values, (0, 1))][0]
-            raise DataError(
-                file, None, f"the label {shown(column.name)} must hold 0 and 1; got {wrong:g}"
+    wanted, left_out = set(labels), {*labels, *ignore}
+    carried = [place for place, column in enumerate(columns) if column.name in wanted]
+    kept = [place for place, column in enumerate(columns) if column.name not in left_out]
+    if not kept:
+        raise ValueError("there is no column of features")
+    for place in kept:
+        if columns[place].is_text:
+            name = shown(columns[place].name)
+            raise ValueError(f"{name} is text; pass it to ignore= to leave it out")
+    for place in carried:
+        if columns[place].codes is not None and columns[place].truths() is None:
+            raise ValueError(
+                f"the label {shown(columns[place].name)} must have the values 0 and 1; "
+                f"it is declared with {', '.join(map(shown, columns[place].codes or ()))}"
             )
-        blocks.append(np.flatnonzero(values))
-    column_of = np.repeat(np.arange(len(places)), [len(rows) for rows in blocks])
-    rows = np.concatenate(blocks)
-    ones = np.ones(len(rows), np.int8)
-    return sparse.csr_array((ones, (rows, column_of)), shape=(by_column.shape[0], len(places)))
+    X, features = _matrix(columns, cells, kept, coded)
+    if not carried:
+        return X, unlabeled(X.shape[0]), features, []
+    Y, names = _matrix(columns, cells, carried, ())
+    Y = canonical_csr(Y)
+    for place in np.flatnonzero(Y.data != 1)[:1]:
+        name, value = shown(names[Y.indices[place]]), Y.data[place]
+        raise ValueError(f"the label {name} must hold 0 and 1; got {value:g}")
+    return X, Y.astype(np.int8), features, names
 
 
-def _features(
-    columns: Sequence[Column],
-    cells: Any,
-    by_column: Any,
-    places: list[int],
-    coded: Collection[str],
+def _matrix(
+    columns: Sequence[Column], cells: Any, places: Sequence[int], coded: Collection[str]
 ) -> tuple[Any, list[str]]:
-    blocks: list[Any] = []
-    names: list[str] = []
-    plain: list[int] = []  # a run of columns that stay as they are
-
-    def close() -> None:
-        if plain:
-            blocks.append(cells[:, plain])
-            plain.clear()
-
+    """Some columns as numbers, and their names; a nominal one may become several."""
+    is_sparse, names = sparse.issparse(cells), []
+    plain: list[int] = []  # columns that stay as they are
+    tables = {}  # what each code of another column becomes, one row per code
     for place in places:
-        column = columns[place]
-        values = None if column.codes is None else column.numbers(column.name in coded)
-        if column.codes is None or (
-            values is not None and np.array_equal(values, np.arange(len(values)))
-        ):
-            plain.append(place)
-            names.append(column.name)
+        codes, name = columns[place].codes, columns[place].name
+        values = None if codes is None else columns[place].numbers(name in coded)
+        if codes is not None and values is None:  # the last row is for -1, none of the values
+            tables[place] = sparse.eye_array(len(codes) + 1, len(codes), format="csr")
+            names += [f"{name}={value}" for value in codes]
             continue
-        close()
-        codes = _dense_column(by_column, place).astype(np.intp)
-        if values is not None:
-            block = values[codes][:, None]
-            block = sparse.csr_array(block) if sparse.issparse(cells) else block
-            names.append(column.name)
+        names.append(name)
+        if values is None or values == list(range(len(values))):
+            plain.append(place)
         else:
-            block = _indicators(codes, len(column.codes), bool(sparse.issparse(cells)))
-            names += [f"{column.name}={value}" for value in column.codes]
-        blocks.append(block)
-    close()
-    if len(blocks) == 1:
+            tables[place] = sparse.csr_array(np.array(values)[:, None])
+    blocks, sources = [cells[:, plain]], [*plain]
+    if not tables:
         return blocks[0], names
-    if sparse.issparse(cells):
-        return sparse.csr_array(sparse.hstack(blocks, format="csr")), names
-    return np.hstack(blocks), names
-
-
-def _indicators(codes: Array, count: int, is_sparse: bool) -> Any:
-    """One column per code, with a one where it is that of the row; none for a code below 0."""
-    known = codes >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])
-    ones = sparse.csr_array((np.ones(ends[-1]), codes[known], ends), (len(codes), count))
-    return ones if is_sparse else ones.toarray()
-
-
-def _dense_column(by_column: Any, place: int) -> Array:
-    """All cells of one column of an array or a CSC matrix, shape (n,)."""
-    if not sparse.issparse(by_column):
-        return np.asarray(by_column[:, place])
-    column = np.zeros(by_column.shape[0])
-    inside = slice(*by_column.indptr[place : place + 2])
-    column[by_column.indices[inside]] = by_column.data[inside]
-    return column
+    by_column = cells.tocsc() if is_sparse else cells
+    for place, table in tables.items():
+        cell = by_column[:, [place]].toarray() if is_sparse else cells[:, place]
+        block = table[cell.ravel().astype(np.intp)]
+        blocks.append(block if is_sparse else block.toarray())
+        sources += [place] * table.shape[1]
+    joined = sparse.hstack(blocks, format="csr") if is_sparse else np.hstack(blocks)
+    return joined[:, np.argsort(sources, kind="stable")], names  # in the order of the file

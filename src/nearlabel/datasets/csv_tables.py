@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nearlabel.common.files import replacing
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, dense_row
-from nearlabel.datasets.folders_and_archives import DataFile
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.table_rows import FEATURE_MARK, Table
 from nearlabel.datasets.text_lines import LABEL_MARK, names_or_numbers
 
 
-def read_csv(source: DataFile, options: ReadOptions) -> Dataset:
+def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
     """Read a table whose first row has the names of the columns.
 
-    The delimiter is the one that its first line has most, unless it is given. Where it is ``;``,
+    Unless a delimiter is given, it is the one that the first line has most. Where it is ``;``,
     numbers may have a decimal comma.
     """
-    return _read(source, options, options.delimiter)
-
-
-def read_tsv(source: DataFile, options: ReadOptions) -> Dataset:
-    """Read a table with tabs between its cells, unless another delimiter is given."""
-    return _read(source, options, options.delimiter or "\t")
-
-
-def _read(source: DataFile, options: ReadOptions, delimiter: str | None) -> Dataset:
+    delimiter = source.options.delimiter or delimiter
     with source.text() as file:
         lines = file.lines()
         header = next(lines, "")
         if not header.strip():
             raise file.error("a first row with the names of the columns expected", 1)
         if delimiter is None:
-            delimiter = max(",;\t|", key=lambda mark: _outside_quotes(header).count(mark))
+            outside_quotes = "".join(header.split('"')[::2])
+            delimiter = max(",;\t|", key=outside_quotes.count)
         rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
         try:
             names = [_stripped(name) for name in next(rows)]
-            table = Table(file, names, options, decimal_comma=delimiter == ";")
+            table = Table(file, names, source.options, decimal_comma=delimiter == ";")
             for row in rows:
                 if row:
                     table.add(row)
@@ -56,40 +51,24 @@ def _stripped(name: str) -> str:
     return name if name.startswith((LABEL_MARK, FEATURE_MARK)) else name.strip()
 
 
-def _outside_quotes(text: str) -> str:
-    return "".join(text.split('"')[::2])
-
-
-def write_csv(data: Dataset, path: Path) -> None:
+def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     """Write a data set as a table, with one column of 0 and 1 for each label."""
-    _write(data, path, ",")
-
-
-def write_tsv(data: Dataset, path: Path) -> None:
-    """Write a data set as a table with tabs between its cells."""
-    _write(data, path, "\t")
-
-
-def _write(data: Dataset, path: Path, delimiter: str) -> None:
     n, d = data.X.shape
     features = [
         FEATURE_MARK + name if _needs_mark(name) else name
         for name in names_or_numbers(data.feature_names, d)
     ]
     labels = [LABEL_MARK + name for name in names_or_numbers(data.label_names, data.Y.shape[1])]
-    before = {"id": data.row_names is not None, "split": data.train is not None}
-    header = [name for name, is_there in before.items() if is_there] + features + labels
-
-    def rows() -> Iterator[list[Any]]:
-        yield header
-        for row in range(n):
-            first = [] if data.row_names is None else [data.row_names[row]]
-            first += [] if data.train is None else ["train" if data.train[row] else "test"]
-            yield [*first, *dense_row(data, row)]
-
-    # A mark that is none here would be taken for the delimiter where it stands in a name.
+    split = None if data.train is None else np.where(data.train, "train", "test")
+    before = {"id": data.row_names, "split": split}
+    first = {name: cells for name, cells in before.items() if cells is not None}
+    header = [*first, *features, *labels]
+    rows = ([*(cells[row] for cells in first.values()), *dense_row(data, row)] for row in range(n))
+    # Unquoted, another delimiter in a name could be taken for that of the table.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
-    write_rows(path, rows(), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL)
+    write_rows(
+        path, chain([header], rows), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
+    )
 
 
 def _needs_mark(name: str) -> bool:
@@ -110,3 +89,6 @@ def write_rows(
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
         writer.writerows(rows)
         text.detach()
+
+
+read_tsv, write_tsv = partial(read_csv, delimiter="\t"), partial(write_csv, delimiter="\t")

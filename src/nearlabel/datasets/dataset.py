@@ -1,4 +1,4 @@
-"""A multi-label data set in memory, and what is to be said of one."""
+"""A multi-label data set in memory, and its description."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Dataset:
         The rows of the training part, where there is a split.
     row_names : ndarray of str, shape (n,), or None
     extra : mapping of str to ndarray, each of length n
-        What else a file says of its rows, by the file's names.
+        Further arrays of a file with one entry per row, by their names.
     """
 
     X: Any
@@ -72,15 +72,10 @@ class Dataset:
     def rows(self, rows: Array) -> Dataset:
         """The data set of some rows, by their numbers or a mask; it has no split."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        return Dataset(
-            self.X[rows],
-            self.Y[rows],
-            self.label_names,
-            self.feature_names,
-            None,
-            None if self.row_names is None else self.row_names[rows],
-            {name: values[rows] for name, values in self.extra.items()},
-        )
+        names = None if self.row_names is None else self.row_names[rows]
+        extra = {name: values[rows] for name, values in self.extra.items()}
+        parts = {"X": self.X[rows], "Y": self.Y[rows], "row_names": names, "extra": extra}
+        return replace(self, train=None, **parts)
 
 
 def checked(data: Dataset) -> Dataset:
@@ -102,12 +97,12 @@ def checked(data: Dataset) -> Dataset:
             raise ValueError(f"{shown(key)} must have the length {length}; got {values.shape}")
     for key in ("label_names", "feature_names", "row_names"):
         names = getattr(data, key)
-        if names is not None:
-            if names.ndim != 1 or names.dtype.kind != "U":
-                raise ValueError(f"{key} must be an array of str; got {names.dtype}")
-            text_array(names.tolist())
-    for key, names in (("label_names", data.label_names), ("feature_names", data.feature_names)):
-        twice = None if names is None else first_twice(names.tolist())
+        if names is None:
+            continue
+        if names.ndim != 1 or names.dtype.kind != "U":
+            raise ValueError(f"{key} must be an array of str; got {names.dtype}")
+        text_array(names.tolist())
+        twice = None if key == "row_names" else first_twice(names.tolist())
         if twice is not None:
             raise ValueError(f"{key} must be unique; got {shown(twice)} twice")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
@@ -168,13 +163,13 @@ def dense_row(data: Dataset, row: int) -> list[Any]:
 
 
 def unlabeled(n: int) -> Csr:
-    """The label matrix of n items about whose labels nothing is known."""
+    """The label matrix of n items without labels."""
     return sparse.csr_array((n, 0), dtype=np.int8)
 
 
 @dataclass(frozen=True)
 class Description:
-    """What is told of a data set in the literature's tables.
+    """The statistics of a data set that papers report.
 
     Attributes
     ----------
@@ -210,7 +205,7 @@ class Description:
 
 
 def describe(data: Dataset) -> Description:
-    """Count what the literature's tables tell of a data set.
+    """Compute the statistics of a data set that papers report.
 
     Examples
     --------

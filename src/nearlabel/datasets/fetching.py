@@ -14,10 +14,10 @@ from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.common.validation import check_choice
-from nearlabel.datasets.checksums import Records, sha256_of
 from nearlabel.datasets.dataset import Dataset, checked
-from nearlabel.datasets.http_download import FetchError, download
-from nearlabel.datasets.public_sets import ELSEWHERE, HOMES, Files, OpenML
+from nearlabel.datasets.downloads import FetchError, Records, download, is_secure, sha256_of
+from nearlabel.datasets.loading import load, save
+from nearlabel.datasets.public_sets import ELSEWHERE, HOMES
 from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import Progress
 
@@ -33,8 +33,8 @@ def fetch(
     """Get a public data set into the data folder, where `load` finds it by its name.
 
     What is there already is not fetched again. The sources stay in ``downloads`` in that folder,
-    beside ``checksums.json``. The homes publish no checksums, so what comes first is trusted, and
-    what comes a second time must be the same; `sha256` tells what must come first.
+    beside ``checksums.json``. The homes publish no checksums, so the first download is trusted, and
+    later ones must agree with it, unless `sha256` gives the checksums.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def fetch(
         Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``. Only homes that have
         one of these files are asked.
     progress : callable, optional
-        Called with the bytes that came of a file and its length, or None where that is not told.
-        Not for OpenML.
+        Called with the bytes received of a file and its length, or None if it is unknown. Not for
+        OpenML.
 
     Returns
     -------
@@ -77,8 +77,6 @@ def fetch(
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """
-    from nearlabel.datasets.loading import save
-
     check_choice(name, "name", (*HOMES, *ELSEWHERE))
     folder = data_folders()[0] if folder is None else Path(folder)
     path, downloads = folder / f"{name}.npz", folder / "downloads"
@@ -89,44 +87,64 @@ def fetch(
             f"{name} cannot be fetched: no public home has it in a format that is read here; "
             f"{ELSEWHERE[name]}; put into {folder} as {path.name}, it is found by load"
         )
-    homes, failures = [home.at(mirror, name) for home in HOMES[name].homes], []
+    public, failures = HOMES[name], []
+    files = public.files if mirror is None else _at_mirror(mirror, name)
+    homes = [list(files)] if files else []  # each by the names under which checksums are kept
+    homes += [[f"openml-{public.openml}"]] if public.openml is not None else []
     if sha256 is not None:  # another home would not be held to it
-        files = [file for home in homes for file in home.files]
+        known = [file for home in homes for file in home]
         for file, digest in sha256.items():
-            if file not in files or not re.fullmatch("(?i)[0-9a-f]{64}", str(digest)):
+            if file not in known or not re.fullmatch("(?i)[0-9a-f]{64}", str(digest)):
                 raise ValueError(
-                    f"sha256 must have 64 hexadecimal digits for some of {', '.join(files)}; "
+                    f"sha256 must have 64 hexadecimal digits for some of {', '.join(known)}; "
                     f"got {digest!r} for {file!r}"
                 )
-        homes = [home for home in homes if sha256.keys() & set(home.files)]
-    if any(isinstance(home, Files) for home in homes) and find_spec("pooch") is None:
+        homes = [home for home in homes if sha256.keys() & set(home)]
+    if list(files) in homes and find_spec("pooch") is None:
         raise FetchError(f"fetching {name} needs pooch: pip install 'nearlabel[data]'")
     for home in homes:
         records = Records(downloads / "checksums.json", name, sha256 or {})
         try:
-            if isinstance(home, Files):
-                data = _from_files(name, home, downloads / name, records, progress)
+            if home == list(files):
+                data = _from_files(name, files, downloads / name, records, progress)
             else:
-                data = _from_openml(name, home, downloads / "openml", records)
+                data = _from_openml(name, downloads / "openml", records)
         except FetchError as error:
             failures.append(str(error))
             continue
         if failures:
-            warnings.warn(f"{name} comes from {home}: {'; '.join(failures)}", stacklevel=2)
+            warnings.warn(
+                f"{name} comes from OpenML's data set {public.openml}, which has no split into "
+                f"train and test: {'; '.join(failures)}",
+                stacklevel=2,
+            )
         records.write()
         save(data, path)
         return path
     raise FetchError(f"{name} could not be fetched: {'; '.join(failures)}")
 
 
-def _from_files(
-    name: str, home: Files, folder: Path, records: Records, progress: Progress | None
-) -> Dataset:
-    from nearlabel.datasets.loading import load
+def _at_mirror(mirror: str, name: str) -> dict[str, str]:
+    """The addresses of the files at a mirror, or a ValueError where that is not to be trusted."""
+    is_plain = isinstance(mirror, str) and re.fullmatch("[!-~]+", mirror)
+    if not is_plain or re.search("[@?#]", mirror) or not is_secure(mirror):
+        raise ValueError(
+            "mirror must be an address such as 'https://host/path', or 'http://localhost/path' "
+            f"of this machine; got {mirror!r}"
+        )
+    return {file: f"{mirror.rstrip('/')}/{name}/{file}" for file in HOMES[name].files}
 
-    paths = [folder / file for file in home.addresses]
+
+def _from_files(
+    name: str,
+    files: Mapping[str, str],
+    folder: Path,
+    records: Records,
+    progress: Progress | None,
+) -> Dataset:
+    paths = [folder / file for file in files]
     for path in paths:
-        key, address = f"{name}/{path.name}", home.addresses[path.name]
+        key, address = f"{name}/{path.name}", files[path.name]
         if path.is_file() and not records.agree(key, sha256_of(path)):
             path.unlink()  # it was damaged since
         if not path.is_file():
@@ -146,18 +164,20 @@ def _from_files(
         for path in paths:
             path.unlink()
         raise FetchError(
-            f"{home.addresses[wrong.name]}: what came cannot be read as {wrong.name}, and was "
+            f"{files[wrong.name]}: what came cannot be read as {wrong.name}, and was "
             f"removed; it begins with {begin!r} ({error})"
         ) from None
 
 
-def _from_openml(name: str, home: OpenML, folder: Path, records: Records) -> Dataset:
+def _from_openml(name: str, folder: Path, records: Records) -> Dataset:
     from sklearn.datasets import fetch_openml
 
+    data_id = HOMES[name].openml
+    address = f"https://www.openml.org/d/{data_id}"
     try:
         with warnings.catch_warnings(action="ignore"):  # of what ends well, or in an error
             got = fetch_openml(
-                data_id=home.data_id, as_frame=False, data_home=folder, parser="liac-arff"
+                data_id=data_id, as_frame=False, data_home=folder, parser="liac-arff"
             )
         known = np.isin(got.target, ["TRUE", "FALSE"])
         if not known.all():
@@ -166,12 +186,12 @@ def _from_openml(name: str, home: OpenML, folder: Path, records: Records) -> Dat
         names = np.array(got.target_names), np.array(got.feature_names)[kept]
         Y = sparse.csr_array(got.target == "TRUE")
         data = _checked(Dataset(got.data[:, kept], Y, *names), name)
-    except Exception as error:  # whatever scikit-learn stumbles over, the next home is asked
+    except Exception as error:  # whatever scikit-learn stumbles over
         reason = " ".join(str(error).split())
-        raise FetchError(f"{home.address}: {type(error).__name__}: {reason}") from None
+        raise FetchError(f"{address}: {type(error).__name__}: {reason}") from None
     content = _content(data)
     sha256 = hashlib.sha256(content).hexdigest()
-    records.check(f"{name}/{home.files[0]}", home.address, sha256, len(content))
+    records.check(f"{name}/openml-{data_id}", address, sha256, len(content))
     return data
 
 

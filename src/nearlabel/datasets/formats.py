@@ -8,108 +8,56 @@ from pathlib import Path
 
 from nearlabel.datasets.arff import read_arff, write_arff
 from nearlabel.datasets.csv_tables import read_csv, read_tsv, write_csv, write_tsv
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.folders_and_archives import DataFile
 from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
 from nearlabel.datasets.npz import read_npz, write_npz
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, write_sparse_text
+
+_NAMES = frozenset({"row_names"})
+_TEXT = frozenset({"encoding"})
+_ROWS = _TEXT | {"labels", "tags", "separator", "id", "ignore"}
+_TABLE = _ROWS | {"delimiter"}
+_ARFF = _TEXT | {"labels", "ignore", "nominal", "xml"}
 
 
 @dataclass(frozen=True)
 class Format:
     """A file format.
 
-    Attributes
-    ----------
-    name : str
-    suffixes : tuple of str
-        How its files end, before ``.gz``.
-    read, write : callable
-    options : frozenset of str
-        The options of `load` that its reader heeds.
-    keeps : frozenset of str
-        Which of "row_names" and "extra" have a place in it.
-    begins : bytes
-        First characters that tell it from other formats on standard input.
-    is_binary : bool
-        Whether it is read from a file of its own only: neither from standard input nor from an
-        archive, nor gzipped.
-    finds_labels : bool
-        Whether a file has only the labels that occur in it, so that two parts of a data set may
-        differ in them.
-    is_data : callable, optional
-        Tells data sets from other files with its suffix.
+    One that is binary is read from a file of its own only: neither from standard input nor from an
+    archive, nor gzipped. One that finds labels has only those that occur in a file, so that the two
+    parts of a data set may differ in them.
     """
 
     name: str
-    suffixes: tuple[str, ...]
-    read: Callable[[DataFile, ReadOptions], Dataset]
+    suffixes: tuple[str, ...]  # before ".gz"
+    read: Callable[[DataFile], Dataset]
     write: Callable[[Dataset, Path], None]
-    options: frozenset[str] = frozenset()
-    keeps: frozenset[str] = frozenset()
-    begins: bytes = b""
+    options: frozenset[str] = frozenset()  # of `load`, that the reader supports
+    keeps: frozenset[str] = frozenset()  # "row_names", "extra", where it has a place for them
+    begins: bytes = b""  # first characters that tell it from other formats on standard input
     is_binary: bool = False
     finds_labels: bool = False
-    is_data: Callable[[DataFile], bool] = lambda _: True
+    is_data: Callable[[DataFile], bool] = lambda _: True  # and no other file with its suffix
 
 
-_OF_ROWS = frozenset({"labels", "tags", "separator", "id", "ignore", "encoding"})
-_OF_TABLES = _OF_ROWS | {"delimiter"}
-
-_ROWS = (
-    Format(
-        "npz",
-        (".npz",),
-        read_npz,
-        write_npz,
-        keeps=frozenset({"row_names", "extra"}),
-        is_binary=True,
-    ),
-    Format(
-        "arff",
-        (".arff",),
-        read_arff,
-        write_arff,
-        options=frozenset({"labels", "ignore", "nominal", "xml", "encoding"}),
-        begins=b"@%",
-    ),
-    Format(
-        "csv",
-        (".csv",),
-        read_csv,
-        write_csv,
-        options=_OF_TABLES,
-        keeps=frozenset({"row_names"}),
-        finds_labels=True,
-    ),
-    Format(
-        "tsv",
-        (".tsv",),
-        read_tsv,
-        write_tsv,
-        options=_OF_TABLES,
-        keeps=frozenset({"row_names"}),
-        finds_labels=True,
-    ),
+_FORMATS = (
+    Format("npz", (".npz",), read_npz, write_npz, keeps=_NAMES | {"extra"}, is_binary=True),
+    Format("arff", (".arff",), read_arff, write_arff, _ARFF, begins=b"@%"),
+    Format("csv", (".csv",), read_csv, write_csv, _TABLE, _NAMES, finds_labels=True),
+    Format("tsv", (".tsv",), read_tsv, write_tsv, _TABLE, _NAMES, finds_labels=True),
     Format(
         "jsonl",
         (".jsonl", ".ndjson"),
         read_json_lines,
         write_json_lines,
-        options=_OF_ROWS,
-        keeps=frozenset({"row_names"}),
+        _ROWS,
+        _NAMES,
         begins=b"{",
         finds_labels=True,
     ),
-    Format(
-        "sparse",
-        (".txt",),
-        read_sparse_text,
-        write_sparse_text,
-        options=frozenset({"encoding"}),
-        is_data=is_sparse_text,
-    ),
+    Format("sparse", (".txt",), read_sparse_text, write_sparse_text, _TEXT, is_data=is_sparse_text),
 )
-FORMATS = {row.name: row for row in _ROWS}
-SUFFIXES = {suffix: row.name for row in _ROWS for suffix in row.suffixes}
+FORMATS = {row.name: row for row in _FORMATS}
+SUFFIXES = {suffix: row.name for row in _FORMATS for suffix in row.suffixes}

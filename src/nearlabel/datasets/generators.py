@@ -86,7 +86,8 @@ def make_local_labels(
         X[rows] = scenes[scene] + rng.normal(scale=0.25, size=(m, d))
         shown = scene_labels[scene]
         shown.data = (rng.random(shown.nnz) < _KEPT).astype(np.int8)
-        Y.append(_union(shown, _labels_at_random(rng, m, q, mean * noise)))
+        row = np.repeat(np.arange(m), rng.poisson(mean * noise, m))
+        Y.append(_ones(shown + label_sets(row, rng.integers(q, size=len(row)), (m, q))))
     train = rng.random(n) < train_share
     whole = sparse.csr_array(sparse.vstack(Y, format="csr"))
     return Dataset(X, whole, numbered_names(q), train=train)
@@ -110,12 +111,6 @@ def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float)
     return label_sets(scene[taken], label[taken], (n_scenes, q))
 
 
-def _labels_at_random(rng: np.random.Generator, n: int, q: int, mean: float) -> Csr:
-    sizes = rng.poisson(mean, n)
-    row = np.repeat(np.arange(n), sizes)
-    return label_sets(row, rng.integers(q, size=len(row)), (n, q))
-
-
 def _long_tailed(rng: np.random.Generator, width: Array) -> Array:
     """Numbers below `width`, place r about as often as 1 / (r + 1)."""
     drawn = np.exp(rng.random(len(width)) * np.log(width + 1.0)) - 1
@@ -129,12 +124,8 @@ def numbered_names(q: int) -> Array:
 
 
 def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
-    """A 0/1 matrix of pairs, some of which may be there twice."""
+    """A 0/1 matrix of pairs, which may contain duplicates."""
     return _ones(sparse.csr_array((np.ones(len(row), np.int8), (row, label)), shape=shape))
-
-
-def _union(a: Csr, b: Csr) -> Csr:
-    return _ones(a + b)
 
 
 def _ones(matrix: Any) -> Csr:

@@ -19,16 +19,15 @@ from scipy import sparse
 from nearlabel.common.arrays import row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import first_twice, plain_json, shown
-from nearlabel.datasets.column_values import SparseRows
+from nearlabel.datasets.column_values import Columns, Numbers, SparseRows, names_of, numbered
+from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
-from nearlabel.datasets.folders_and_archives import DataFile
-from nearlabel.datasets.read_options import ReadOptions
-from nearlabel.datasets.row_fields import Columns, Numbers, RowFields, names, numbered
+from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import TextFile, names_or_numbers, number
 
 
-def read_json_lines(source: DataFile, options: ReadOptions) -> Dataset:
+def read_json_lines(source: DataFile) -> Dataset:
     """Read objects, one per line.
 
     Either each has ``features`` (a list of numbers, or an object of names and numbers of which the
@@ -36,119 +35,89 @@ def read_json_lines(source: DataFile, options: ReadOptions) -> Dataset:
     of a table. A first line that `write_json_lines` made has the names of all columns.
     """
     with source.text() as file:
-        return _read(file, options)
-
-
-def _read(file: TextFile, options: ReadOptions) -> Dataset:
-    rows: Table | _Vectors | None = None
-    for line in file.lines():
-        if not line.strip():
-            continue
-        row = _json_object(file, line)
-        if rows is None and "nearlabel" in row:
-            rows = _Vectors(file, row, options)
-            continue
-        if rows is None:
-            nested = isinstance(row.get("features"), list | dict)
-            rows = _Vectors(file, {}, options) if nested else Table(file, list(row), options)
-        if isinstance(rows, _Vectors):
-            rows.add(row)
-        else:
-            if row.keys() != rows.names:
-                odd = sorted(row.keys() ^ rows.names)[0]
-                raise file.error(
-                    f"all rows must have the same keys; {shown(odd)} is not in all of them"
-                )
-            rows.add([row[name] for name in rows.columns])
-    if rows is None:
-        raise file.error("an object {…} on each line expected; the file is empty", 1)
-    return rows.dataset()
+        objects = (_json_object(file, line) for line in file.lines() if line.strip())
+        first = next(objects, None)
+        if first is None:
+            raise file.error("an object {…} on each line expected; the file is empty", 1)
+        header = first if "nearlabel" in first else {}
+        rows = objects if header else chain([first], objects)
+        if header or isinstance(first.get("features"), list | dict):
+            return _read_vectors(file, header, rows, source.options)
+        table = Table(file, list(first), source.options)
+        for row in rows:
+            if row.keys() != table.places.keys():
+                odd = sorted(row.keys() ^ table.places.keys())[0]
+                raise file.error(f"all rows must have the same keys; {shown(odd)} is not in all")
+            table.add([row[name] for name in table.columns])
+        return table.dataset()
 
 
 def _json_object(file: TextFile, line: str) -> dict[str, Any]:
-    try:
+    row = None
+    with suppress(ValueError, RecursionError):
         row = plain_json(line)
-    except (ValueError, RecursionError):
-        raise file.error(f"a JSON object expected; got {shown(line.strip())}") from None
     if not isinstance(row, dict):
         raise file.error(f"a JSON object expected; got {shown(line.strip())}")
     return row
 
 
-class _Vectors:
-    """Rows with their features as one list or object."""
-
-    def __init__(self, file: TextFile, header: Mapping[str, Any], options: ReadOptions) -> None:
-        if options.ignore or options.labels:
-            raise file.error("ignore= and labels= are not supported where features are one value")
-        self._file, self._options = file, options
-        self._labels = _declared(file, header, "label")
-        self._features = _declared(file, header, "feature")
-        if options.features is not None and not header:
-            self._features = numbered(options.features)
-        self._grows = self._features is None
-        self._kind: type | None = None  # list or dict, as in the first row
-        self._lists, self._objects = array("d"), SparseRows()
-        self._rows = RowFields(file, options.separator)
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Take up a row."""
+def _read_vectors(
+    file: TextFile, header: dict[str, Any], rows: Iterable[dict[str, Any]], options: ReadOptions
+) -> Dataset:
+    """Read rows with their features as one list or object."""
+    if options.ignore or options.labels:
+        raise file.error("ignore= and labels= are not supported where features are one value")
+    labels, columns = _declared(file, header, "label"), _declared(file, header, "feature")
+    if options.features is not None and not header:
+        columns = numbered(options.features)
+    found: dict[str, int] = {}  # the features of objects, where no columns are declared
+    kind: type | None = None  # list or dict, as in the first row
+    lists, objects, fields = array("d"), SparseRows(), RowFields(file, options.separator)
+    for row in rows:
         features: Any = row.get("features")
-        if type(features) not in ((list, dict) if self._kind is None else (self._kind,)):
-            form = "an object" if self._kind is dict else "a list"
-            raise self._file.error(f"features: {form} expected, as in the first row")
-        self._kind = type(features)
-        if isinstance(features, dict):
-            known = {self._column(name): self._number(one) for name, one in features.items()}
-            known.pop(-1, None)
-            self._objects.add(known.keys(), known.values())
+        if type(features) not in ((list, dict) if kind is None else (kind,)):
+            form = "an object" if kind is dict else "a list"
+            raise file.error(f"features: {form} expected, as in the first row")
+        kind = type(features)
+        if isinstance(features, list):
+            lists.extend(_number(file, value) for value in features)
+            columns = Numbers(len(features)) if columns is None else columns
+            if len(features) != len(columns) or not features:
+                raise file.error(f"{len(columns)} features expected; got {len(features)}")
         else:
-            self._lists.extend(map(self._number, features))
-            if self._features is None:
-                self._features = Numbers(len(features))
-            if len(features) != len(self._features) or not features:
-                raise self._file.error(
-                    f"{len(self._features)} features expected; got {len(features)}"
-                )
-        self._rows.add(self._tags(row), row.get(self._options.id or "id"), row.get("split"))
+            cells: dict[Any, float] = {}
+            for name, value in features.items():
+                place = found.setdefault(name, len(found)) if columns is None else columns.get(name)
+                if place is None and options.features is None:
+                    raise file.error(f"{shown(name)} is not one of the features")
+                cells[place] = _number(file, value)
+            cells.pop(None, None)  # what the model does not know
+            objects.add(cells.keys(), cells.values())
+        fields.add(_tags(row, options), row.get(options.id or "id"), row.get("split"))
+    columns = found if columns is None else columns
+    if not fields.count:
+        raise file.error("there is no row after the first line")
+    if not columns:
+        raise file.error("no row has a feature")
+    is_sparse = kind is dict
+    X = objects.matrix(len(columns)) if is_sparse else np.array(lists).reshape(fields.count, -1)
+    data = Dataset(X, unlabeled(fields.count), feature_names=names_of(columns))
+    return fields.finish(data, labels)
 
-    def _tags(self, row: dict[str, Any]) -> Any:
-        keys = ("labels", "tags") if self._options.tags is None else (self._options.tags,)
-        key = next((key for key in keys if key in row), None)
-        if key is None or self._options.labels is not None:
-            return None
-        return [] if row[key] is None else row[key]
 
-    def _number(self, value: Any) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            with suppress(ValueError, OverflowError):
-                return number(value)
-        raise self._file.error(f"features: finite numbers expected; got {shown(str(value))}")
+def _number(file: TextFile, value: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            return number(value)
+    raise file.error(f"features: finite numbers expected; got {shown(str(value))}")
 
-    def _column(self, name: str) -> int:
-        """The column of a feature; -1 for one that the model does not know."""
-        if self._features is None:
-            self._features = {}
-        if self._grows and isinstance(self._features, dict):
-            return self._features.setdefault(name, len(self._features))
-        column = self._features.get(name)
-        if column is None and self._options.features is None:
-            raise self._file.error(f"{shown(name)} is none of the features")
-        return -1 if column is None else column
 
-    def dataset(self) -> Dataset:
-        """All rows."""
-        n = self._rows.count
-        if not n:
-            raise self._file.error("there is no row after the first line")
-        if not self._features:
-            raise self._file.error("no row has a feature")
-        if self._kind is dict:
-            X = self._objects.matrix(len(self._features))
-        else:
-            X = np.array(self._lists).reshape(n, -1)
-        data = Dataset(X, unlabeled(n), feature_names=names(self._features))
-        return self._rows.finish(data, self._labels)
+def _tags(row: dict[str, Any], options: ReadOptions) -> Any:
+    keys = ("labels", "tags") if options.tags is None else (options.tags,)
+    key = next((key for key in keys if key in row), None)
+    if key is None or options.labels is not None:
+        return None
+    return [] if row[key] is None else row[key]
 
 
 def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns | None:

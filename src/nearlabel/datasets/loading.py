@@ -6,19 +6,21 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.arrays import Array
 from nearlabel.common.messages import some
 from nearlabel.common.validation import ArgumentError, check_choice
+from nearlabel.datasets.column_values import Numbers, numbered
+from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
-from nearlabel.datasets.folders_and_archives import DataFile
-from nearlabel.datasets.formats import FORMATS, SUFFIXES
-from nearlabel.datasets.read_options import ReadOptions
-from nearlabel.datasets.source_files import Found, find
+from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
+from nearlabel.datasets.source_files import find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
 
@@ -42,10 +44,10 @@ def load(
         By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``, and
         ``.txt`` for the sparse text of the extreme-classification repository.
     progress : callable, optional
-        Called now and then with the bytes read and the bytes in all; with the lines read and None
-        where the size is not known.
+        Called from time to time with the bytes read and the total; with the lines read and None
+        where the size is unknown.
     **options
-        How the file is read; an option that its format does not heed is refused.
+        How the file is read; an option that its format does not support is an error.
 
     Other Parameters
     ----------------
@@ -91,22 +93,27 @@ def load(
     found = find(source, format)
     row = FORMATS[found.format]
     how.check_supported(row.options, row.name)
-    try:
-        with found.place:
-            files = [DataFile(found.place, name, how.encoding, progress) for name in found.names]
-            data = _joined([row.read(file, how) for file in files], found)
-    except DataError:
-        raise
-    except ValueError as error:  # a name that cannot be stored, say
-        raise DataError(found.title, None, str(error)) from None
+    files = [DataFile(found.place, name, how, progress) for name in found.names]
+    data = _joined([_read(file, row) for file in files], files, row)
+    title = files[0].title
     if how.labels == ():
         data = replace(data, Y=unlabeled(len(data)), label_names=None)
     if how.features is not None:
-        data = _with_features(data, how.features, found.title)
+        data = _with_features(data, how.features, title)
     try:
         return checked(data)
     except ValueError as error:
-        raise DataError(found.title, None, f"this is not a data set: {error}") from None
+        raise DataError(title, None, f"this is not a data set: {error}") from None
+
+
+def _read(file: DataFile, row: Format) -> Dataset:
+    """Read a file; what is wrong with all of it gets its name, as a line that is wrong has it."""
+    try:
+        return row.read(file)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(file.title, None, str(error)) from None
 
 
 def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -143,55 +150,56 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     row.write(data, path)
 
 
-def _joined(parts: list[Dataset], found: Found) -> Dataset:
+def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset:
     """The training part and the test part as one data set."""
     if len(parts) == 1:
         return parts[0]
-    if FORMATS[found.format].finds_labels:
-        names = list(dict.fromkeys(name for part in parts for name in _label_texts(part)))
-        parts = [_with_labels(part, names) for part in parts]
+    if row.finds_labels:
+        own = [names_or_numbers(part.label_names, part.Y.shape[1]) for part in parts]
+        names = numbered(dict.fromkeys(chain(*own)))
+        parts = [_with_labels(*pair, names) for pair in zip(parts, own, strict=True)]
     train, test = parts
     for what, matrix in (("label_names", "Y"), ("feature_names", "X")):
         ours, theirs = ((getattr(one, matrix).shape[1], getattr(one, what)) for one in parts)
         if ours[0] != theirs[0] or not np.array_equal(ours[1], theirs[1]):
-            raise DataError(
-                str(found.place.path / found.names[1]),
-                None,
-                f"it has other {what} than {found.names[0]}, or in another order",
-            )
+            message = f"its {what} differ from those of {files[0].name}"
+            raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    rows = None
-    if train.row_names is not None and test.row_names is not None:
-        rows = np.concatenate([train.row_names, test.row_names])
-    return Dataset(
-        stack([train.X, test.X]),
-        sparse.csr_array(sparse.vstack([train.Y, test.Y], format="csr")),
-        train.label_names,
-        train.feature_names,
-        np.repeat([True, False], [len(train), len(test)]),
-        rows,
+    rows = [part.row_names for part in parts if part.row_names is not None]
+    return replace(
+        train,
+        X=stack([train.X, test.X]),
+        Y=sparse.vstack([train.Y, test.Y], format="csr"),
+        train=np.repeat([True, False], [len(train), len(test)]),
+        row_names=np.concatenate(rows) if len(rows) == 2 else None,
     )
 
 
-def _with_labels(data: Dataset, names: list[str]) -> Dataset:
-    """A data set with labels of these names, of which it has some."""
-    place = {name: column for column, name in enumerate(names)}
-    own = np.array([place[name] for name in _label_texts(data)], dtype=np.int32)
-    Y = sparse.csr_array((data.Y.data, own[data.Y.indices], data.Y.indptr), (len(data), len(names)))
-    Y.sort_indices()
-    return replace(data, Y=Y, label_names=column_names(names))
-
-
-def _label_texts(data: Dataset) -> list[str]:
-    return names_or_numbers(data.label_names, data.Y.shape[1])
+def _with_labels(data: Dataset, own: list[str], names: dict[str, int]) -> Dataset:
+    """A data set with all labels of the given names, some of which are its own."""
+    columns = np.array([names[name] for name in own], dtype=np.int32)[data.Y.indices]
+    Y = sparse.csr_array((data.Y.data, columns, data.Y.indptr), (len(data), len(names)))
+    return replace(data, Y=Y, label_names=column_names(list(names)))
 
 
 def _with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
     """A data set with just the given features, in their order."""
-    names = names_or_numbers(data.feature_names, data.X.shape[1])
-    place = {name: column for column, name in enumerate(names)}
-    missing = [name for name in features if name not in place]
+    names = data.feature_names
+    columns = Numbers(data.X.shape[1]) if names is None else numbered(names.tolist())
+    places = [columns.get(name) for name in features]
+    missing = [name for name, place in zip(features, places, strict=True) if place is None]
     if missing:
         raise DataError(source, None, f"it has no feature {some(missing)}")
-    X: Any = data.X[:, [place[name] for name in features]]
+    X = _columns(data.X, np.array(places, dtype=np.int64))
     return replace(data, X=X, feature_names=np.array(features, dtype=np.str_))
+
+
+def _columns(X: Any, places: Array) -> Any:
+    """Some columns of a matrix: SciPy's own would take memory for each of all the others."""
+    if not sparse.issparse(X) or not len(places):
+        return X[:, places]
+    order = np.argsort(places)
+    at = np.searchsorted(places[order][:-1], X.indices)
+    kept = places[order][at] == X.indices
+    ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    return sparse.csr_array((X.data[kept], order[at[kept]], ends), (X.shape[0], len(places)))

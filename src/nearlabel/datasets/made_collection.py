@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -44,7 +44,7 @@ _DTYPES = ("float32", "float16")
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Items whose lists of labels are incomplete, new items to ask about, and the whole truth.
+    """Items with incomplete lists of labels, new items as queries, and all true labels.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ def make_collection(
         check_integer(random_state, "random_state", low=0)
     tree, labels, lists, vectors = np.random.default_rng(random_state).spawn(4)
 
-    places = _Places.grown(tree, n + new)
+    places = _grown_places(tree, n + new)
     row = tree.permutation(n + new)  # of each item in the order of the tree
     scene = np.empty(n + new, np.int32)
     scene[row] = places.scene
@@ -148,11 +148,11 @@ def make_collection(
     del item, label  # a few hundred MB of a large collection
     shown = _shown(lists, complete, completeness)
     names, region = numbered_names(q), places.region[scene]
-    geometry = _Geometry.laid_out(vectors, places, d, overlap)
+    geometry = _laid_out(vectors, places, d, overlap)
     streams = vectors.spawn(2)
 
     def part(rows: slice, path: str | os.PathLike[str] | None) -> Dataset:
-        blocks = geometry.vectors(streams, scene[rows], kind)
+        blocks = _vectors(geometry, streams, scene[rows], kind)
         X = _collected(blocks, (rows.stop - rows.start, d), kind, path)
         extra = {"scene": scene[rows], "region": region[rows]}
         return Dataset(X, shown[rows], names, extra=extra)
@@ -162,40 +162,29 @@ def make_collection(
     return Collection(data, complete[items], queries, complete[new_items])
 
 
-@dataclass(frozen=True)
-class _Places:
-    """The tree of places; items are numbered in its order, so that each place is a run of items.
+class _Places(NamedTuple):
+    """The tree of places; items are numbered in its order, so that each place is a run of items."""
 
-    Attributes
-    ----------
-    scene : ndarray of int, shape (items,)
-    region : ndarray of int, shape (scenes,)
-    domain : ndarray of int, shape (regions,)
-    begin : tuple of ndarray
-        Where the items of each place begin, and where the last ends: of the whole, the domains, the
-        regions, the scenes.
-    """
+    scene: Array  # of each item
+    region: Array  # of each scene
+    domain: Array  # of each region
+    begin: tuple[Array, ...]  # where the items of each place begin, and the last end, by level
 
-    scene: Array
-    region: Array
-    domain: Array
-    begin: tuple[Array, ...]
 
-    @classmethod
-    def grown(cls, rng: np.random.Generator, n: int) -> _Places:
-        """Places of n items."""
-        scenes = -(-n // _BRANCHES)
-        regions = -(-scenes // _BRANCHES)
-        domains = -(-regions // _BRANCHES)
-        region = np.arange(scenes) * regions // scenes
-        domain = np.arange(regions) * domains // regions
-        popularity = np.exp(rng.normal(size=scenes))
-        sizes = rng.multinomial(n, popularity / popularity.sum())
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        of_regions = ends[np.searchsorted(region, np.arange(regions + 1))]
-        of_domains = of_regions[np.searchsorted(domain, np.arange(domains + 1))]
-        begin = (np.array([0, n]), of_domains, of_regions, ends)
-        return cls(np.repeat(np.arange(scenes), sizes), region, domain, begin)
+def _grown_places(rng: np.random.Generator, n: int) -> _Places:
+    """Places of n items."""
+    scenes = -(-n // _BRANCHES)
+    regions = -(-scenes // _BRANCHES)
+    domains = -(-regions // _BRANCHES)
+    region = np.arange(scenes) * regions // scenes
+    domain = np.arange(regions) * domains // regions
+    popularity = np.exp(rng.normal(size=scenes))
+    sizes = rng.multinomial(n, popularity / popularity.sum())
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    of_regions = ends[np.searchsorted(region, np.arange(regions + 1))]
+    of_domains = of_regions[np.searchsorted(domain, np.arange(domains + 1))]
+    begin = (np.array([0, n]), of_domains, of_regions, ends)
+    return _Places(np.repeat(np.arange(scenes), sizes), region, domain, begin)
 
 
 def _carried(rng: np.random.Generator, places: _Places, q: int, mean: float) -> tuple[Array, Array]:
@@ -229,74 +218,58 @@ def _shown(rng: np.random.Generator, complete: Csr, share: float) -> Csr:
     return csr_of_known(np.ones(len(indices), np.int8), indices, ends, complete.shape)
 
 
-@dataclass(frozen=True)
-class _Geometry:
-    """Where places lie, as float32 unless told otherwise.
+class _Geometry(NamedTuple):
+    """Where places lie, as float32 unless a comment says otherwise."""
 
-    Attributes
-    ----------
-    centers : ndarray, shape (regions, shared)
-    directions : ndarray of int, shape (regions, own)
-        The dimensions in which the items of a region differ.
-    offsets : ndarray, shape (scenes, own)
-        Of a scene from the center of its region.
-    spread : ndarray, shape (scenes, 1)
-        Standard deviation of the items of a scene.
-    rotation : ndarray of float64, shape (shared, d)
-        From the shared dimensions to the features, orthonormal, in multiples of _ROTATION_STEP.
-    region : ndarray of int, shape (scenes,)
+    centers: Array  # of regions, shape (regions, shared)
+    directions: Array  # int: dimensions in which a region's items differ, shape (regions, own)
+    offsets: Array  # of scenes from the centers of their regions, shape (scenes, own)
+    spread: Array  # standard deviation of the items of a scene, shape (scenes, 1)
+    rotation: Array  # float64: multiples of _ROTATION_STEP, orthonormal, shape (shared, d)
+    region: Array  # int: of each scene
+
+
+def _laid_out(rng: np.random.Generator, places: _Places, d: int, overlap: float) -> _Geometry:
+    """Places laid out at random."""
+    shared = min(_SHARED, d)
+    own = min(_OWN, shared)
+    scenes, regions, domains = len(places.region), len(places.domain), places.domain[-1] + 1
+    centers = _scattered(rng, (domains, shared), 1 / overlap)[places.domain]
+    centers += _scattered(rng, (regions, shared), 1 / overlap)
+    directions = rng.random((regions, shared)).argsort(axis=1)[:, :own]
+    offsets = _scattered(rng, (scenes, own), _BETWEEN_SCENES)
+    spread = rng.uniform(*_IN_SCENE, (scenes, 1)) / np.sqrt(2 * own)
+    rotation = np.linalg.qr(rng.normal(size=(d, shared)))[0].T
+    rotation = np.rint(rotation / _ROTATION_STEP)
+    centers, offsets, spread = (part.astype(np.float32) for part in (centers, offsets, spread))
+    return _Geometry(centers, directions, offsets, spread, rotation, places.region)
+
+
+def _vectors(
+    geometry: _Geometry, streams: list[np.random.Generator], scene: Array, dtype: np.dtype[Any]
+) -> Iterator[Array]:
+    """Vectors of items in the scenes given, block by block.
+
+    What varies within scenes and what is noise have streams of their own, so that the size of
+    the blocks changes nothing.
     """
-
-    centers: Array
-    directions: Array
-    offsets: Array
-    spread: Array
-    rotation: Array
-    region: Array
-
-    @classmethod
-    def laid_out(
-        cls, rng: np.random.Generator, places: _Places, d: int, overlap: float
-    ) -> _Geometry:
-        """Places laid out at random."""
-        shared = min(_SHARED, d)
-        own = min(_OWN, shared)
-        scenes, regions, domains = len(places.region), len(places.domain), places.domain[-1] + 1
-        centers = _scattered(rng, (domains, shared), 1 / overlap)[places.domain]
-        centers += _scattered(rng, (regions, shared), 1 / overlap)
-        directions = rng.random((regions, shared)).argsort(axis=1)[:, :own]
-        offsets = _scattered(rng, (scenes, own), _BETWEEN_SCENES)
-        spread = rng.uniform(*_IN_SCENE, (scenes, 1)) / np.sqrt(2 * own)
-        rotation = np.linalg.qr(rng.normal(size=(d, shared)))[0].T
-        rotation = np.rint(rotation / _ROTATION_STEP)
-        centers, offsets, spread = (part.astype(np.float32) for part in (centers, offsets, spread))
-        return cls(centers, directions, offsets, spread, rotation, places.region)
-
-    def vectors(
-        self, streams: list[np.random.Generator], scene: Array, dtype: np.dtype[Any]
-    ) -> Iterator[Array]:
-        """Vectors of items in the scenes given, block by block.
-
-        What varies within scenes and what is noise have streams of their own, so that the size of
-        the blocks changes nothing.
-        """
-        within, noise = streams
-        own, d = self.offsets.shape[1], self.rotation.shape[1]
-        for first in range(0, len(scene), _ROWS_AT_ONCE):
-            here = scene[first : first + _ROWS_AT_ONCE]
-            rows, region = np.arange(len(here))[:, None], self.region[here]
-            step = within.standard_normal((len(here), own), np.float32) * self.spread[here]
-            shared = self.centers[region]
-            shared[rows, self.directions[region]] += self.offsets[here] + step
-            X = noise.standard_normal((len(here), d), np.float32)
-            X *= np.float32(_NOISE / np.sqrt(2 * d))
-            product = np.rint(shared / _SHARED_STEP) @ self.rotation
-            X += product * (_SHARED_STEP * _ROTATION_STEP)
-            yield X.astype(dtype, copy=False)
+    within, noise = streams
+    own, d = geometry.offsets.shape[1], geometry.rotation.shape[1]
+    for first in range(0, len(scene), _ROWS_AT_ONCE):
+        here = scene[first : first + _ROWS_AT_ONCE]
+        rows, region = np.arange(len(here))[:, None], geometry.region[here]
+        step = within.standard_normal((len(here), own), np.float32) * geometry.spread[here]
+        shared = geometry.centers[region]
+        shared[rows, geometry.directions[region]] += geometry.offsets[here] + step
+        X = noise.standard_normal((len(here), d), np.float32)
+        X *= np.float32(_NOISE / np.sqrt(2 * d))
+        product = np.rint(shared / _SHARED_STEP) @ geometry.rotation
+        X += product * (_SHARED_STEP * _ROTATION_STEP)
+        yield X.astype(dtype, copy=False)
 
 
 def _scattered(rng: np.random.Generator, shape: tuple[int, int], distance: float) -> Array:
-    """Points two of which are about so far from each other."""
+    """Random points at about this distance from each other."""
     points: Array = rng.normal(scale=distance / np.sqrt(2 * shape[1]), size=shape)
     return points
 

@@ -53,9 +53,8 @@ def labels_xml(labels: list[str]) -> str:
 
     for name in labels:
         if any((mark < " " and mark not in "\t\n\r") or mark in "\ufffe\uffff" for mark in name):
-            raise ValueError(f"the label {shown(name)} cannot be written: XML has no place for it")
-    lines = [f"<label name={quoteattr(name)}></label>" for name in labels]
-    start = '<?xml version="1.0" encoding="utf-8"?>'
-    return "\n".join([start, '<labels xmlns="http://mulan.sourceforge.net/labels">', *lines]) + (
-        "\n</labels>\n"
-    )
+            raise ValueError(f"the label {shown(name)} cannot be written: XML does not allow it")
+    start = '<?xml version="1.0" encoding="utf-8"?>\n'
+    start += '<labels xmlns="http://mulan.sourceforge.net/labels">\n'
+    lines = (f"<label name={quoteattr(name)}></label>\n" for name in labels)
+    return start + "".join(lines) + "</labels>\n"

@@ -17,41 +17,45 @@ from nearlabel.common.arrays import Array, Csr, csr_of_parts
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import physical_memory
+from nearlabel.datasets.data_files import DataFile, check_compression
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
-from nearlabel.datasets.folders_and_archives import DataFile, check_compression
-from nearlabel.datasets.read_options import ReadOptions
-from nearlabel.datasets.text_lines import DataError
 
 _OWN = {"X", "label_names", "feature_names", "train", "row_names"}
-_BLOCK = 2**18  # bytes that are unpacked at a time: zipfile keeps a second copy of them
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_npz(source: DataFile, _options: ReadOptions) -> Dataset:
+def read_npz(source: DataFile) -> Dataset:
     """Read the arrays ``X``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``;
     ``Y_indices``, ``Y_indptr`` and ``Y_shape``; and what else is known.
     """
-    with source.path.open("rb") as file:
+    with (source.place.path / source.name).open("rb") as file:
         try:
-            with zipfile.ZipFile(file) as archive:
-                _check_size(archive)
-                return _dataset(
-                    {_name(member): _array(archive, member) for member in archive.infolist()}
-                )
+            with warnings.catch_warnings(action="ignore"):  # of what Python 2 wrote
+                _check_arrays(file)
+                file.seek(0)
+                with np.load(file, allow_pickle=False) as arrays:
+                    return _dataset({name: _checked(name, arrays[name]) for name in arrays})
         except KeyError as error:
             reason = f"{error.args[0]!r} is missing"
         except Exception as error:  # zipfile and numpy stumble in many ways
             reason = f"{error}" or type(error).__name__
-    raise DataError(str(source.path), None, f"this is not a data set: {reason}")
+    raise ValueError(f"this is not a data set: {reason}")
 
 
-def _check_size(archive: zipfile.ZipFile) -> None:
-    """Refuse an archive of a few bytes that would unfold to more than the memory."""
-    memory = physical_memory()
-    needed = 0
-    for member in archive.infolist():
-        with archive.open(member) as file:
-            needed += _bytes_to_load(*_header(file, member))
+def _check_arrays(file: IO[bytes]) -> None:
+    """Refuse what is no array, and a few bytes that would unfold to more than the memory."""
+    memory, needed = physical_memory(), 0
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            check_compression(member)
+            with archive.open(member) as array:
+                shape, _, dtype = _HEADERS[npy.read_magic(array)](array)
+                size = member.file_size - array.tell()
+            if dtype.hasobject:
+                raise ValueError("Object arrays cannot be loaded: they would be unpickled")
+            if math.prod(shape) * dtype.itemsize != size or dtype.kind not in "biufU":
+                raise ValueError(f"{shown(member.filename)} is not an array of numbers or text")
+            needed += _bytes_to_load(shape, dtype)
     if memory is not None and needed > memory:
         raise ValueError(
             f"its arrays would take {needed / 2**30:,.1f} GiB, more than the "
@@ -59,7 +63,7 @@ def _check_size(archive: zipfile.ZipFile) -> None:
         )
 
 
-def _bytes_to_load(shape: tuple[int, ...], _is_fortran: bool, dtype: np.dtype[Any]) -> int:
+def _bytes_to_load(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """What an array takes while it is read and checked, at most."""
     if dtype.kind == "U":  # checked as Python's texts, in a list and in a set
         each = 2 * dtype.itemsize + 150
@@ -70,41 +74,13 @@ def _bytes_to_load(shape: tuple[int, ...], _is_fortran: bool, dtype: np.dtype[An
     return math.prod(shape) * each
 
 
-def _name(member: zipfile.ZipInfo) -> str:
-    return member.filename.removesuffix(".npy")
-
-
-def _header(
-    file: IO[bytes], member: zipfile.ZipInfo
-) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array, if they are those of the bytes that follow."""
-    check_compression(member)
-    with warnings.catch_warnings(action="ignore"):
-        shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
-    if dtype.hasobject:
-        raise ValueError("Object arrays cannot be loaded: they would be unpickled")
-    size = math.prod(shape) * dtype.itemsize
-    if size != member.file_size - file.tell() or dtype.kind not in "biufU":
-        raise ValueError(f"{shown(_name(member))} is not an array of numbers or text")
-    return shape, is_fortran, dtype
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
-    """An array of the archive, read after its header has said that all of it is there."""
-    with archive.open(member) as file:
-        shape, is_fortran, dtype = _header(file, member)
-        values = np.empty(math.prod(shape), dtype)
-        size = values.nbytes
-        content = values.view(np.uint8) if size else np.empty(0, np.uint8)
-        done = 0
-        while done < size:
-            came = file.readinto(content[done : done + _BLOCK])  # type: ignore[attr-defined]
-            if not came:
-                raise EOFError(f"{shown(_name(member))} is cut off")
-            done += came
-    if dtype.kind == "U" and size and values.view(f"{dtype.byteorder}u4").max() > sys.maxunicode:
-        raise ValueError(f"{shown(_name(member))} holds invalid text")
-    return values.reshape(shape, order="F" if is_fortran else "C")
+def _checked(name: str, values: Array) -> Array:
+    """An array whose texts consist of characters."""
+    if values.dtype.kind == "U" and values.nbytes:
+        marks = np.ravel(values, "K").view(f"{values.dtype.byteorder}u4")
+        if marks.max() > sys.maxunicode:
+            raise ValueError(f"{shown(name)} holds invalid text")
+    return values
 
 
 def _dataset(parts: dict[str, Array]) -> Dataset:

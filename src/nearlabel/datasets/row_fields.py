@@ -1,53 +1,25 @@
-"""What the rows of a file have beside features: labels, names, and their part of a split."""
+"""What the rows of a file have besides features: labels, names, and the split."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
+from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text_lines import DataError, TextFile, column_names
+from nearlabel.datasets.text_lines import TextFile
 
 _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
 
 
-class Numbers:
-    """The names 0, 1, 2 … of labels without names, however many they are."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def get(self, name: str) -> int | None:
-        """The label of a name."""
-        is_number = len(name) < 11 and name.isascii() and name.isdigit()
-        return int(name) if is_number and int(name) < self._count else None
-
-
-Columns = dict[str, int] | Numbers  # by the names of labels or features
-
-
-def numbered(names: Iterable[str]) -> dict[str, int]:
-    """The columns of names, in their order."""
-    return {name: column for column, name in enumerate(names)}
-
-
-def names(columns: Columns) -> Array | None:
-    """The names of columns, where they have others than their numbers."""
-    return None if isinstance(columns, Numbers) else column_names(list(columns))
-
-
 class RowFields:
-    """What rows have beside features: labels, names and the split.
+    """What rows have besides features: labels, names and the split.
 
     Unless the split is needed, a column of that name with other values in it is not an error.
     """
@@ -62,7 +34,7 @@ class RowFields:
         self.count = 0
 
     def add(self, tags: Any, name: Any, split: Any) -> None:
-        """Take up a row; None for what it does not have."""
+        """Add a row; None for what it does not have."""
         self.count += 1
         if tags is not None:
             if isinstance(tags, list):
@@ -79,23 +51,20 @@ class RowFields:
             self._is_split = self._is_split and part in ("train", "test")
             if not self._is_split and self._split_needed:
                 raise self._file.error(
-                    f"split: train or test expected; got {shown(str(split))} (if it is no "
-                    "split, pass the column to ignore= to leave it out)"
+                    f"split: train or test expected; got {shown(str(split))} (if it is not "
+                    "a split, pass the column to ignore= to leave it out)"
                 )
             self._train.append(part == "train")
 
     def finish(self, data: Dataset, labels: Columns | None = None) -> Dataset:
-        """The data set with what the rows had; with labels of its own where they had none.
+        """The data set with the fields of its rows.
 
         Unless the columns of labels are given, they are the tags that occur, sorted.
         """
-        for what, count in (
-            ("labels", len(self._set_of)),
-            ("id", len(self._names)),
-            ("split", len(self._train)),
-        ):
-            if count not in (0, self.count):
-                raise DataError(self._file.name, None, f"not all rows have {what}")
+        fields: dict[str, Sized] = {"labels": self._set_of, "id": self._names, "split": self._train}
+        for what, cells in fields.items():
+            if len(cells) not in (0, self.count):
+                raise ValueError(f"not all rows have {what}")
         if self._set_of:
             Y, label_names = self._labels(labels)
             data = replace(data, Y=Y, label_names=label_names)
@@ -115,18 +84,17 @@ class RowFields:
         place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
-            raise DataError(self._file.name, None, f"{shown(unknown)} is none of its labels")
+            raise ValueError(f"{shown(unknown)} is not one of its labels")
         if not place:
-            raise DataError(self._file.name, None, "no row has a label")
-        columns = [np.array(sorted(map(place.get, tags)), np.int32) for tags in sets]  # type: ignore[type-var]
-        sizes = np.array([len(part) for part in columns])
-        of = np.array(self._set_of)
-        indices = np.concatenate([columns[number] for number in of.tolist()])
-        indptr = np.concatenate([[0], np.cumsum(sizes[of])])
-        ones = np.ones(len(indices), np.int8)
-        return sparse.csr_array((ones, indices, indptr), (len(of), len(place))), names(place)
+            raise ValueError("no row has a label")
+        rows = SparseRows()
+        for tags in sets:
+            rows.add(map(place.get, tags), [1.0] * len(tags))  # type: ignore[arg-type]
+        distinct = rows.matrix(len(place)).astype(np.int8)
+        return distinct[np.array(self._set_of)], names_of(place)
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:
-    parts = cell if isinstance(cell, tuple) else cell.split(separator) if separator else [cell]
-    return set(parts) if isinstance(cell, tuple) else {tag.strip() for tag in parts} - {""}
+    if isinstance(cell, tuple):
+        return set(cell)
+    return {tag.strip() for tag in (cell.split(separator) if separator else [cell])} - {""}

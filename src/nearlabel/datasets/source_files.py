@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nearlabel.common.messages import shown
-from nearlabel.datasets.folders_and_archives import Archive, DataFile, Folder
+from nearlabel.datasets.data_files import Archive, DataFile, Folder
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
 from nearlabel.datasets.text_lines import DataError
 
@@ -53,12 +53,6 @@ class Found(NamedTuple):
     names: tuple[str, ...]  # one file, or that of the training part and that of the test part
     format: str
 
-    @property
-    def title(self) -> str:
-        """For messages."""
-        first = self.names[0]
-        return "standard input" if first == "-" else str(self.place.path / first)
-
 
 def find(source: str | os.PathLike[str], format: str | None) -> Found:
     """The files that a name or a path means."""
@@ -99,15 +93,15 @@ def format_of(path: Path) -> str:
 
 def _format_of_input(format: str | None) -> str:
     """The format of standard input: a given one, or by its first character."""
-    if format is not None and FORMATS[format].is_binary:
-        raise ValueError(f"standard input is read as text; give a file of the format {format!r}")
-    if format is not None:
-        return format
     if sys.stdin is None:
         raise ValueError("standard input is closed")
-    first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
-    told = (name for name, row in FORMATS.items() if first and first in row.begins)
-    return next(told, "csv")
+    if format is None:
+        first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
+        named = (name for name, row in FORMATS.items() if first and first in row.begins)
+        return next(named, "csv")
+    if FORMATS[format].is_binary:
+        raise ValueError(f"standard input is read as text; give a file of the format {format!r}")
+    return format
 
 
 def _stems(place: Folder | Archive) -> list[str]:
@@ -140,8 +134,6 @@ def _only_set(archive: Archive, format: str | None) -> Found:
     found = [one for one in possible if one is not None]
     if len(found) != 1:
         names = ", ".join(shown(name) for one in found for name in one.names) or "none"
-        with archive:
-            raise DataError(
-                str(archive.path), None, f"one data set expected in the archive; there are: {names}"
-            )
+        message = f"one data set expected in the archive; there are: {names}"
+        raise DataError(str(archive.path), None, message)
     return found[0]

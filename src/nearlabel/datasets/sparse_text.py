@@ -22,15 +22,14 @@ from nearlabel.common.arrays import Array, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import SparseRows
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, too_many_labels
-from nearlabel.datasets.folders_and_archives import DataFile
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.text_lines import DataError, TextFile, number
 
 _LARGEST = 2**31 - 1  # columns
 
 
-def read_sparse_text(source: DataFile, _options: ReadOptions) -> Dataset:
+def read_sparse_text(source: DataFile) -> Dataset:
     """Read a file of the format, and the names and the split that stand beside it."""
     with source.text() as file:
         data = _read_rows(file)
@@ -63,11 +62,8 @@ def _read_rows(file: TextFile) -> Dataset:
     lines = file.lines()
     header = next(lines, "").split()
     if len(header) != 3 or not all(re.fullmatch("[0-9]{1,10}", size) for size in header):
-        raise file.error(
-            "the numbers of rows, features and labels expected, like '7395 1836 159'; "
-            f"got {shown(' '.join(header))}",
-            1,
-        )
+        wanted = "the numbers of rows, features and labels expected, like '7395 1836 159'"
+        raise file.error(f"{wanted}; got {shown(' '.join(header))}", 1)
     n, d, q = map(int, header)
     if not n or not 0 < d <= _LARGEST or q > _LARGEST:
         raise file.error(f"from 1 row and 1 to {_LARGEST} columns expected; got {n}, {d}, {q}", 1)
@@ -78,14 +74,14 @@ def _read_rows(file: TextFile) -> Dataset:
         text = line.rstrip("\r\n")
         if len(labels) == n:
             if text.strip():
-                raise file.error(f"the first line says {n} rows; here is one more")
+                raise file.error(f"the first line declares {n} rows; this is one more")
             continue
         try:
             _read_row(text, features, labels, d, q)
         except ValueError as error:
             raise file.error(str(error)) from None
     if len(labels) != n:
-        raise file.error(f"the first line says {n} rows; the file ends after {len(labels)}")
+        raise file.error(f"the first line declares {n} rows; the file ends after {len(labels)}")
     return Dataset(features.matrix(d), labels.matrix(q).astype(np.int8))
 
 
@@ -95,26 +91,24 @@ def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: in
     head, _, rest = text.partition(" ")
     if ":" in head:  # a row without labels, and without the blank before its features
         head, rest = "", text
-    carried = [_column(label) for label in head.split(",")] if head else []
     pairs = [token.partition(":") for token in rest.split()]
     if not all(mark for _, mark, _ in pairs):
         raise ValueError(f"features as column:value expected; got {shown(rest)}")
-    columns = [_column(column) for column, _, _ in pairs]
-    values = [number(value) for _, _, value in pairs]
-    for what, places, width in (("label", carried, q), ("feature", columns, d)):
-        if places and not 0 <= min(places) <= max(places) < width:
-            wrong = next(place for place in places if not 0 <= place < width)
-            raise ValueError(f"{what}s from 0 to {width - 1} expected; got {wrong}")
-        if len(set(places)) < len(places):
-            raise ValueError(f"a {what} is given twice")
+    carried = _columns("label", head.split(",") if head else [], q)
+    columns = _columns("feature", [column for column, _, _ in pairs], d)
     labels.add(carried, [1.0] * len(carried))
-    features.add(columns, values)
+    features.add(columns, [number(value) for _, _, value in pairs])
 
 
-def _column(text: str) -> int:
-    if not text.isdigit() or len(text) > 10:
-        raise ValueError(f"the number of a column expected; got {shown(text)}")
-    return int(text)
+def _columns(what: str, texts: list[str], width: int) -> list[int]:
+    """The labels or the features of a row by number, distinct and below `width`."""
+    places = [int(text) if text.isdigit() and len(text) < 11 else width for text in texts]
+    if places and max(places) >= width:
+        wrong = next(text for text, place in zip(texts, places, strict=True) if place >= width)
+        raise ValueError(f"{what}s from 0 to {width - 1} expected; got {shown(wrong)}")
+    if len(set(places)) < len(places):
+        raise ValueError(f"a {what} is given twice")
+    return places
 
 
 def _read_names(file: TextFile | None, count: int) -> Array | None:
@@ -145,7 +139,7 @@ def _read_split(file: TextFile | None, n: int) -> Array | None:
 
 
 def write_sparse_text(data: Dataset, path: Path) -> None:
-    """Write a data set in the format, and what has no place in it beside it."""
+    """Write a data set, with its names and its split in files beside it."""
     X, Y = sparse.csr_array(data.X), data.Y
     split = None if data.train is None else np.where(data.train, "train", "test")
     beside = {"labels": data.label_names, "features": data.feature_names, "split": split}

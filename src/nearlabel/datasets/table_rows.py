@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import warnings
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from nearlabel.common.arrays import Array
 from nearlabel.common.messages import first_twice, shown, some
-from nearlabel.datasets.column_values import Column, assembled, plain_row, source_columns
+from nearlabel.datasets.column_values import (
+    Column,
+    assembled,
+    known_values,
+    numbered,
+    plain_row,
+    source_columns,
+)
+from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.read_options import ReadOptions
 from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.text_lines import (
     LABEL_MARK,
     DataError,
     TextFile,
     column_names,
-    column_texts,
     number,
     truth,
 )
@@ -42,24 +49,25 @@ class Table:
         self, file: TextFile, columns: list[str], options: ReadOptions, decimal_comma: bool = False
     ) -> None:
         self._file, self._options, self._decimal_comma = file, options, decimal_comma
-        self.columns, self.names = columns, set(columns)
+        self.columns = columns
+        self.places = {name: place for place, name in reversed([*enumerate(columns)])}
         known = None if options.features is None else source_columns(options.features)
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"two columns have the name {shown(twice)}")
-        self._ignored, self._features = frozenset(options.ignore), frozenset(options.features or ())
+        self._ignored = frozenset(options.ignore)
         labels, tags = self._find_labels()
         if options.labels is not None and not options.labels:  # they are found to be left out
             self._ignored |= {*labels, *([tags] if tags else [])}
             labels, tags = [], None
         self._labels = frozenset(labels)
-        self._tags = self._place(tags)
-        self._id = self._place(options.id or self._named("id"), "id")
+        self._tags = self._place("tags", tags)
+        self._id = self._place("id", options.id or self._named("id"))
         if self._id is None and not columns[0]:  # as pandas writes the names of rows
             self._id = 0
-        self._split = self._place(self._named("split"))
-        self._places, self._names = self._find_cells(known)
-        self._codes: list[dict[str, int] | None] = []
+        self._split = self._place("split", self._named("split"))
+        self._places = self._find_cells(known)
+        self._columns: list[Column] = []  # at these places, as the first row has them
         self._fast: list[Callable[[Any], float]] = []
         self._cells = array("d")
         self._unknown: dict[str, str] = {}  # columns and their first value that is not known
@@ -69,9 +77,8 @@ class Table:
         """The columns that are labels, and the one that has all of them in one cell."""
         options = self._options
         for what, wanted in (("labels", options.labels), ("ignore", options.ignore)):
-            unknown = next((name for name in wanted or () if name not in self.names), None)
-            if unknown is not None:
-                raise self._no_column(what, unknown)
+            for name in wanted or ():
+                self._place(what, name)
         if options.tags is not None or options.labels:
             return list(options.labels or ()), options.tags
         marked = [name for name in self.columns if name.startswith(LABEL_MARK)]
@@ -82,18 +89,18 @@ class Table:
             )
         return marked, None if marked else tags
 
-    def _find_cells(self, known: set[str] | None) -> tuple[list[int], list[str]]:
-        """Where the features and the labels of one column each stand, and their names."""
+    def _find_cells(self, known: set[str] | None) -> list[int]:
+        """The places of the features, and of labels with a column of their own."""
         special = {self._tags, self._id, self._split}
-        places, names = [], []
+        places = []
         for place, column in enumerate(self.columns):
             if place in special or column in self._ignored:
                 continue
-            name = column.removeprefix(FEATURE_MARK)
-            if known is None or name in known or column in self._labels:
+            is_label = column in self._labels
+            if known is None or is_label or column.removeprefix(FEATURE_MARK) in known:
                 places.append(place)
-                names.append(name)
-            if known is None and column not in self._labels and _looks_like_labels(column):
+            marked = column.lower() in ("tags", "labels") or column.startswith(LABEL_MARK)
+            if known is None and marked and not is_label:
                 raise self._file.error(
                     f"the column {shown(column)} looks like labels, too; pass it to ignore= to "
                     "leave it out",
@@ -103,74 +110,80 @@ class Table:
             wanted = self._options.features
             missing = f"the feature {some(wanted)}" if wanted else "features"
             raise self._file.error(f"there is no column of {missing}", 1)
-        return places, names
+        return places
 
     def _named(self, word: str) -> str | None:
         named = (name for name in self.columns if name.lower() == word)
         return next((name for name in named if name not in self._ignored), None)
 
-    def _place(self, name: str | None, what: str = "tags") -> int | None:
-        if name is None:
-            return None
-        if name not in self.names:
-            raise self._no_column(what, name)
-        return self.columns.index(name)
-
-    def _no_column(self, what: str, name: str) -> DataError:
+    def _place(self, what: str, name: str | None) -> int | None:
+        """The place of a column that an option names."""
+        if name is None or name in self.places:
+            return None if name is None else self.places[name]
         there = ", ".join(map(shown, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-        return self._file.error(
+        raise self._file.error(
             f"{what}: there is no column {shown(name)}; the columns are {there}", 1
         )
 
     def add(self, row: Sequence[Any]) -> None:
-        """Take up a row: texts, or values of JSON."""
+        """Add a row: texts, or values of JSON."""
         if len(row) != len(self.columns):
             raise self._file.error(f"{len(self.columns)} cells expected; got {len(row)}")
         cells = [row[place] for place in self._places]
         if not self._rows.count:
-            self._begin(cells)
-        numbers = plain_row(self._fast, cells)
-        if numbers is None:
-            numbers = [
-                self._number(name, cell) if codes is None else self._code(name, codes, cell)
-                for name, codes, cell in zip(self._names, self._codes, cells, strict=True)
+            names = [self.columns[place].removeprefix(FEATURE_MARK) for place in self._places]
+            codes = map(self._first_codes, names, cells)
+            self._columns = [Column(*pair) for pair in zip(names, codes, strict=True)]
+            said = {"0": 0.0, "1": 1.0}.__getitem__
+            self._fast = [
+                said if column.name in self._labels else column.reader(strict=False)
+                for column in self._columns
             ]
-        self._cells.extend(numbers)
+        self._cells.extend(plain_row(self._fast, cells) or map(self._cell, self._columns, cells))
         tags, name, split = (
             None if place is None else row[place] for place in (self._tags, self._id, self._split)
         )
         self._rows.add("" if tags is None and self._tags is not None else tags, name, split)
 
-    def _begin(self, cells: list[Any]) -> None:
-        """Say by the first row how each column is read."""
-        self._codes = [
-            self._first_codes(name, cell) for name, cell in zip(self._names, cells, strict=True)
-        ]
-        said = {"0": 0.0, "1": 1.0}.__getitem__
-        self._fast = [
-            said if name in self._labels else float if codes is None else codes.__getitem__
-            for name, codes in zip(self._names, self._codes, strict=True)
-        ]
-
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
         features = self._options.features
-        if name in self._labels or name in self._features:
+        if name in self._labels or name in (features or ()):
             return None
         if features is not None:
-            values = [feature for feature in features if feature.startswith(f"{name}=")]
-            return {feature.removeprefix(f"{name}="): code for code, feature in enumerate(values)}
-        is_word = isinstance(cell, str) and cell.strip().lower() not in _MISSING
+            return numbered(known_values(name, features))
         try:
             self._number(name, cell)
         except DataError:
-            if not is_word:
+            if not isinstance(cell, str) or cell.strip().lower() in _MISSING:
                 raise
             return {}
         return None
 
+    def _cell(self, column: Column, cell: Any) -> float:
+        """A number, or the code of a word."""
+        name, codes = column.name, column.codes
+        if codes is None:
+            return self._number(name, cell)
+        if not isinstance(cell, str) or not cell.strip():
+            raise self._file.error(
+                f"column {shown(name)}: a text expected, as in the rows before; "
+                f"got {shown(str(cell))}"
+            )
+        word = cell.strip()
+        if self._options.features is not None:
+            if word not in codes:  # what the model does not know is none of the values
+                self._unknown.setdefault(name, word)
+            return codes.get(word, -1)
+        code = codes.setdefault(word, len(codes))
+        if code >= _MOST_VALUES:
+            self._check_words(column, f"more than {_MOST_VALUES} different texts")
+        return code
+
     def _number(self, name: str, cell: Any) -> float:
-        said = truth(cell) if isinstance(cell, str) and self._takes_words(name) else None
+        is_label = name in self._labels
+        takes_words = is_label or self._options.features is not None  # for 0 and 1
+        said = truth(cell) if isinstance(cell, str) and takes_words else None
         if said is not None:
             return float(said)
         if isinstance(cell, str) and self._decimal_comma:  # as spreadsheets in Europe write them
@@ -178,51 +191,29 @@ class Table:
         if isinstance(cell, str | int | float):
             with suppress(ValueError, OverflowError):
                 value = number(cell)
-                if name not in self._labels or value in (0, 1):
+                if not is_label or value in (0, 1):
                     return value
-        wanted = "0 or 1" if name in self._labels else "a finite number"
+        wanted = "0 or 1" if is_label else "a finite number"
         empty = " (the cell is empty)" if cell in ("", None) else ""
         raise self._file.error(
             f"column {shown(name)}: {wanted} expected; got {shown(str(cell))}{empty}"
         )
 
-    def _takes_words(self, name: str) -> bool:
-        """Whether a column of 0 and 1 may have words for them."""
-        return name in self._labels or self._options.features is not None
-
-    def _code(self, name: str, codes: dict[str, int], cell: Any) -> float:
-        if not isinstance(cell, str) or not cell.strip():
-            raise self._file.error(
-                f"column {shown(name)}: a text expected, as in the rows before; "
-                f"got {shown(str(cell))}"
+    def _check_words(self, column: Column, too_many: str | None) -> None:
+        """Refuse words that are no feature: an odd one among numbers, or too many."""
+        name, words = shown(column.name), list(column.codes or ())
+        numbers = {word for word in words if _looks_like_a_number(word)}
+        if len(numbers) >= 3 and 2 * len(numbers) > len(words):
+            odd = next((word for word in words if word not in numbers), words[0])
+            why = "most other cells are"
+            if odd.replace(",", "").lstrip("-").isdigit():
+                why = "a decimal comma is read only where cells are separated by ';'"
+            raise ValueError(f"column {name}: {shown(odd)} is not a number, but {why}")
+        if too_many is not None:
+            raise ValueError(
+                f"column {name} has {too_many}, so it cannot be a feature; pass it to ignore= "
+                "to leave it out, or to id= to name the rows by it"
             )
-        if self._options.features is not None:
-            code = codes.get(cell.strip(), -1)
-            if code < 0:  # a value that the model does not know counts as none
-                self._unknown.setdefault(name, cell.strip())
-            return code
-        code = codes.setdefault(cell.strip(), len(codes))
-        if code >= _MOST_VALUES:
-            raise self._no_feature(name, codes, f"more than {_MOST_VALUES} different texts")
-        return code
-
-    def _no_feature(self, name: str, codes: Mapping[str, int], why: str) -> DataError:
-        odd = _odd_one(codes)
-        if odd is not None:
-            return self._odd_cell(name, odd)
-        return DataError(
-            self._file.name,
-            None,
-            f"column {shown(name)} has {why}, so it cannot be a feature; pass it to ignore= "
-            "to leave it out, or to id= to name the rows by it",
-        )
-
-    def _odd_cell(self, name: str, odd: str) -> DataError:
-        why = "most other cells are"
-        if odd.replace(",", "").lstrip("-").isdigit():
-            why = "a decimal comma is read only where cells are separated by ';'"
-        message = f"column {shown(name)}: {shown(odd)} is not a number, but {why}"
-        return DataError(self._file.name, None, message)
 
     def dataset(self) -> Dataset:
         """All rows; nominal columns as one column per value, sorted."""
@@ -231,43 +222,26 @@ class Table:
             raise self._file.error("there is no row under the names of the columns")
         for name, value in self._unknown.items():
             warnings.warn(
-                f"{self._file.name}: column {shown(name)}: the model does not know "
-                f"{shown(value)}, and takes it for none of the values",
+                f"{self._file.name}: column {shown(name)}: {shown(value)} is unknown to the model "
+                "and treated as none of its values",
                 stacklevel=2,
             )
         cells = np.frombuffer(self._cells).reshape(n, len(self._places))
-        columns = []
-        for place, (name, codes) in enumerate(zip(self._names, self._codes, strict=True)):
-            if codes is None or self._options.features is not None:
-                columns.append(Column(name, codes))
-                continue
-            if n > 20 and len(codes) > n / 2:
-                raise self._no_feature(name, codes, f"{len(codes)} different texts in {n} rows")
-            odd = _odd_one(codes)
-            if odd is not None:
-                raise self._odd_cell(name, odd)
-            values = sorted(codes)
-            order = {codes[value]: code for code, value in enumerate(values)}
-            cells[:, place] = np.array([order[code] for code in range(len(codes))])[
-                cells[:, place].astype(np.intp)
-            ]
-            columns.append(Column(name, {value: code for code, value in enumerate(values)}))
-        data = assembled(self._file.name, columns, cells, list(self._labels), ())
-        label_names = [name.removeprefix(LABEL_MARK) for name in column_texts(data.label_names)]
-        features = column_names(column_texts(data.feature_names))
-        return self._rows.finish(Dataset(data.X, data.Y, column_names(label_names), features))
+        columns = [self._sorted(*pair) for pair in zip(self._columns, cells.T, strict=True)]
+        X, Y, features, labels = assembled(columns, cells, self._labels)
+        labels = [name.removeprefix(LABEL_MARK) for name in labels]
+        return self._rows.finish(Dataset(X, Y, column_names(labels), column_names(features)))
 
-
-def _looks_like_labels(name: str) -> bool:
-    return name.lower() in ("tags", "labels") or name.startswith(LABEL_MARK)
-
-
-def _odd_one(codes: Mapping[str, int]) -> str | None:
-    """A word of a column whose other values look like numbers; None where they do not."""
-    numbers = [value for value in codes if _looks_like_a_number(value)]
-    if len(numbers) < 3 or 2 * len(numbers) <= len(codes):
-        return None
-    return next((value for value in codes if value not in set(numbers)), numbers[0])
+    def _sorted(self, column: Column, cells: Array) -> Column:
+        """A column whose words are sorted; its cells get the new codes in place."""
+        if column.codes is None or self._options.features is not None:
+            return column
+        count, n = len(column.codes), len(cells)
+        too_many = f"{count} different texts in {n} rows" if n > 20 and count > n / 2 else None
+        self._check_words(column, too_many)
+        codes = numbered(sorted(column.codes))
+        cells[:] = np.array([codes[word] for word in column.codes])[cells.astype(np.intp)]
+        return Column(column.name, codes)
 
 
 def _looks_like_a_number(text: str) -> bool:

@@ -49,16 +49,9 @@ class DataError(ValueError):
 
 
 class TextFile:
-    """The lines of a file, each with its number.
+    """The lines of a file, of standard input ("-"), or of what an opener gives.
 
-    Parameters
-    ----------
-    path : Path, or "-" for standard input
-        A gzipped file is recognized by its content.
-    encoding : str
-    progress : callable, optional
-    opener : callable, optional
-        Opens the file, where it is a member of an archive.
+    A gzipped file is recognized by its content.
     """
 
     def __init__(
@@ -69,9 +62,9 @@ class TextFile:
         opener: Callable[[], Any] | None = None,
     ) -> None:
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._path, self._encoding, self._progress = Path(path), encoding, progress
-        self._opener = opener or self._open
-        self._reading = self._read()
+        self._path, self._opener = path, opener
+        self._encoding, self._progress = encoding, progress
+        self._lines = self._read()
         self.line = 0
 
     def __enter__(self) -> Self:
@@ -79,22 +72,22 @@ class TextFile:
 
     def __exit__(self, *_: object) -> None:
         """Close the file, where it was not read to its end."""
-        self._reading.close()
+        self._lines.close()
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error at the line that was read last, or at another one."""
         return DataError(self.name, self.line if line is None else line, message)
 
     def lines(self) -> Iterator[str]:
-        """Read the lines, with their ends."""
-        self._reading = self._read()
-        return self._reading
+        """The lines, with their ends; they can be read once."""
+        return self._lines
 
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
             try:
-                raw = opened.enter_context(self._opener())
-                total, stream = _size(raw), _decompressed(raw)
+                raw = opened.enter_context((self._opener or self._open)())
+                total, is_gzipped = _size(raw), raw.peek(2)[:2] == b"\x1f\x8b"
+                stream = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
             except _DAMAGED as error:
                 raise self._damaged(error) from None
             while content := self._content(stream):
@@ -105,10 +98,11 @@ class TextFile:
                 if self._progress is not None and self.line % _LINES_A_REPORT == 0:
                     self._progress(self.line if total is None else raw.tell(), total)
 
-    def _content(self, stream: BinaryIO) -> bytes:
+    def _content(self, stream: Any) -> bytes:
         """The bytes of the next line."""
         try:
-            return stream.readline(LONGEST_LINE)
+            content: bytes = stream.readline(LONGEST_LINE)
+            return content
         except _DAMAGED as error:
             raise self._damaged(error) from None
 
@@ -116,12 +110,9 @@ class TextFile:
         reason = "encrypted" if "encrypted" in str(error) else "damaged or cut off here"
         return self.error(f"the compressed file is {reason}", self.line + 1)
 
-    def _open(self) -> AbstractContextManager[BinaryIO]:
-        if str(self._path) != "-":
-            return self._path.open("rb")
-        if sys.stdin is None:
-            raise ValueError("standard input is closed")
-        return nullcontext(sys.stdin.buffer)
+    def _open(self) -> AbstractContextManager[Any]:
+        is_input = str(self._path) == "-"
+        return nullcontext(sys.stdin.buffer) if is_input else Path(self._path).open("rb")
 
     def _text(self, content: bytes) -> str:
         if self.line == 1:
@@ -145,11 +136,6 @@ def _size(raw: BinaryIO) -> int | None:
     except (OSError, io.UnsupportedOperation):
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
-
-
-def _decompressed(raw: BinaryIO) -> BinaryIO:
-    peek = raw.peek(2)[:2]  # type: ignore[attr-defined]
-    return gzip.open(raw, "rb") if peek == b"\x1f\x8b" else raw  # type: ignore[return-value]
 
 
 def number(value: str | float) -> float:
@@ -180,8 +166,3 @@ def column_names(names: list[str]) -> Array | None:
 def names_or_numbers(names: Array | None, count: int) -> list[str]:
     """The names of columns; their numbers where they have none."""
     return [str(name) for name in (range(count) if names is None else names.tolist())]
-
-
-def column_texts(names: Array | None) -> list[str]:
-    """The names of columns as they are; none where they have none."""
-    return [] if names is None else [str(name) for name in names.tolist()]

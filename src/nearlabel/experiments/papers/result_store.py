@@ -131,15 +131,15 @@ def data_key(name: str) -> str | None:
     except FileNotFoundError:
         return None
     digest = hashlib.sha256()
-    with found.place:
-        parts = set(found.names)
-        if found.format != "npz":  # others may read files beside them: names, splits
-            begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
-            parts.update(filter(begins.match, found.place))
-        for part in sorted(parts):
-            with (Path(found.place.path) / part).open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            digest.update(f"{part} {content}\n".encode())
+    parts = set(found.names)
+    if found.format != "npz":  # others may read files beside them: names, splits
+        begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
+        parts.update(filter(begins.match, found.place))
+    for part in sorted(parts):
+        with (found.place.path / part).open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{part} {content}
+".encode())
     return digest.hexdigest()
 
 

@@ -1,0 +1,161 @@
+"""The files that a data set is read from: where they stand, and how they are to be read."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nearlabel.common.choices import NOMINALS
+from nearlabel.common.messages import shown
+from nearlabel.common.validation import ArgumentError, check_choice
+from nearlabel.datasets.text_lines import DataError, Progress, TextFile
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """The options that `load` describes, with its defaults; a reader heeds those of its format."""
+
+    labels: tuple[str, ...] | None = None
+    tags: str | None = None
+    separator: str | None = None
+    id: str | None = None
+    ignore: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    nominal: str = "onehot"
+    xml: str | os.PathLike[str] | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        for key in ("labels", "ignore", "features"):
+            names = getattr(self, key)
+            if isinstance(names, str):
+                raise TypeError(f"{key} must be a list of names; got the text {names!r}")
+            object.__setattr__(self, key, None if names is None else tuple(names))
+        if self.delimiter == "\\t":  # as it is typed in a shell
+            object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            message = f"delimiter must be one character; got {self.delimiter!r}"
+            raise ArgumentError(message, "delimiter")
+        if self.tags is not None and self.labels:
+            raise ValueError(
+                "tags= and labels= cannot both be given: labels are in one column or in many"
+            )
+        check_choice(self.nominal, "nominal", NOMINALS)
+        try:
+            is_known = "\n".encode(self.encoding) == b"\n"  # lines are told apart by this byte
+        except (LookupError, UnicodeError, TypeError):
+            is_known = False
+        if not is_known:
+            message = f"encoding must be one like 'utf-8' or 'latin-1'; got {self.encoding!r}"
+            raise ArgumentError(message, "encoding")
+
+    def check_supported(self, supported: Collection[str], format: str) -> None:
+        """Refuse an option that was given and that a format does not support.
+
+        Any format can be read without its labels, and with only the features that a model knows.
+        """
+        heeded = {*supported, "features", *(() if self.labels else ("labels",))}
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value and value != option.default and option.name not in heeded:
+                message = f"is not supported for the format {format!r}; got {value!r}"
+                raise ArgumentError(f"{option.name}= {message}", option.name)
+
+
+class Folder:
+    """A folder as a place of files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __contains__(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def __iter__(self) -> Iterator[str]:
+        found = self.path.iterdir() if self.path.is_dir() else ()
+        return iter(sorted(path.name for path in found if path.is_file()))
+
+    def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
+        """One of its files, to be read."""
+        return TextFile(self.path / name, encoding, progress)
+
+
+class Archive:
+    """A zip archive as a place of files: read member by member, never unpacked to the disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = archive.infolist()
+        except zipfile.BadZipFile as error:
+            raise DataError(str(path), None, f"not a zip archive: {error}") from None
+        for member in members:
+            place = PurePosixPath(member.filename)
+            if member.is_dir() or place.name.startswith(".") or place.parts[0] == "__MACOSX":
+                continue
+            if place.name in self._members:
+                raise DataError(str(path), None, f"it has two files {shown(place.name)}")
+            self._members[place.name] = member
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._members))
+
+    def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
+        """One of its files, to be read."""
+        member = self._members[name]
+
+        @contextmanager
+        def opened() -> Iterator[Any]:
+            check_compression(member)
+            with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
+                yield file
+
+        return TextFile(f"{self.path}/{member.filename}", encoding, progress, opened)
+
+
+def check_compression(member: zipfile.ZipInfo) -> None:
+    """Refuse methods that data sets do not use: LZMA takes the memory that a file tells it to."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("it is neither stored nor deflated in its archive")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set, what stands beside it, and how it is to be read."""
+
+    place: Folder | Archive
+    name: str  # "-" for standard input
+    options: ReadOptions = field(default_factory=ReadOptions)
+    progress: Progress | None = None
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.name == "-" else str(self.place.path / self.name)
+
+    @property
+    def stem(self) -> str:
+        """Its name without the suffix of its format."""
+        return re.sub(r"\.\w+$", "", self.name.removesuffix(".gz"))
+
+    def text(self) -> TextFile:
+        """Its lines, to be read and closed."""
+        return self.place.text(self.name, self.options.encoding, self.progress)
+
+    def beside(self, *names: str) -> TextFile | None:
+        """The first of some files that stands beside it; nothing is beside standard input."""
+        there = (name for name in names if self.name != "-" and name in self.place)
+        found = next(there, None)
+        return None if found is None else self.place.text(found, self.options.encoding)
