@@ -6,7 +6,7 @@ its neighbors are exact, ties by number; so neither threads nor blocks nor the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,21 +18,18 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.partition import divide
-from nearlabel.search.budgets import ELEMENTS_AT_ONCE
-from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
-from nearlabel.search.exact.compiled_index import BaseRows
+from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
+from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.core_rows import core_rows
-from nearlabel.search.exact.dense_bounds import DenseProducts
 from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactSearch
-from nearlabel.search.exact.packed_bounds import Packed, Products
+from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
 from nearlabel.search.exact.reordered_rows import ordered_rows
-from nearlabel.search.exact.row_arithmetic import float_kind
+from nearlabel.search.exact.row_arithmetic import float_kind, points_of
 
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
-_ROWS_A_PRODUCT = DenseProducts.side
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
 
 
@@ -65,69 +62,26 @@ class ListedRows:
         self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
         self._space = space(self.rows, metric)
         self._centers = ExactSearch().build(self.lists.centers, metric)
-        self._products: Products | None = None
-        if engine.core() is not None:
-            self._products = products_for(self.rows, metric)
-        if self._products is not None:
-            self._pack(self._products, n_jobs)
+        self._compiled: CompiledIndex | None = None
+        bounds = None if engine.core() is None else bounds_for(self.rows, metric)
+        if bounds is not None:
+            rows = core_rows(self.rows, metric)
+            if isinstance(bounds, DenseBounds) and bounds.are_vague(rows):
+                # Lists that are far from each other are seen from their own centers.
+                bounds = bounds.centered_at(points_of(self.lists.centers, metric))
+            self._compiled = CompiledIndex(
+                self.rows,
+                metric,
+                rows,
+                bounds,
+                BLOCK_BYTES,
+                starts=self.lists.starts,
+                order=self.lists.order,
+                kept_bytes=_PACKED_BYTES,
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def _pack(self, products: Products, n_jobs: int) -> None:
-        self._own: list[DenseProducts] | None = None
-        if isinstance(products, DenseProducts) and are_vague(products, self.rows):
-            # Lists that are far from each other are seen from their own centers.
-            self._own = [products.centered_at(c) for c in products.points(self.lists.centers)]
-        errors = np.empty(len(self), np.float32)
-        self._packed: list[Packed | None] = [None] * len(self.lists)
-        is_kept = products.bytes_of(self.rows) <= _PACKED_BYTES
-
-        def pack(some: slice) -> None:
-            for number in range(some.start, some.stop):
-                packed = self._base(number)
-                errors[self._inside(number)] = packed.errors
-                self._packed[number] = packed if is_kept else None
-
-        run_blocks(pack, len(self.lists), 16, n_jobs, None)
-        self._base_rows = BaseRows(
-            core_rows(self.rows, self._metric),
-            errors,
-            products.scale,
-            self._products_of(0).relative,
-            self.lists.order,
-        )
-
-    def _base(self, number: int) -> Packed:
-        """The rows of a list, packed."""
-        kept = self._packed[number]
-        if kept is not None:
-            return kept
-        packed: Packed = self._products_of(number).pack(self.rows[self._inside(number)])
-        return packed
-
-    def _products_of(self, number: int) -> Any:
-        """The products by which a list is compared with queries."""
-        return self._products if self._own is None else self._own[number]
-
-    def _packing(self, queries: Any) -> tuple[Array, Callable[[int, Array], Packed]]:
-        """Errors of queries, and a function that packs some of them for a list."""
-        if self._own is not None:
-            own, points = self._own, self._own[0].points(queries)
-            no_errors = np.zeros(len(points), np.float32)  # see `centered_at`
-            return no_errors, lambda number, some: own[number].pack_queries(
-                own[number].pack_points(points[some])
-            )
-        products: Any = self._products
-        packed = products.pack(queries)
-        left = products.pack_queries(packed)
-        return packed.errors, lambda _, some: Packed(
-            left.factors[some], left.offsets[some], left.errors
-        )
-
-    def _inside(self, number: int) -> slice:
-        starts = self.lists.starts
-        return slice(int(starts[number]), int(starts[number + 1]))
 
     def least_probes(self, k: int) -> int:
         """How many lists hold k rows, whichever they are."""
@@ -144,39 +98,15 @@ class ListedRows:
         """
         near = self.nearest_lists(queries, probes)
         left = np.arange(len(near))
-        if self._products is not None and self._products.reaches(queries):
+        if self._compiled is not None:
             given_up = np.empty(len(near), bool)
-            yield from self._by_core(queries, near, found, itself, given_up)
+            places = found.rows, found.distances
+            yield from self._compiled.search(queries, near, *places, given_up, itself=itself)
             left = np.flatnonzero(given_up)
         rows = near[left].astype(np.intp)
         for some in runs(self.lists.sizes[rows].sum(axis=1), ELEMENTS_AT_ONCE // queries.shape[1]):
             self._by_numpy(queries, left[some], rows[some], found, itself)
             yield
-
-    def _by_core(
-        self, queries: Any, near: Array, found: Found, itself: int, given_up: Array
-    ) -> Iterator[None]:
-        k = found.rows.shape[1]
-        errors, packed = self._packing(queries)
-        shortlist = self._base_rows.shortlist(
-            core_rows(queries, self._metric), errors, k, itself=itself
-        )
-        memory = np.empty(0, np.float32)
-        # The nearest list of each first: that gives every query a good limit.
-        for lists in (near[:, :1], near[:, 1:]):
-            for number, chosen in _by_list(lists):
-                base, products = self._base(number), self._products_of(number)
-                width = len(base.offsets)
-                for start in range(0, len(chosen), _ROWS_A_PRODUCT):
-                    some = chosen[start : start + _ROWS_A_PRODUCT]
-                    if len(memory) < len(some) * width:
-                        memory = np.empty(len(some) * width, np.float32)
-                    block = memory[: len(some) * width].reshape(len(some), width)
-                    products.fill(block, packed(number, some), base)
-                    shortlist.offer_to(block, some, self._inside(number).start)
-                yield
-        shortlist.finish(0, found.rows, found.distances)
-        shortlist.given_up(given_up)
 
     def nearest(
         self,
@@ -282,9 +212,9 @@ class ListedRows:
             Places of the rows to do.
         """
         names = self.lists.order
-        if self._products is not None:
+        if self._compiled is not None:
             engine.core().look_at_neighbors(
-                self._base_rows.rows,
+                self._compiled.rows,
                 found.rows,
                 found.distances,
                 names,
@@ -309,15 +239,3 @@ class ListedRows:
 def _queries_at_once(probes: int) -> int:
     """How many queries are searched together; fewer where each has many lists."""
     return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes))
-
-
-def _by_list(lists: Array) -> Iterator[tuple[int, Array]]:
-    """For each list in `lists`, shape (m, probes), the queries that name it."""
-    probes = lists.shape[1]
-    if not probes:
-        return
-    named = lists.ravel()
-    order = np.argsort(named, kind="stable")
-    numbers, first = np.unique(named[order], return_index=True)
-    queries = (order // probes).astype(np.int32)
-    yield from zip(numbers.tolist(), np.split(queries, first[1:]), strict=True)
