@@ -7,13 +7,12 @@ its neighbors are exact, ties by number; so neither threads nor blocks nor the e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats, runs
+from nearlabel.common.arrays import Array, runs
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
@@ -33,19 +32,6 @@ _ROWS_A_PASS = 2048
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
 
 
-@dataclass(frozen=True)
-class Found:
-    """Neighbors of some queries: places or numbers of rows, and their distances, (m, k)."""
-
-    rows: Array
-    distances: Array
-
-    @classmethod
-    def room(cls, m: int, k: int, distance: Any = np.float64) -> Found:
-        """Room for the k neighbors of m queries."""
-        return cls(np.empty((m, k), np.int32), np.empty((m, k), distance))
-
-
 class ListedRows:
     """Dense rows in lists.
 
@@ -57,10 +43,9 @@ class ListedRows:
     """
 
     def __init__(self, vectors: Any, metric: str, seed: int, n_jobs: int) -> None:
-        self._metric = metric
         self.lists = divide(vectors, metric, seed, n_jobs)
         self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
-        self._space = space(self.rows, metric)
+        self.space = space(self.rows, metric)
         self._centers = ExactSearch().build(self.lists.centers, metric)
         self._compiled: CompiledIndex | None = None
         bounds = None if engine.core() is None else bounds_for(self.rows, metric)
@@ -91,7 +76,14 @@ class ListedRows:
         """The lists whose centers are nearest to each query, nearest first, shape (m, probes)."""
         return self._centers.graph(probes, queries, n_jobs=n_jobs).indices
 
-    def search(self, queries: Any, probes: int, found: Found, itself: int = -1) -> Iterator[None]:
+    def _room(self, m: int, k: int, kind: Any = np.float64) -> NeighborGraph:
+        """Room for the k neighbors of m queries."""
+        indices, distances = np.empty((m, k), np.int32), np.empty((m, k), kind)
+        return NeighborGraph.unchecked(indices, distances, len(self))
+
+    def search(
+        self, queries: Any, probes: int, found: NeighborGraph, itself: int = -1
+    ) -> Iterator[None]:
         """Write the neighbors of some queries among their nearest lists; in many steps.
 
         Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1.
@@ -100,7 +92,7 @@ class ListedRows:
         left = np.arange(len(near))
         if self._compiled is not None:
             given_up = np.empty(len(near), bool)
-            places = found.rows, found.distances
+            places = found.indices, found.distances
             yield from self._compiled.search(queries, near, *places, given_up, itself=itself)
             left = np.flatnonzero(given_up)
         rows = near[left].astype(np.intp)
@@ -109,34 +101,28 @@ class ListedRows:
             yield
 
     def nearest(
-        self,
-        queries: Array,
-        k: int,
-        probes: int,
-        n_jobs: int,
-        progress: Progress | None = None,
-    ) -> Found:
+        self, queries: Array, k: int, probes: int, n_jobs: int, progress: Progress | None = None
+    ) -> NeighborGraph:
         """The neighbors of any queries, by place; those with the same nearest list together."""
         m = len(queries)
         step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
         if step < m:
             order = np.argsort(self.nearest_lists(queries, 1, n_jobs)[:, 0], kind="stable")
-        found = Found.room(m, k)
+        found = self._room(m, k)
 
         def search(block: slice) -> Iterator[None]:
             some = order[block]
-            part = Found.room(len(some), k)
+            part = self._room(len(some), k)
             yield from self.search(queries[some], probes, part)
-            found.rows[some], found.distances[some] = part.rows, part.distances
+            found.indices[some], found.distances[some] = part.indices, part.distances
 
         run_blocks(search, m, step, n_jobs, progress)
         return found
 
     def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
         """The neighbors of some rows, by place, each left out of its own."""
-        found = self.nearest(self.rows[places], k + 1, probes, n_jobs)
-        return NeighborGraph.unchecked(found.rows, found.distances, len(self)).without(places)
+        return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
     def among(
         self,
@@ -145,34 +131,34 @@ class ListedRows:
         through: int,
         n_jobs: int,
         progress: Sequence[Progress | None] = (None, None),
-    ) -> Found:
+    ) -> NeighborGraph:
         """The neighbors of all rows, in their own order and by number, distances in float32.
 
         The neighbors of a row's first `through` neighbors are looked at. That is the second part of
         the work; progress is told for each part.
         """
         starts = self.lists.starts
-        found = Found.room(len(self), k, np.float32)
+        found = self._room(len(self), k, np.float32)
 
         def search(lists: slice) -> Iterator[None]:
             places = slice(int(starts[lists.start]), int(starts[lists.stop]))
-            part = Found.room(places.stop - places.start, k)
+            part = self._room(places.stop - places.start, k)
             yield from self.search(self.rows[places], probes, part, places.start)
-            found.rows[places], found.distances[places] = part.rows, part.distances
+            found.indices[places], found.distances[places] = part.indices, part.distances
 
         blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
         run_slices(search, blocks, n_jobs, progress[0])
-        result = Found.room(len(self), k, np.float32)
+        result = self._room(len(self), k, np.float32)
 
         def look(places: slice) -> None:
-            self.look_at_neighbors(found, min(through, k), result, places)
+            self._look_at_neighbors(found, min(through, k), result, places)
 
         # Each call of the core has to note which rows it has seen, of all.
         run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
         return result
 
     def _by_numpy(
-        self, queries: Any, chosen: Array, near: Array, found: Found, itself: int
+        self, queries: Any, chosen: Array, near: Array, found: NeighborGraph, itself: int
     ) -> None:
         """Write the neighbors of the chosen queries, measured to all rows of their lists."""
         counts = self.lists.sizes[near]
@@ -183,56 +169,34 @@ class ListedRows:
         if itself >= 0:
             other = place != itself + query
             query, place = query[other], place[other]
-        distances = self.distances(queries, query, place)
+        distances = self.space.distances(queries, query, place)
         order = np.lexsort((self.lists.order[place], distances, query))
-        taken = order[np.searchsorted(query, chosen)[:, None] + np.arange(found.rows.shape[1])]
+        taken = order[np.searchsorted(query, chosen)[:, None] + np.arange(found.k)]
         if not np.isfinite(distances[taken]).all():
             raise ValueError("a distance to a neighbor is too large for float64; rescale X")
-        found.rows[chosen], found.distances[chosen] = place[taken], distances[taken]
+        found.indices[chosen], found.distances[chosen] = place[taken], distances[taken]
 
-    def distances(self, queries: Any, row: Array, place: Array) -> Floats:
-        """Canonical distances of pairs of a query and a row."""
-        return self._space.distances(queries, row, place)
-
-    def _distances_to(self, query: Any, places: Array) -> Floats:
-        return self.distances(query, np.zeros(len(places), np.intp), places)
-
-    def look_at_neighbors(self, found: Found, through: int, result: Found, rows: slice) -> None:
+    def _look_at_neighbors(
+        self, found: NeighborGraph, through: int, result: NeighborGraph, rows: slice
+    ) -> None:
         """Write the nearest of the neighbors of rows and of those of their first neighbors.
 
-        Parameters
-        ----------
-        found : Found
-            Neighbors of all rows by place, with distances in float32.
-        through : int
-            First neighbors of a row whose neighbors are looked at.
-        result : Found
-            For all rows, by their numbers instead of their places.
-        rows : slice
-            Places of the rows to do.
+        `found` has the neighbors of all rows by place, `result` those by the numbers of the rows.
         """
         names = self.lists.order
         if self._compiled is not None:
-            engine.core().look_at_neighbors(
-                self._compiled.rows,
-                found.rows,
-                found.distances,
-                names,
-                rows.start,
-                rows.stop,
-                through,
-                result.rows,
-                result.distances,
-            )
+            graph = self._compiled.rows, found.indices, found.distances, names
+            written = result.indices, result.distances
+            engine.core().look_at_neighbors(*graph, rows.start, rows.stop, through, *written)
             return
         for row in range(rows.start, rows.stop):
-            own = found.rows[row]
-            others = np.setdiff1d(found.rows[own[:through]], [row, *own])
-            distances = self._distances_to(self.rows[row : row + 1], others).astype(np.float32)
-            distances = np.concatenate([found.distances[row], distances])
+            own = found.indices[row]
+            others = np.setdiff1d(found.indices[own[:through]], [row, *own])
+            measured = self.space.distances(self.rows, np.full(len(others), row), others)
+            distances = np.concatenate([found.distances[row], measured.astype(np.float32)])
             numbers = names[np.concatenate([own, others])]
             order = np.lexsort((numbers, distances))[: len(own)]
-            result.rows[names[row]] = numbers[order]
+            result.indices[names[row]] = numbers[order]
             result.distances[names[row]] = distances[order]
 
 
