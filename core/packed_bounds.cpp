@@ -121,6 +121,10 @@ public:
                     block.shape(1) == static_cast<std::size_t>(rows_) &&
                     offsets.shape(0) == block.shape(0),
                 "block must have one row per query and one column per base row");
+        // Locals, which no result can overwrite: the last loop is fast only so.
+        const float* const base_offsets = offsets_.data();
+        const float factor = factor_, mark = apart_.value_or(0);
+        const bool marks = apart_.has_value();
         for (std::int64_t i = 0; i < height; ++i) {
             float* result = block.data() + i * rows_;
             // Whatever is added to -0, another -0 aside, gives something else.
@@ -133,10 +137,11 @@ public:
                     result[e->row] += value * e->value;
             }
             const float offset = offsets.data()[i];
-            for (std::int64_t j = 0; j < rows_; ++j) {
-                const bool is_apart = apart_ && result[j] == 0 && std::signbit(result[j]);
-                const float bound = factor_ * result[j] + (offset + offsets_.data()[j]);
-                result[j] = is_apart ? *apart_ : bound;
+            const std::int64_t width = rows_;
+            for (std::int64_t j = 0; j < width; ++j) {
+                const bool is_apart = marks && result[j] == 0 && std::signbit(result[j]);
+                const float bound = factor * result[j] + (offset + base_offsets[j]);
+                result[j] = is_apart ? mark : bound;
             }
         }
     }

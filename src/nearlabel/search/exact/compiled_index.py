@@ -146,7 +146,7 @@ class CompiledIndex:
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
         """Fill the graph of the base rows, each left out of its own; see `fill`."""
         bounds, stripes = self._bounds, self._stripes if self._is_fixed else self._even(n_jobs)
-        starts, count = [stripe.start for stripe in stripes], len(stripes)
+        starts, count, kept = [stripe.start for stripe in stripes], len(stripes), self._kept
         lists = self._shortlist(self.rows, self._errors, found.k, 0, starts)
         widest = max([stripe.stop - stripe.start for stripe in stripes])
         indices, distances = found.indices, found.distances
@@ -154,23 +154,24 @@ class CompiledIndex:
             indices, distances = np.zeros_like(indices), np.empty_like(distances)
 
         def compare_within(mine: slice) -> None:
-            base = self._base(starts.index(mine.start), mine)
+            own = starts.index(mine.start)
+            base = kept[own] if kept else self._packed(mine, own)
             memory = np.empty(len(base) ** 2, np.float32)
             block = bounds.block(bounds.as_queries(base), base, memory)
             lists.offer(block, mine.start, mine.start, False)
 
         def compare(mine: slice) -> Iterator[None]:
             own = starts.index(mine.start)
-            left = bounds.as_queries(self._base(own, mine))
+            left = bounds.as_queries(kept[own] if kept else self._packed(mine, own))
             memory = np.empty(len(left) * widest, np.float32)
             for step in range(1, count // 2 + 1):
                 if 2 * step == count and own >= step:
                     break  # the other one of the two does it
                 number = (own + step) % count
+                base = kept[number] if kept else self._packed(stripes[number], number)
                 if bounds.centers is not None:
-                    packed, _ = bounds.pack(self._vectors, self.rows, mine, number)
-                    left = bounds.as_queries(packed)
-                block = bounds.block(left, self._base(number, stripes[number]), memory)
+                    left = bounds.as_queries(self._packed(mine, number))
+                block = bounds.block(left, base, memory)
                 lists.offer(block, mine.start, starts[number], True)
                 yield
 
@@ -231,18 +232,10 @@ class CompiledIndex:
     ) -> Iterator[None]:
         """Write the nearest base rows of some queries, by place; a step for each stripe.
 
-        Parameters
-        ----------
-        queries : ndarray or csr_array, shape (m, d)
-        near : ndarray of int, shape (m, p), or None
-            The stripes that each dense query is compared with, the nearest first; None for all.
-        indices, distances : ndarray, shape (m, k)
-        given_up : ndarray of bool, shape (m,)
-            Queries for which nothing is written.
-        itself : int, default=-1
-            Query i is the base row of the place `itself` + i, and left out, unless that is -1.
-        stripes : list of slice, optional
-            Where they are not those that were packed.
+        A dense query is compared with the stripes `near`, (m, p), the nearest first; None stands
+        for all. Nothing is written for those that are `given_up`, (m,). Query i is the base row of
+        the place `itself` + i, and left out, unless that is -1. `stripes` are given where they are
+        not those of the beginning.
         """
         bounds, rows = self._bounds, core_rows(queries, self._metric)
         stripes = self._stripes if stripes is None else stripes
@@ -252,10 +245,10 @@ class CompiledIndex:
         if bounds.centers is not None:  # from which the errors of queries are not needed
             errors[np.isfinite(errors)] = 0
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0])
-        memory = np.empty(0, np.float32)
+        kept, memory = self._kept, np.empty(0, np.float32)
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
-            base = self._base(number, stripes[number])
+            base = kept[number] if kept else self._packed(stripes[number], number)
             for start in range(0, len(chosen), step):
                 some = chosen[start : start + step]
                 left = everyones
@@ -270,10 +263,8 @@ class CompiledIndex:
         lists.finish(0, indices, distances)
         lists.given_up(given_up)
 
-    def _base(self, number: int, stripe: slice) -> Any:
-        """A stripe of the base rows, packed."""
-        if self._is_kept:
-            return self._kept[number]
+    def _packed(self, stripe: slice, number: int) -> Any:
+        """A stripe of the base rows, packed as it is compared with the one of that number."""
         return self._bounds.pack(self._vectors, self.rows, stripe, number)[0]
 
 
