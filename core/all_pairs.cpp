@@ -1,5 +1,5 @@
 // The nearest of few rows: every canonical distance is measured. See
-// src/nearlabel/search/exact/all_pairs.py.
+// src/nearlabel/search/exact/core_rows.py.
 #include "bindings.h"
 #include "distances.h"
 

@@ -361,7 +361,10 @@ Rows* sparse_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> 
 
 void bind_distances(nb::module_& module) {
     nb::class_<Rows>(module, "Rows", "Vectors whose canonical distances are asked for.")
-        .def("__len__", &Rows::size);
+        .def("__len__", &Rows::size)
+        .def("pack", &pack_rows, Released(), "chosen"_a.noconvert(), "center"_a.noconvert(),
+             "unit"_a, "slack"_a, "tiny"_a, "margins"_a, "factors"_a.noconvert(),
+             "errors"_a.noconvert());
     const auto dense = [&module](auto function) {
         module.def("dense_rows", function, "values"_a.noconvert(), "metric"_a,
                    "exponents"_a.noconvert(), "lengths"_a.noconvert());

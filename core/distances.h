@@ -76,4 +76,9 @@ private:
     Vector<const double> lengths_;
 };
 
+// Pack the chosen rows for bounds on their distances: see packed_bounds.cpp.
+void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const double> center,
+               double unit, double slack, double tiny, double margins, Matrix<float> factors,
+               Vector<float> errors);
+
 }  // namespace nearlabel

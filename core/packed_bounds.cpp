@@ -1,4 +1,5 @@
-// Blocks of lower bounds on distances that are no product of dense matrices.
+// Rows packed for lower bounds on distances, and blocks of those that are no product of dense
+// matrices. What a packed row is, stands in src/nearlabel/search/exact/packed_bounds.py.
 #include "bindings.h"
 #include "cpu.h"
 #include "distances.h"
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace nearlabel {
@@ -18,6 +20,10 @@ namespace {
 
 constexpr int PANEL = 16;  // columns that are computed together: two registers of AVX2
 constexpr int TILE = 4;    // rows that are computed together
+
+constexpr std::size_t SUMS = 8;  // additions that do not wait for one another
+// Sizes of rows whose products are safe in float; Python takes the same for sparse rows.
+const double FAR = std::ldexp(1.0, 100);
 
 // Sums of absolute differences of TILE rows and PANEL columns, in float.
 NL_INLINE void tile_sums(const float* const rows[TILE], const float* panel, std::int64_t width,
@@ -40,37 +46,36 @@ NL_TARGET_AVX2 void tile_sums_avx2(const float* const rows[TILE], const float* p
     tile_sums(rows, panel, width, sums);
 }
 
-// block[i, j] = the sum of |queries[i] - base[j]| + query_offsets[i] + base_offsets[j]
-void manhattan_block(Matrix<const float> queries, Matrix<const float> base,
-                     Vector<const float> query_offsets, Vector<const float> base_offsets,
-                     Matrix<float> block) {
+// block[i, j] = the sum of |queries[i] - base[j]|, and of the products of their last two columns.
+void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matrix<float> block) {
     const auto height = static_cast<std::int64_t>(queries.shape(0));
     const auto columns = static_cast<std::int64_t>(base.shape(0));
-    const auto width = static_cast<std::int64_t>(queries.shape(1));
-    require(base.shape(1) == queries.shape(1) && block.shape(0) == queries.shape(0) &&
-                block.shape(1) == base.shape(0) && query_offsets.shape(0) == queries.shape(0) &&
-                base_offsets.shape(0) == base.shape(0),
+    const auto stride = static_cast<std::int64_t>(queries.shape(1)), width = stride - 2;
+    require(width >= 0 && base.shape(1) == queries.shape(1) &&
+                block.shape(0) == queries.shape(0) && block.shape(1) == base.shape(0),
             "block must have one row per query and one column per base row");
     const auto compute = has_avx2() ? tile_sums_avx2 : tile_sums_baseline;
     std::vector<float> panel(static_cast<std::size_t>(width * PANEL));
     for (std::int64_t first = 0; first < columns; first += PANEL) {
         const std::int64_t count = std::min<std::int64_t>(PANEL, columns - first);
         for (std::int64_t j = 0; j < PANEL; ++j) {
-            const float* row = base.data() + (first + std::min(j, count - 1)) * width;
+            const float* row = base.data() + (first + std::min(j, count - 1)) * stride;
             for (std::int64_t f = 0; f < width; ++f) panel[f * PANEL + j] = row[f];
         }
         for (std::int64_t top = 0; top < height; top += TILE) {
             const std::int64_t rows = std::min<std::int64_t>(TILE, height - top);
             const float* from[TILE];
             for (std::int64_t i = 0; i < TILE; ++i)
-                from[i] = queries.data() + (top + std::min(i, rows - 1)) * width;
+                from[i] = queries.data() + (top + std::min(i, rows - 1)) * stride;
             float sums[TILE][PANEL];
             compute(from, panel.data(), width, sums);
             for (std::int64_t i = 0; i < rows; ++i)
-                for (std::int64_t j = 0; j < count; ++j)
+                for (std::int64_t j = 0; j < count; ++j) {
+                    const float* a = from[i] + width;
+                    const float* b = base.data() + (first + j) * stride + width;
                     block.data()[(top + i) * columns + first + j] =
-                        sums[i][j] +
-                        (query_offsets.data()[top + i] + base_offsets.data()[first + j]);
+                        sums[i][j] + (a[0] * b[0] + a[1] * b[1]);
+                }
         }
     }
 }
@@ -79,9 +84,15 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base,
 class Postings {
 public:
     Postings(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-             Vector<const float> values, std::int64_t width)
-        : rows_(static_cast<std::int64_t>(starts.shape(0)) - 1), width_(width) {
+             Vector<const float> values, Vector<const float> offsets, std::int64_t width,
+             float factor, std::optional<float> apart)
+        : offsets_(std::move(offsets)),
+          rows_(static_cast<std::int64_t>(starts.shape(0)) - 1),
+          width_(width),
+          factor_(factor),
+          apart_(apart) {
         check_csr(starts, columns, values.shape(0), width);
+        require(offsets_.shape(0) + 1 == starts.shape(0), "offsets must have one entry a row");
         require(rows_ <= std::numeric_limits<std::int32_t>::max(),
                 "starts must be of fewer than 2^31 rows");
         // One place further than they belong, until all entries are in.
@@ -99,17 +110,21 @@ public:
                                                      values.data()[i]};
     }
 
-    // block[i, j] = factor * queries[i] . rows[j] + query_offsets[i] + offsets[j], or `apart` where
-    // the two store no feature in common.
+    // block[i, j] = factor * queries[i] . rows[j] + the offsets of both, or `apart` where the two
+    // store no feature in common.
     void block(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-               Vector<const float> values, float factor, Vector<const float> query_offsets,
-               Vector<const float> offsets, Matrix<float> block, std::optional<float> apart) const {
+               Vector<const float> values, Vector<const float> offsets,
+               Matrix<float> block) const {
         check_csr(starts, columns, values.shape(0), width_);
         const auto height = static_cast<std::int64_t>(starts.shape(0)) - 1;
         require(block.shape(0) == static_cast<std::size_t>(height) &&
                     block.shape(1) == static_cast<std::size_t>(rows_) &&
-                    query_offsets.shape(0) == block.shape(0) && offsets.shape(0) == block.shape(1),
+                    offsets.shape(0) == block.shape(0),
                 "block must have one row per query and one column per base row");
+        // Locals, which no result can overwrite: the last loop is fast only so.
+        const float* const base_offsets = offsets_.data();
+        const float factor = factor_, mark = apart_.value_or(0);
+        const bool marks = apart_.has_value();
         for (std::int64_t i = 0; i < height; ++i) {
             float* result = block.data() + i * rows_;
             // Whatever is added to -0, another -0 aside, gives something else.
@@ -121,11 +136,12 @@ public:
                 for (const Entry* e = entries_.data() + begin_[feature]; e < end; ++e)
                     result[e->row] += value * e->value;
             }
-            const float offset = query_offsets.data()[i];
-            for (std::int64_t j = 0; j < rows_; ++j) {
-                const bool is_apart = apart && result[j] == 0 && std::signbit(result[j]);
-                const float bound = factor * result[j] + (offset + offsets.data()[j]);
-                result[j] = is_apart ? *apart : bound;
+            const float offset = offsets.data()[i];
+            const std::int64_t width = rows_;
+            for (std::int64_t j = 0; j < width; ++j) {
+                const bool is_apart = marks && result[j] == 0 && std::signbit(result[j]);
+                const float bound = factor * result[j] + (offset + base_offsets[j]);
+                result[j] = is_apart ? mark : bound;
             }
         }
     }
@@ -136,25 +152,72 @@ private:
         float value;
     };
 
+    Vector<const float> offsets_;
     std::int64_t rows_, width_;
+    float factor_;
+    std::optional<float> apart_;
     std::vector<std::int64_t> begin_;
     std::vector<Entry> entries_;
 };
 
 }  // namespace
 
+// Pack the chosen rows: centered and scaled factors, and behind these the offset and 1. A row whose
+// products might overflow is packed as zeros, with an infinite error.
+void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const double> center,
+               double unit, double slack, double tiny, double margins, Matrix<float> factors,
+               Vector<float> errors) {
+    const std::int64_t width = rows.width();
+    const std::size_t n = chosen.shape(0), d = static_cast<std::size_t>(width);
+    require(center.shape(0) == d, "center must have one entry a feature");
+    require(factors.shape(0) == n && factors.shape(1) == d + 2 && errors.shape(0) == n,
+            "factors and errors must have one row a chosen row");
+    const bool absolute = rows.metric() == Metric::manhattan;
+    Query row;
+    std::vector<double> dense(rows.sparse() ? d : 0);
+    for (std::size_t i = 0; i < n; ++i) {
+        rows.load(static_cast<std::int64_t>(checked_index(chosen.data()[i],
+                                                          static_cast<std::size_t>(rows.size()),
+                                                          "a chosen row is not there")),
+                  row);
+        if (rows.sparse()) {
+            std::fill(dense.begin(), dense.end(), 0.0);
+            for (std::size_t j = 0; j < row.values.size(); ++j)
+                dense[static_cast<std::size_t>(row.columns[j])] = row.values[j];
+        }
+        const double* from = rows.sparse() ? dense.data() : row.values.data();
+        float* to = factors.data() + i * (d + 2);
+        double sums[SUMS] = {};
+        for (std::size_t f = 0; f < d; f += SUMS)
+            for (std::size_t j = f; j < std::min(f + SUMS, d); ++j) {
+                const double value = (from[j] - center.data()[j]) * unit;
+                to[j] = static_cast<float>(value);
+                sums[j - f] += absolute ? std::fabs(value) : value * value;
+            }
+        double size = 0;
+        for (const double sum : sums) size += sum;
+        // A row of zeros is at cosine distance 1 from all, as if it had a length of its own.
+        if (rows.metric() == Metric::cosine) size = (size + (row.empty ? 1 : 0)) / 2;
+        const bool is_far = !(size <= FAR);
+        if (is_far) std::fill(to, to + d, 0.0f);
+        const double margin = slack * size + tiny;
+        to[d] = is_far ? 0 : static_cast<float>((absolute ? 0 : size) - margin);
+        to[d + 1] = 1;
+        errors.data()[i] = is_far ? std::numeric_limits<float>::infinity()
+                                  : static_cast<float>(margins * margin);
+    }
+}
+
 void bind_packed_bounds(nb::module_& module) {
     module.def("manhattan_block", &manhattan_block, Released(), "queries"_a.noconvert(),
-               "base"_a.noconvert(), "query_offsets"_a.noconvert(), "base_offsets"_a.noconvert(),
-               "block"_a.noconvert());
+               "base"_a.noconvert(), "block"_a.noconvert());
     nb::class_<Postings>(module, "Postings", "CSR rows by feature.")
         .def(nb::init<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>,
-                      std::int64_t>(),
+                      Vector<const float>, std::int64_t, float, std::optional<float>>(),
              Released(), "starts"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
-             "width"_a)
+             "offsets"_a.noconvert(), "width"_a, "factor"_a, "apart"_a = nb::none())
         .def("block", &Postings::block, Released(), "starts"_a.noconvert(), "columns"_a.noconvert(),
-             "values"_a.noconvert(), "factor"_a, "query_offsets"_a.noconvert(),
-             "offsets"_a.noconvert(), "block"_a.noconvert(), "apart"_a = nb::none());
+             "values"_a.noconvert(), "offsets"_a.noconvert(), "block"_a.noconvert());
 }
 
 }  // namespace nearlabel

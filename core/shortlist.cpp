@@ -110,14 +110,14 @@ class Shortlist {
 public:
     // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
     // `names` decide between rows at one distance; if there are none, the rows' numbers. Stripes
-    // are those rows of queries that one thread at a time may write to: `stripe` rows each, or
-    // from each of `starts` to the next. With `apart`, a bound of APART says that a query and a
+    // are those queries that one thread at a time may write to: from each of `starts` to the
+    // next. A query whose error is infinite is given up from the start. With `apart`, a bound of APART says that a query and a
     // base row share nothing, and so are at distance 1 exactly: they are never listed, and `finish`
     // adds those that are needed.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
-              std::int64_t itself, std::int64_t stripe, Vector<const std::int32_t> names,
-              float relative, std::vector<std::int64_t> starts, bool apart)
+              std::int64_t itself, std::vector<std::int64_t> starts,
+              Vector<const std::int32_t> names, float relative, bool apart)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -127,10 +127,9 @@ public:
           base_errors_(std::move(base_errors)),
           scale_(scale),
           itself_(itself),
-          stripe_(stripe),
+          starts_(std::move(starts)),
           names_(std::move(names)),
           relative_(relative),
-          starts_(std::move(starts)),
           apart_(apart) {
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
                 "apart is for the cosine distances of sparse rows");
@@ -141,8 +140,8 @@ public:
                     queries.metric() == base.metric(),
                 "queries and base must be rows of one kind");
         require(n_ > 0, "queries must have a row");
-        require(stripe > 0 && -1 <= itself && (itself < 0 || itself <= base.size() - n_),
-                "stripe must be positive, itself a base row with all queries behind it, or -1");
+        require(-1 <= itself && (itself < 0 || itself <= base.size() - n_),
+                "itself must be a base row with all queries behind it, or -1");
         const std::int64_t others = base.size() - (itself < 0 ? 0 : 1);
         require(0 < k && k <= others && (k < room || room == others),
                 "k must be from 1 to the rows searched, room above k");
@@ -151,15 +150,16 @@ public:
         require(query_errors_.shape(0) == static_cast<std::size_t>(n_) &&
                     base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
                 "errors must have one entry a row");
-        limits_.assign(static_cast<std::size_t>(n_), most());
+        for (std::int64_t i = 0; i < n_; ++i)
+            limits_.push_back(query_errors_.data()[i] == infinite ? -infinite : most());
         sizes_.assign(static_cast<std::size_t>(n_), 0);
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
-        require(
-            starts_.empty() || (starts_[0] == 0 && std::is_sorted(starts_.begin(), starts_.end())),
-            "starts must rise from 0");
-        locks_ = std::vector<std::mutex>(static_cast<std::size_t>(stripe_of(n_ - 1) + 1));
+        require(!starts_.empty() && starts_[0] == 0 &&
+                    std::is_sorted(starts_.begin(), starts_.end()),
+                "starts must rise from 0");
+        locks_ = std::vector<std::mutex>(starts_.size());
     }
 
     // Take what is near from a block of bounds, of queries from `query` on and base rows from
@@ -192,7 +192,8 @@ public:
     void offer_to(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
-        require(0 <= row && width <= base_.size() && row <= base_.size() - width && stripe_ >= n_,
+        require(0 <= row && width <= base_.size() && row <= base_.size() - width &&
+                    starts_.size() == 1,
                 "block must be within the base rows, and the queries one stripe");
         require(chosen.shape(0) == block.shape(0), "chosen must have one entry a row of the block");
         for (std::int64_t i = 0; i < height; ++i)
@@ -385,7 +386,6 @@ private:
     float upper(float bound, float error) const { return (bound + error) * (1 + relative_); }
 
     std::int64_t stripe_of(std::int64_t query) const {
-        if (starts_.empty()) return query / stripe_;
         return std::upper_bound(starts_.begin(), starts_.end(), query) - starts_.begin() - 1;
     }
 
@@ -401,10 +401,10 @@ private:
     std::int64_t n_, k_, room_;
     Vector<const float> query_errors_, base_errors_;
     double scale_;
-    std::int64_t itself_, stripe_;
+    std::int64_t itself_;
+    std::vector<std::int64_t> starts_;  // of stripes
     Vector<const std::int32_t> names_;
     float relative_;
-    std::vector<std::int64_t> starts_;  // of stripes that are not all of one size
     bool apart_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
@@ -420,12 +420,11 @@ void bind_shortlist(nb::module_& module) {
     module.attr("APART") = APART;
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
-                      Vector<const float>, double, std::int64_t, std::int64_t,
-                      Vector<const std::int32_t>, float, std::vector<std::int64_t>, bool>(),
+                      Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
+                      Vector<const std::int32_t>, float, bool>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "stripe"_a, "names"_a.noconvert(), "relative"_a = 0.0f,
-             "starts"_a = std::vector<std::int64_t>(), "apart"_a = false)
+             "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false)
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

@@ -28,6 +28,14 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
     step, or at the end of the block that they work on.
     """
     n, done = sum([block.stop - block.start for block in blocks]), 0
+    if n_jobs == 1 or len(blocks) == 1:
+        for block in blocks:
+            for _ in work(block) or ():
+                pass
+            done += block.stop - block.start
+            if progress is not None:
+                progress(done, n)
+        return
     ended = Event()
 
     def take_steps(block: slice) -> slice:
@@ -36,21 +44,13 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
                 break
         return block
 
-    def tell(block: slice) -> None:
-        nonlocal done
-        done += block.stop - block.start
-        if progress is not None:
-            progress(done, n)
-
-    if n_jobs == 1 or len(blocks) == 1:
-        for block in blocks:
-            tell(take_steps(block))
-        return
-
     with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=_hold_own_blas) as pool:
         try:
             for finished in as_completed([pool.submit(take_steps, block) for block in blocks]):
-                tell(finished.result())
+                block = finished.result()
+                done += block.stop - block.start
+                if progress is not None:
+                    progress(done, n)
         except BaseException:
             ended.set()
             pool.shutdown(cancel_futures=True)

@@ -45,31 +45,19 @@ class AutoIndex:
 
     def __init__(self, vectors: Any, metric: Metric) -> None:
         self._vectors, self._metric = vectors, metric
-        self._made: dict[str, Any] = {}
+        self._made: dict[Any, Index] = {}
         self._lock = ForkSafeLock()
 
     def __reduce__(self) -> Any:
         return AutoIndex, (self._vectors, self._metric)
 
-    def _index(self, name: str, search: Any) -> Any:
-        """An index of the rows, made by the first who asks."""
-        with self._lock.held():
-            if name not in self._made:
-                self._made[name] = search.build(self._vectors, self._metric)
-            return self._made[name]
-
     def graph(
-        self,
-        k: int,
-        queries: Any = None,
-        *,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `InvertedLists`."""
-        if takes_lists(self._vectors, k):
-            index = self._index("lists", InvertedLists())
-        else:
-            index = self._index("exact", ExactSearch())
-        found: NeighborGraph = index.graph(k, queries, n_jobs=n_jobs, progress=progress)
-        return found
+        search = InvertedLists() if takes_lists(self._vectors, k) else ExactSearch()
+        with self._lock.held():
+            if search not in self._made:
+                self._made[search] = search.build(self._vectors, self._metric)
+            index = self._made[search]
+        return index.graph(k, queries, n_jobs=n_jobs, progress=progress)

@@ -33,12 +33,7 @@ class PrecomputedIndex:
         self._between = between
 
     def graph(
-        self,
-        k: int,
-        queries: Any = None,
-        *,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """The k nearest by the distances `queries` (n, n_base), or of the base rows themselves."""
         alone = queries is None
@@ -54,10 +49,9 @@ class PrecomputedIndex:
                 raise ValueError(
                     f"Negative values in data: a precomputed distance is {distances.min()}"
                 )
-            exact = Bounds(distances.copy(), 0.0, np.zeros(len(distances)), np.zeros(n_base))
             itself = np.arange(rows.start, rows.stop) if alone else None
             indices[rows], found[rows] = nearest(
-                exact, lambda row, column: distances[row, column], k, itself
+                Bounds(distances.copy()), lambda row, column: distances[row, column], k, itself
             )
 
         run_blocks(search, n, max(1, ELEMENTS_AT_ONCE // n_base), n_jobs, progress)

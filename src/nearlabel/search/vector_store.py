@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from nearlabel.common.validation import check_same_length
 class VectorStore:
     """Vectors in rows, dense or CSR, to which rows can be added.
 
-    The first rows are kept as they were given, not copied: a read-only memory map stays one until
-    something is appended.
+    Rows are kept as they were given, not copied, until something is appended and all are asked for
+    again: a read-only memory map stays one.
 
     Parameters
     ----------
@@ -34,108 +33,77 @@ class VectorStore:
     """
 
     def __init__(self, vectors: Any, ids: Any = None) -> None:
-        self._n_features = int(vectors.shape[1])
-        self._columns = [_Growing(part) for part in _parts(vectors)]
-        self._next_id = 0
-        self._ids = _Growing(self._new_ids(ids, vectors.shape[0], taken=None))
+        self._parts = [vectors]
+        self._row_of: dict[Any, int] | None = None  # made when it is asked for
+        self._next_id = vectors.shape[0]
+        self.ids = np.arange(self._next_id)  # the id of each row, shape (n,)
+        if ids is not None:
+            self.ids = _checked_ids(ids, vectors.shape[0], {})
+            self._next_id = _after(self.ids)
 
     def __len__(self) -> int:
-        return len(self._ids.values)
-
-    @property
-    def ids(self) -> Array:
-        """The id of each row, shape (n,)."""
-        return self._ids.values
+        return len(self.ids)
 
     @property
     def vectors(self) -> Any:
         """All rows in order of arrival, shape (n, d)."""
-        if len(self._columns) == 1:
-            return self._columns[0].values
-        data, indices, ends = (column.values for column in self._columns)
-        indptr = np.concatenate([np.zeros(1, ends.dtype), ends])
-        return sparse.csr_array((data, indices, indptr), shape=(len(self), self._n_features))
+        if len(self._parts) > 1:
+            is_sparse = sparse.issparse(self._parts[0])
+            join = sparse.vstack if is_sparse else np.concatenate
+            self._parts = [join(self._parts)]
+        return self._parts[0]
 
     def append(self, vectors: Any, ids: Any = None) -> None:
         """Add rows at the end, with the given or the next ids: all of them or, on error, none."""
-        if vectors.shape[1] != self._n_features:
-            raise ValueError(
-                f"vectors must have {self._n_features} features; got {vectors.shape[1]}"
-            )
-        if sparse.issparse(vectors) != (len(self._columns) == 3):
-            kind = "sparse" if len(self._columns) == 3 else "dense"
+        (n, width), before = vectors.shape, self._parts[0]
+        if width != before.shape[1]:
+            raise ValueError(f"vectors must have {before.shape[1]} features; got {width}")
+        if sparse.issparse(vectors) != sparse.issparse(before):
+            kind = "sparse" if sparse.issparse(before) else "dense"
             raise TypeError(f"vectors must be {kind}, as the rows stored before are")
-        parts = _parts(vectors)
-        new = self._new_ids(ids, vectors.shape[0], taken=self._row_of)
-        if len(parts) == 3:  # ends of the new rows count on from the last one
-            parts[2] = parts[2] + len(self._columns[0].values)
-        for column, part in zip([*self._columns, self._ids], [*parts, new], strict=True):
-            column.extend(part)
-        self.__dict__.pop("_row_of", None)
+        row_of = self._rows_by_id()
+        if ids is not None:
+            new = _checked_ids(ids, n, row_of)
+            if len(self) and (new.dtype.kind == "U") != (self.ids.dtype.kind == "U"):
+                raise TypeError(f"ids must be like those before, {self.ids.dtype}; got {new.dtype}")
+        elif self.ids.dtype.kind == "U" and len(self):
+            raise ValueError("ids must be given: the rows stored before have names")
+        else:
+            new = np.arange(self._next_id, self._next_id + n)
+        row_of.update(zip(new.tolist(), range(len(self), len(self) + n), strict=True))
+        self._parts.append(vectors)
+        self.ids = np.concatenate([self.ids, new])
+        self._next_id = max(self._next_id, _after(new))
 
     def rows_of(self, ids: Any) -> Array:
         """Rows that carry `ids`, in their order."""
+        row_of = self._rows_by_id()
         try:
-            rows = [self._row_of[name] for name in np.asarray(ids).tolist()]
+            return np.array([row_of[name] for name in np.asarray(ids).tolist()], np.intp)
         except KeyError as error:
             raise KeyError(f"no row has the id {error.args[0]!r}") from None
-        return np.array(rows, dtype=np.intp)
 
-    @cached_property
-    def _row_of(self) -> dict[Any, int]:
-        return {name: row for row, name in enumerate(self.ids.tolist())}
-
-    def _new_ids(self, ids: Any, n: int, taken: dict[Any, int] | None) -> Array:
-        if ids is None:
-            if taken and self.ids.dtype.kind not in "iu":
-                raise ValueError("ids must be given: the rows stored before have names")
-            new = np.arange(self._next_id, self._next_id + n)
-        else:
-            new = np.asarray(ids)
-            check_same_length(ids=len(new), vectors=n)
-            if new.dtype.kind not in "iuU":
-                raise TypeError(f"ids must be integers or strings; got {new.dtype}")
-            if new.dtype.kind == "u":  # unsigned and signed integers would promote to floats
-                new = new.astype(np.int64)
-            if taken and (new.dtype.kind == "U") != (self.ids.dtype.kind == "U"):
-                raise TypeError(f"ids must be like those before, {self.ids.dtype}; got {new.dtype}")
-            values, counts = np.unique(new, return_counts=True)
-            again = counts > (np.array([name not in (taken or ()) for name in values.tolist()]))
-            if again.any():
-                raise ValueError(f"ids must be unique; {values[again][0].item()!r} is given twice")
-        if n and new.dtype.kind in "iu":
-            self._next_id = max(self._next_id, int(new.max()) + 1)
-        return new
+    def _rows_by_id(self) -> dict[Any, int]:
+        if self._row_of is None:
+            self._row_of = {name: row for row, name in enumerate(self.ids.tolist())}
+        return self._row_of
 
 
-class _Growing:
-    """An array that grows along its first axis; its room doubles, so that appending is cheap."""
-
-    def __init__(self, values: Array) -> None:
-        self._room, self._length = values, len(values)
-
-    @property
-    def values(self) -> Array:
-        return self._room[: self._length]
-
-    def extend(self, values: Array) -> None:
-        length = self._length + len(values)
-        dtype = np.promote_types(self._room.dtype, values.dtype)
-        if length > len(self._room) or dtype != self._room.dtype or not self._owns:
-            room = np.empty((max(length, 2 * self._length), *self._room.shape[1:]), dtype)
-            room[: self._length] = self.values
-            self._room = room
-        self._room[self._length : length] = values
-        self._length = length
-
-    @property
-    def _owns(self) -> bool:
-        """Whether there is room behind the values, which there never is in a user's own array."""
-        return len(self._room) > self._length
+def _checked_ids(ids: Any, n: int, taken: dict[Any, int]) -> Array:
+    """Unique ids of n rows, none of them taken already."""
+    new = np.asarray(ids)
+    check_same_length(ids=len(new), vectors=n)
+    if new.dtype.kind not in "iuU":
+        raise TypeError(f"ids must be integers or strings; got {new.dtype}")
+    if new.dtype.kind == "u":  # unsigned and signed integers would promote to floats
+        new = new.astype(np.int64)
+    values, counts = np.unique(new, return_counts=True)
+    for name, count in zip(values.tolist(), counts.tolist(), strict=True):
+        if count > 1 or name in taken:
+            raise ValueError(f"ids must be unique; {name!r} is given twice")
+    return new
 
 
-def _parts(vectors: Any) -> list[Array]:
-    """The arrays that hold the rows: one of a dense matrix, three of a CSR one."""
-    if not sparse.issparse(vectors):
-        return [vectors]
-    return [vectors.data, vectors.indices, vectors.indptr[1:]]
+def _after(ids: Array) -> int:
+    """The number after the largest id; 0 for names."""
+    return int(ids.max()) + 1 if ids.dtype.kind == "i" and len(ids) else 0

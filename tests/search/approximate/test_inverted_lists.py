@@ -21,6 +21,7 @@ from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import probe_counts as plans
 from nearlabel.search.approximate import probing
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
+from nearlabel.search.exact.packed_bounds import DenseBounds
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
 ALL = InvertedLists(recall=1.0)
@@ -424,7 +425,8 @@ def test_threads_and_blocks_change_nothing():
     for size in (1, 7, 100):
         with (
             mock.patch.multiple(probing, _QUERIES_AT_ONCE=size, _ROWS_A_PASS=size),
-            mock.patch.multiple(probing, _ROWS_A_PRODUCT=size, _PACKED_BYTES=0),
+            mock.patch.object(DenseBounds, "side", size),
+            mock.patch.object(probing, "_PACKED_BYTES", 0),
         ):
             index = search.build(X)
             assert_same(index.graph(11, n_jobs=2), graph)
@@ -626,7 +628,8 @@ def test_equal_rows_are_searched_once(metric, core):
 def test_lists_far_from_each_other(metric):
     """Seen from one center, float32 could not tell the rows of a list apart."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(900, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(900) % 3]
+    n = 1200  # bounds are tried on samples of 1,088 rows
+    X = rng.normal(size=(n, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(n) % 3]
     queries = X[::60] + 0.1
     index = ALL.build(X, metric)
     assert_exact(index.graph(7, n_jobs=2), X, metric)

@@ -4,11 +4,11 @@ from unittest import mock
 
 import pytest
 
-from nearlabel.search.exact import all_pairs
+from nearlabel.search.exact import core_rows
 
 
 @pytest.fixture(scope="package", autouse=True)
 def bounds_for_few_rows():
-    """Few rows are searched as many are, so that small data test it; see test_all_pairs.py."""
-    with mock.patch.object(all_pairs, "_FEW", 0):
+    """Few rows are searched as many are, so that small data test it; see test_core_rows.py."""
+    with mock.patch.object(core_rows, "_FEW", 0):
         yield

@@ -14,8 +14,8 @@ from strategies import examples, vectors
 from twin_graphs import assert_same, by_numpy
 
 import nearlabel as nl
-from nearlabel.search.exact import centered_index, choice_of_bounds
 from nearlabel.search.exact import compiled_index as compiled
+from nearlabel.search.exact import packed_bounds
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
 
@@ -69,7 +69,7 @@ def test_equals_numpy_in_every_form(data, X, metric):
     dense = data.draw(st.sampled_from([True, False]))
     kept = data.draw(st.sampled_from([0, 2**28]))
     with (
-        mock.patch.object(choice_of_bounds, "_better_dense", return_value=dense),
+        mock.patch.object(packed_bounds, "_better_dense", return_value=dense),
         mock.patch.object(compiled, "KEPT_BYTES", kept),
     ):
         among = nl.neighbor_graph(X, k, **options)
@@ -230,7 +230,7 @@ def test_wide_rows_of_few_entries(data, metric):
 
 def test_what_float32_cannot_tell_apart_is_searched_again(searched_again):
     X = HARD["two far clusters"](np.random.default_rng(0))
-    with mock.patch.object(centered_index, "are_vague", return_value=False):
+    with mock.patch.object(packed_bounds.DenseBounds, "are_vague", return_value=False):
         assert_same(nl.neighbor_graph(X, 3), by_numpy(X, 3))
     given_up, by_twin = searched_again
     assert 0 < given_up <= by_twin == len(X)
@@ -257,15 +257,18 @@ def test_queries_far_beyond_the_rows(searched_again):
             searched_again.clear()
 
 
-def test_among_rows_each_two_stripes_meet_once():
-    for count in range(1, 12):
-        met = [
-            frozenset((mine, other))
-            for mine in range(count)
-            for other in compiled._partners(mine, count)
-        ]
-        assert len(met) == len(set(met)) == count * (count - 1) // 2
-        assert all(len(pair) == 2 for pair in met)
+@pytest.mark.parametrize("count", range(1, 10))
+def test_among_rows_each_two_stripes_meet_once(count):
+    met = []
+    found = nl.neighbor_graph(np.eye(count + 1), 1)
+    index = nl.ExactSearch(block_bytes=4).build(np.eye(count + 1)[:, :count])._compiled
+    with mock.patch.object(compiled.engine, "core") as core:
+        core.return_value.Shortlist.return_value.offer = lambda _, *rows: met.append(rows)
+        index.fill_among(found, 1, None)
+    pairs = [frozenset(rows[:2]) for rows in met if rows[2]]
+    assert [rows[:2] for rows in met if not rows[2]] == [(row, row) for row in range(count + 1)]
+    assert len(pairs) == len(set(pairs)) == count * (count + 1) // 2
+    assert all(len(pair) == 2 for pair in pairs)
 
 
 def offsets(n):
@@ -288,7 +291,7 @@ def shortlist(rows, **changes):
         "scale": 1.0,
         "itself": 0,
         "names": np.empty(0, np.int32),
-        "stripe": 3,
+        "starts": [0, 3],
     }
     return CORE.Shortlist(**{**options, **changes})
 
@@ -300,7 +303,7 @@ def shortlist(rows, **changes):
         {"k": 6},
         {"room": 1},
         {"room": 2},
-        {"stripe": 0},
+        {"starts": []},
         {"relative": -0.1},
         {"relative": np.nan},
         {"starts": [1, 3]},
@@ -364,23 +367,25 @@ def test_rows_that_are_none_are_refused():
         dense(np.zeros((3, 4))[:, ::2])
     with pytest.raises(ValueError, match="one entry a row"):
         dense(np.zeros((3, 2)), "cosine")
-    columns, values = np.array([0, 1], np.int32), np.ones(2)
+    columns, values, floats = np.array([0, 1], np.int32), np.ones(2), np.ones(2, np.float32)
     for starts in ([0, 1], [1, 2], [0, 2, 1, 2], [0, 3]):
         with pytest.raises(ValueError, match="starts"):
             CORE.sparse_rows(np.array(starts), columns, values, 2, "euclidean", NO_INTS, NO_FLOATS)
         with pytest.raises(ValueError, match="starts"):
-            CORE.Postings(np.array(starts), columns, values.astype(np.float32), 2)
+            CORE.Postings(np.array(starts), columns, floats, offsets(len(starts) - 1), 2, 1.0)
+    both = np.array([0, 2]), columns, floats
     with pytest.raises(ValueError, match="column"):
-        CORE.Postings(np.array([0, 2]), columns, values.astype(np.float32), 1)
-    postings = CORE.Postings(np.array([0, 2]), columns, values.astype(np.float32), 2)
+        CORE.Postings(*both, offsets(1), 1, 1.0)
+    with pytest.raises(ValueError, match="offsets"):
+        CORE.Postings(*both, offsets(2), 2, 1.0)
+    postings = CORE.Postings(*both, offsets(1), 2, 1.0)
     row = np.array([0, 1]), np.array([5], np.int32), np.ones(1, np.float32)
     with pytest.raises(ValueError, match="column"):
-        postings.block(*row, 1.0, offsets(1), offsets(1), np.zeros((1, 1), np.float32))
-    with pytest.raises(ValueError, match="block"):
-        CORE.manhattan_block(
-            np.zeros((2, 3), np.float32),
-            np.zeros((2, 4), np.float32),
-            offsets(2),
-            offsets(2),
-            np.zeros((2, 2), np.float32),
-        )
+        postings.block(*row, offsets(1), np.zeros((1, 1), np.float32))
+    row = np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32)
+    for more in ((offsets(2), (1, 1)), (offsets(1), (1, 2)), (offsets(1), (2, 1))):
+        with pytest.raises(ValueError, match="block"):
+            postings.block(*row, more[0], np.zeros(more[1], np.float32))
+    for a, b, block in (((2, 3), (2, 4), (2, 2)), ((2, 1), (2, 1), (2, 2)), ((2, 3),) * 3):
+        with pytest.raises(ValueError, match="block"):
+            CORE.manhattan_block(*(np.zeros(shape, np.float32) for shape in (a, b, block)))

@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from nearlabel.search.exact import choice_of_bounds
-from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
-from nearlabel.search.exact.sparse_bounds import SparseFactors
+from nearlabel.search.exact import packed_bounds
+from nearlabel.search.exact.core_rows import METRICS, core_rows
+from nearlabel.search.exact.packed_bounds import bounds_for
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+
+
+def packed(bounds, X, metric, stripe=None):
+    """Factors and errors of all rows."""
+    chosen = np.arange(X.shape[0], dtype=np.int32)
+    return bounds.pack(X, core_rows(X, metric), chosen, stripe)
 
 
 def exactly(metric, a, b):
@@ -44,18 +50,19 @@ def test_bounds_hold(data, X, metric, is_dense):
     X = X + data.draw(st.sampled_from([0.0, 1e7]))
     queries = X * data.draw(st.sampled_from([1.0, -1e3, 1e9]))
     rows = X if is_dense or metric == "manhattan" else sparse.csr_array(X)
-    with mock.patch.object(choice_of_bounds, "_better_dense", return_value=is_dense):
-        ours = products_for(rows, metric)
+    with mock.patch.object(packed_bounds, "_better_dense", return_value=is_dense):
+        ours = bounds_for(rows, metric)
     assert ours is not None
-    base = ours.pack(rows)
-    asked = ours.pack(queries if rows is X else sparse.csr_array(queries))
-    block = np.empty((len(X), len(X)), np.float32)
-    ours.fill(block, ours.pack_queries(asked), base)
+    base, base_errors = packed(ours, rows, metric)
+    asked = queries if rows is X else sparse.csr_array(queries)
+    asked, asked_errors = packed(ours, asked, metric)
+    memory = np.empty(len(X) ** 2, np.float32)
+    block = ours.block(ours.as_queries(asked), base, memory)
     for i, a in enumerate(queries):
         for j, b in enumerate(X):
             distance = exactly(metric, a, b) * Fraction(ours.scale)
             lower = Fraction(float(block[i, j]))
-            error = Fraction(float(asked.errors[i])) + Fraction(float(base.errors[j]))
+            error = Fraction(float(asked_errors[i])) + Fraction(float(base_errors[j]))
             assert lower <= distance <= lower + error
 
 
@@ -66,15 +73,17 @@ def test_bounds_hold(data, X, metric, is_dense):
 )
 def test_bounds_from_another_center_hold_without_the_errors_of_queries(data, X, metric):
     far = data.draw(st.sampled_from([0.0, 1e4, 1e9]))
-    moved = products_for(np.vstack([X, X + far]), metric).centered_at(X.mean(axis=0))
-    base, queries = moved.pack(X), np.vstack([X[:2], X[:2] + far])
-    block = np.empty((len(queries), len(X)), np.float32)
-    moved.fill(block, moved.pack_queries(moved.pack_points(queries)), base)
+    bounds = bounds_for(np.vstack([X, X + far]), metric)
+    moved = bounds.centered_at(np.array([X[0] + 1, X.mean(axis=0)]))
+    queries = np.vstack([X[:2], X[:2] + far])
+    base, errors = packed(moved, X, metric, 1)
+    memory = np.empty(len(queries) * len(X), np.float32)
+    block = moved.block(moved.as_queries(packed(moved, queries, metric, 1)[0]), base, memory)
     for i, a in enumerate(queries):
         for j, b in enumerate(X):
             distance = exactly(metric, a, b) * Fraction(moved.scale)
             lower = Fraction(float(block[i, j]))
-            upper = (lower + Fraction(float(base.errors[j]))) * (1 + Fraction(moved.relative))
+            upper = (lower + Fraction(float(errors[j]))) * (1 + Fraction(moved.relative))
             assert lower <= distance <= upper
 
 
@@ -83,8 +92,8 @@ def test_only_bounds_of_far_clusters_are_vague(metric):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 8))
     far = X + 1e6 * rng.normal(size=(4, 8))[np.arange(1200) % 4]
-    assert not are_vague(products_for(X, metric), X)
-    assert are_vague(products_for(far, metric), far)
+    assert not bounds_for(X, metric).are_vague(core_rows(X, metric))
+    assert bounds_for(far, metric).are_vague(core_rows(far, metric))
 
 
 @given(
@@ -101,12 +110,80 @@ def test_only_bounds_of_far_clusters_are_vague(metric):
 )
 def test_blocks_of_the_core_equal_numpy(A, B):
     block = np.empty((len(A), len(B)), np.float32)
-    query_offsets, base_offsets = np.arange(len(A)), -np.arange(len(B))
-    more = [part.astype(np.float32) for part in (query_offsets, base_offsets)]
-    CORE.manhattan_block(A, B, *more, block)
-    expected = np.abs(A[:, None] - B).sum(axis=2) + query_offsets[:, None] + base_offsets
+    mine, theirs = np.arange(len(A), dtype=np.float32), -np.arange(len(B), dtype=np.float32)
+    queries = np.column_stack([A, np.ones_like(mine), mine])
+    base = np.column_stack([B, theirs, np.ones_like(theirs)])
+    CORE.manhattan_block(queries, base, block)
+    expected = np.abs(A[:, None] - B).sum(axis=2) + mine[:, None] + theirs
     np.testing.assert_array_equal(block, expected)
-    a, b = (SparseFactors(sparse.csr_array(rows)) for rows in (A, B))
-    b.postings.block(*a.parts, -2.0, *more, block)
-    expected = -2 * A @ B.T + query_offsets[:, None] + base_offsets
+
+    def parts(rows):
+        csr = sparse.csr_array(rows)
+        return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data
+
+    CORE.Postings(*parts(B), theirs, 7, -2.0).block(*parts(A), mine, block)
+    expected = -2 * A @ B.T + mine[:, None] + theirs
     np.testing.assert_array_equal(block, expected)
+    CORE.Postings(*parts(B), theirs, 7, -2.0, 99.0).block(*parts(A), mine, block)
+    shared = (A != 0).astype(int) @ (B != 0).T > 0
+    np.testing.assert_array_equal(block, np.where(shared, expected, 99))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_packed_rows_equal_numpy(form, metric):
+    """The kernel centers, scales and measures as the formulas at the head of the file say."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 11)) * (rng.random((40, 11)) < 0.7)
+    X[3] = 0
+    chosen = np.array([7, 3, 39, 7], np.int32)
+    center, unit, slack, tiny, margins = rng.normal(size=11), 0.25, 1e-3, 1e-9, 2.0
+    factors, errors = np.empty((4, 13), np.float32), np.empty(4, np.float32)
+    rows = core_rows(form(X), metric)
+    rows.pack(chosen, center, unit, slack, tiny, margins, factors, errors)
+    points = X[chosen]
+    if metric == "cosine":
+        lengths = np.sqrt((points**2).sum(axis=1, keepdims=True))
+        points = np.divide(points, lengths, where=lengths > 0, out=np.zeros_like(points))
+    scaled = (points - center) * unit
+    sizes = np.abs(scaled).sum(axis=1) if metric == "manhattan" else (scaled**2).sum(axis=1)
+    if metric == "cosine":
+        sizes = (sizes + np.array([0, 1, 0, 0])) / 2
+    margin = slack * sizes + tiny
+    np.testing.assert_allclose(factors[:, :11], scaled, rtol=1e-6, atol=1e-12)
+    offsets = (0 if metric == "manhattan" else sizes) - margin
+    np.testing.assert_allclose(factors[:, 11], offsets, rtol=1e-6)
+    assert (factors[:, 12] == 1).all()
+    np.testing.assert_allclose(errors, margins * margin, rtol=1e-6)
+
+
+def test_rows_whose_products_might_overflow_are_packed_as_zeros():
+    X = np.array([[1.0, 2.0], [1e40, 0.0], [1e300, 1e300]])
+    for form in (X, sparse.csr_array(X)):
+        with mock.patch.object(packed_bounds, "_better_dense", return_value=False):
+            bounds = bounds_for(form[:1], "euclidean")
+        factors, errors = packed(bounds, form, "euclidean")
+        np.testing.assert_array_equal(np.isinf(errors), [False, True, True])
+        if form is X:
+            np.testing.assert_array_equal(factors[1:], [[0, 0, 0, 1]] * 2)
+
+
+def test_what_does_not_fit_is_not_packed():
+    rows = core_rows(np.ones((3, 2)), "euclidean")
+    options = {
+        "chosen": np.zeros(1, np.int32),
+        "center": np.zeros(2),
+        "factors": np.empty((1, 4), np.float32),
+        "errors": np.empty(1, np.float32),
+    }
+    numbers = {"unit": 1.0, "slack": 0.1, "tiny": 0.0, "margins": 2.0}
+    for changes, message in (
+        ({"chosen": np.array([3], np.int32)}, "not there"),
+        ({"chosen": np.array([-1], np.int32)}, "not there"),
+        ({"center": np.zeros(3)}, "center must"),
+        ({"factors": np.empty((1, 3), np.float32)}, "factors and errors must"),
+        ({"factors": np.empty((2, 4), np.float32)}, "factors and errors must"),
+        ({"errors": np.empty(2, np.float32)}, "factors and errors must"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rows.pack(**{**options, **changes}, **numbers)

@@ -267,7 +267,7 @@ def shortlist(base, queries=None, **changes):
         "base_errors": floats(len(base)),
         "scale": 1.0,
         "itself": -1,
-        "stripe": max(1, len(queries)),
+        "starts": [0],
         "names": NO_INTS,
     }
     return CORE.Shortlist(**{**options, **changes})
@@ -349,7 +349,7 @@ def test_blocks_of_queries_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match="within the base rows"):
         lists.offer_to(floats(3, 7), chosen, 0)
     with pytest.raises(ValueError, match="one stripe"):
-        shortlist(dense(np.zeros((6, 2))), stripe=5).offer_to(block, chosen, 0)
+        shortlist(dense(np.zeros((6, 2))), starts=[0, 5]).offer_to(block, chosen, 0)
     for changed in ((block.astype(np.float64), chosen), (block, chosen.astype(np.int64))):
         with pytest.raises(TypeError):
             lists.offer_to(*changed, 0)

@@ -138,8 +138,7 @@ def data_key(name: str) -> str | None:
     for part in sorted(parts):
         with (found.place.path / part).open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{part} {content}
-".encode())
+        digest.update(f"{part} {content}\n".encode())
     return digest.hexdigest()
 
 

@@ -119,24 +119,13 @@ class ListIndex:
         return ListIndex, (self._vectors, self._metric, self._recall, self._seed)
 
     def graph(
-        self,
-        k: int,
-        queries: Any = None,
-        *,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
+        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
-        """Find as many of the k nearest base rows of each query as `recall` asks for.
-
-        Without queries: of each base row, itself left out.
-        """
+        """Find as many of the k nearest base rows of each query as `recall` asks for."""
         if queries is None:
             with one_blas_thread:
                 return self._among(k, n_jobs, progress)
-        queries = np.asarray(matching(queries, self._vectors))
-        listed, plan = self._ready(k, n_jobs)
-        with nullcontext() if len(queries) <= _FEW_QUERIES else one_blas_thread:
-            return self._nearest(listed, plan, queries, k, n_jobs, progress)
+        return self._nearest(np.asarray(matching(queries, self._vectors)), k, n_jobs, progress)
 
     def _ready(self, k: int, n_jobs: int) -> tuple[ListedRows, Plan]:
         """The lists and a plan for k neighbors, made by the first who asks."""
@@ -176,20 +165,17 @@ class ListIndex:
             searched = [None, None]  # progress does not restart
         if progress is not None:
             progress(n, n)
-        return NeighborGraph.unchecked(found.rows, found.distances, n, recall)
+        found.recall = recall
+        return found
 
     def _nearest(
-        self,
-        listed: ListedRows,
-        plan: Plan,
-        queries: Array,
-        k: int,
-        n_jobs: int,
-        progress: Progress | None,
+        self, queries: Array, k: int, n_jobs: int, progress: Progress | None
     ) -> NeighborGraph:
         """The graph of queries."""
-        found = listed.nearest(queries, k, plan.probes, n_jobs, progress)
-        numbers = listed.lists.order[found.rows]
+        listed, plan = self._ready(k, n_jobs)
+        with nullcontext() if len(queries) <= _FEW_QUERIES else one_blas_thread:
+            found = listed.nearest(queries, k, plan.probes, n_jobs, progress)
+        numbers = listed.lists.order[found.indices]
         fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
         distances = found.distances.astype(np.float32 if fits else np.float64)
         order = np.lexsort((numbers, distances), axis=1)

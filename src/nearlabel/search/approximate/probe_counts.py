@@ -128,6 +128,6 @@ def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: i
     row, place = np.divmod(pairs, n)
     other = place != sample.rows[row]
     row, place = row[other], place[other]
-    distances = listed.distances(listed.rows[sample.rows], row, place)
+    distances = listed.space.distances(listed.rows[sample.rows], row, place)
     near = distances <= sample.exact.distances[row, -1]
     return np.minimum(np.bincount(row[near], minlength=len(own)), k) / k

@@ -6,47 +6,30 @@ its neighbors are exact, ties by number; so neither threads nor blocks nor the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats, runs
+from nearlabel.common.arrays import Array, runs
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.partition import divide
-from nearlabel.search.budgets import ELEMENTS_AT_ONCE
-from nearlabel.search.exact.choice_of_bounds import are_vague, products_for
-from nearlabel.search.exact.compiled_index import BaseRows
+from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
+from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.core_rows import core_rows
-from nearlabel.search.exact.dense_bounds import DenseProducts
 from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactSearch
-from nearlabel.search.exact.packed_bounds import Packed, Products
+from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
 from nearlabel.search.exact.reordered_rows import ordered_rows
-from nearlabel.search.exact.row_arithmetic import float_kind
+from nearlabel.search.exact.row_arithmetic import float_kind, points_of
 
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
-_ROWS_A_PRODUCT = DenseProducts.side
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
-
-
-@dataclass(frozen=True)
-class Found:
-    """Neighbors of some queries: places or numbers of rows, and their distances, (m, k)."""
-
-    rows: Array
-    distances: Array
-
-    @classmethod
-    def room(cls, m: int, k: int, distance: Any = np.float64) -> Found:
-        """Room for the k neighbors of m queries."""
-        return cls(np.empty((m, k), np.int32), np.empty((m, k), distance))
 
 
 class ListedRows:
@@ -60,74 +43,30 @@ class ListedRows:
     """
 
     def __init__(self, vectors: Any, metric: str, seed: int, n_jobs: int) -> None:
-        self._metric = metric
         self.lists = divide(vectors, metric, seed, n_jobs)
         self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
-        self._space = space(self.rows, metric)
+        self.space = space(self.rows, metric)
         self._centers = ExactSearch().build(self.lists.centers, metric)
-        self._products: Products | None = None
-        if engine.core() is not None:
-            self._products = products_for(self.rows, metric)
-        if self._products is not None:
-            self._pack(self._products, n_jobs)
+        self._compiled: CompiledIndex | None = None
+        bounds = None if engine.core() is None else bounds_for(self.rows, metric)
+        if bounds is not None:
+            rows = core_rows(self.rows, metric)
+            if isinstance(bounds, DenseBounds) and bounds.are_vague(rows):
+                # Lists that are far from each other are seen from their own centers.
+                bounds = bounds.centered_at(points_of(self.lists.centers, metric))
+            self._compiled = CompiledIndex(
+                self.rows,
+                metric,
+                rows,
+                bounds,
+                BLOCK_BYTES,
+                starts=self.lists.starts,
+                order=self.lists.order,
+                kept_bytes=_PACKED_BYTES,
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def _pack(self, products: Products, n_jobs: int) -> None:
-        self._own: list[DenseProducts] | None = None
-        if isinstance(products, DenseProducts) and are_vague(products, self.rows):
-            # Lists that are far from each other are seen from their own centers.
-            self._own = [products.centered_at(c) for c in products.points(self.lists.centers)]
-        errors = np.empty(len(self), np.float32)
-        self._packed: list[Packed | None] = [None] * len(self.lists)
-        is_kept = products.bytes_of(self.rows) <= _PACKED_BYTES
-
-        def pack(some: slice) -> None:
-            for number in range(some.start, some.stop):
-                packed = self._base(number)
-                errors[self._inside(number)] = packed.errors
-                self._packed[number] = packed if is_kept else None
-
-        run_blocks(pack, len(self.lists), 16, n_jobs, None)
-        self._base_rows = BaseRows(
-            core_rows(self.rows, self._metric),
-            errors,
-            products.scale,
-            self._products_of(0).relative,
-            self.lists.order,
-        )
-
-    def _base(self, number: int) -> Packed:
-        """The rows of a list, packed."""
-        kept = self._packed[number]
-        if kept is not None:
-            return kept
-        packed: Packed = self._products_of(number).pack(self.rows[self._inside(number)])
-        return packed
-
-    def _products_of(self, number: int) -> Any:
-        """The products by which a list is compared with queries."""
-        return self._products if self._own is None else self._own[number]
-
-    def _packing(self, queries: Any) -> tuple[Array, Callable[[int, Array], Packed]]:
-        """Errors of queries, and a function that packs some of them for a list."""
-        if self._own is not None:
-            own, points = self._own, self._own[0].points(queries)
-            no_errors = np.zeros(len(points), np.float32)  # see `centered_at`
-            return no_errors, lambda number, some: own[number].pack_queries(
-                own[number].pack_points(points[some])
-            )
-        products: Any = self._products
-        packed = products.pack(queries)
-        left = products.pack_queries(packed)
-        return packed.errors, lambda _, some: Packed(
-            left.factors[some], left.offsets[some], left.errors
-        )
-
-    def _inside(self, number: int) -> slice:
-        starts = self.lists.starts
-        return slice(int(starts[number]), int(starts[number + 1]))
 
     def least_probes(self, k: int) -> int:
         """How many lists hold k rows, whichever they are."""
@@ -137,76 +76,53 @@ class ListedRows:
         """The lists whose centers are nearest to each query, nearest first, shape (m, probes)."""
         return self._centers.graph(probes, queries, n_jobs=n_jobs).indices
 
-    def search(self, queries: Any, probes: int, found: Found, itself: int = -1) -> Iterator[None]:
+    def _room(self, m: int, k: int, kind: Any = np.float64) -> NeighborGraph:
+        """Room for the k neighbors of m queries."""
+        indices, distances = np.empty((m, k), np.int32), np.empty((m, k), kind)
+        return NeighborGraph.unchecked(indices, distances, len(self))
+
+    def search(
+        self, queries: Any, probes: int, found: NeighborGraph, itself: int = -1
+    ) -> Iterator[None]:
         """Write the neighbors of some queries among their nearest lists; in many steps.
 
         Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1.
         """
         near = self.nearest_lists(queries, probes)
         left = np.arange(len(near))
-        if self._products is not None and self._products.reaches(queries):
+        if self._compiled is not None:
             given_up = np.empty(len(near), bool)
-            yield from self._by_core(queries, near, found, itself, given_up)
+            places = found.indices, found.distances
+            yield from self._compiled.search(queries, near, *places, given_up, itself=itself)
             left = np.flatnonzero(given_up)
         rows = near[left].astype(np.intp)
         for some in runs(self.lists.sizes[rows].sum(axis=1), ELEMENTS_AT_ONCE // queries.shape[1]):
             self._by_numpy(queries, left[some], rows[some], found, itself)
             yield
 
-    def _by_core(
-        self, queries: Any, near: Array, found: Found, itself: int, given_up: Array
-    ) -> Iterator[None]:
-        k = found.rows.shape[1]
-        errors, packed = self._packing(queries)
-        shortlist = self._base_rows.shortlist(
-            core_rows(queries, self._metric), errors, k, itself=itself
-        )
-        memory = np.empty(0, np.float32)
-        # The nearest list of each first: that gives every query a good limit.
-        for lists in (near[:, :1], near[:, 1:]):
-            for number, chosen in _by_list(lists):
-                base, products = self._base(number), self._products_of(number)
-                width = len(base.offsets)
-                for start in range(0, len(chosen), _ROWS_A_PRODUCT):
-                    some = chosen[start : start + _ROWS_A_PRODUCT]
-                    if len(memory) < len(some) * width:
-                        memory = np.empty(len(some) * width, np.float32)
-                    block = memory[: len(some) * width].reshape(len(some), width)
-                    products.fill(block, packed(number, some), base)
-                    shortlist.offer_to(block, some, self._inside(number).start)
-                yield
-        shortlist.finish(0, found.rows, found.distances)
-        shortlist.given_up(given_up)
-
     def nearest(
-        self,
-        queries: Array,
-        k: int,
-        probes: int,
-        n_jobs: int,
-        progress: Progress | None = None,
-    ) -> Found:
+        self, queries: Array, k: int, probes: int, n_jobs: int, progress: Progress | None = None
+    ) -> NeighborGraph:
         """The neighbors of any queries, by place; those with the same nearest list together."""
         m = len(queries)
         step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
         if step < m:
             order = np.argsort(self.nearest_lists(queries, 1, n_jobs)[:, 0], kind="stable")
-        found = Found.room(m, k)
+        found = self._room(m, k)
 
         def search(block: slice) -> Iterator[None]:
             some = order[block]
-            part = Found.room(len(some), k)
+            part = self._room(len(some), k)
             yield from self.search(queries[some], probes, part)
-            found.rows[some], found.distances[some] = part.rows, part.distances
+            found.indices[some], found.distances[some] = part.indices, part.distances
 
         run_blocks(search, m, step, n_jobs, progress)
         return found
 
     def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
         """The neighbors of some rows, by place, each left out of its own."""
-        found = self.nearest(self.rows[places], k + 1, probes, n_jobs)
-        return NeighborGraph.unchecked(found.rows, found.distances, len(self)).without(places)
+        return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
     def among(
         self,
@@ -215,34 +131,34 @@ class ListedRows:
         through: int,
         n_jobs: int,
         progress: Sequence[Progress | None] = (None, None),
-    ) -> Found:
+    ) -> NeighborGraph:
         """The neighbors of all rows, in their own order and by number, distances in float32.
 
         The neighbors of a row's first `through` neighbors are looked at. That is the second part of
         the work; progress is told for each part.
         """
         starts = self.lists.starts
-        found = Found.room(len(self), k, np.float32)
+        found = self._room(len(self), k, np.float32)
 
         def search(lists: slice) -> Iterator[None]:
             places = slice(int(starts[lists.start]), int(starts[lists.stop]))
-            part = Found.room(places.stop - places.start, k)
+            part = self._room(places.stop - places.start, k)
             yield from self.search(self.rows[places], probes, part, places.start)
-            found.rows[places], found.distances[places] = part.rows, part.distances
+            found.indices[places], found.distances[places] = part.indices, part.distances
 
         blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
         run_slices(search, blocks, n_jobs, progress[0])
-        result = Found.room(len(self), k, np.float32)
+        result = self._room(len(self), k, np.float32)
 
         def look(places: slice) -> None:
-            self.look_at_neighbors(found, min(through, k), result, places)
+            self._look_at_neighbors(found, min(through, k), result, places)
 
         # Each call of the core has to note which rows it has seen, of all.
         run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
         return result
 
     def _by_numpy(
-        self, queries: Any, chosen: Array, near: Array, found: Found, itself: int
+        self, queries: Any, chosen: Array, near: Array, found: NeighborGraph, itself: int
     ) -> None:
         """Write the neighbors of the chosen queries, measured to all rows of their lists."""
         counts = self.lists.sizes[near]
@@ -253,71 +169,37 @@ class ListedRows:
         if itself >= 0:
             other = place != itself + query
             query, place = query[other], place[other]
-        distances = self.distances(queries, query, place)
+        distances = self.space.distances(queries, query, place)
         order = np.lexsort((self.lists.order[place], distances, query))
-        taken = order[np.searchsorted(query, chosen)[:, None] + np.arange(found.rows.shape[1])]
+        taken = order[np.searchsorted(query, chosen)[:, None] + np.arange(found.k)]
         if not np.isfinite(distances[taken]).all():
             raise ValueError("a distance to a neighbor is too large for float64; rescale X")
-        found.rows[chosen], found.distances[chosen] = place[taken], distances[taken]
+        found.indices[chosen], found.distances[chosen] = place[taken], distances[taken]
 
-    def distances(self, queries: Any, row: Array, place: Array) -> Floats:
-        """Canonical distances of pairs of a query and a row."""
-        return self._space.distances(queries, row, place)
-
-    def _distances_to(self, query: Any, places: Array) -> Floats:
-        return self.distances(query, np.zeros(len(places), np.intp), places)
-
-    def look_at_neighbors(self, found: Found, through: int, result: Found, rows: slice) -> None:
+    def _look_at_neighbors(
+        self, found: NeighborGraph, through: int, result: NeighborGraph, rows: slice
+    ) -> None:
         """Write the nearest of the neighbors of rows and of those of their first neighbors.
 
-        Parameters
-        ----------
-        found : Found
-            Neighbors of all rows by place, with distances in float32.
-        through : int
-            First neighbors of a row whose neighbors are looked at.
-        result : Found
-            For all rows, by their numbers instead of their places.
-        rows : slice
-            Places of the rows to do.
+        `found` has the neighbors of all rows by place, `result` those by the numbers of the rows.
         """
         names = self.lists.order
-        if self._products is not None:
-            engine.core().look_at_neighbors(
-                self._base_rows.rows,
-                found.rows,
-                found.distances,
-                names,
-                rows.start,
-                rows.stop,
-                through,
-                result.rows,
-                result.distances,
-            )
+        if self._compiled is not None:
+            graph = self._compiled.rows, found.indices, found.distances, names
+            written = result.indices, result.distances
+            engine.core().look_at_neighbors(*graph, rows.start, rows.stop, through, *written)
             return
         for row in range(rows.start, rows.stop):
-            own = found.rows[row]
-            others = np.setdiff1d(found.rows[own[:through]], [row, *own])
-            distances = self._distances_to(self.rows[row : row + 1], others).astype(np.float32)
-            distances = np.concatenate([found.distances[row], distances])
+            own = found.indices[row]
+            others = np.setdiff1d(found.indices[own[:through]], [row, *own])
+            measured = self.space.distances(self.rows, np.full(len(others), row), others)
+            distances = np.concatenate([found.distances[row], measured.astype(np.float32)])
             numbers = names[np.concatenate([own, others])]
             order = np.lexsort((numbers, distances))[: len(own)]
-            result.rows[names[row]] = numbers[order]
+            result.indices[names[row]] = numbers[order]
             result.distances[names[row]] = distances[order]
 
 
 def _queries_at_once(probes: int) -> int:
     """How many queries are searched together; fewer where each has many lists."""
     return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes))
-
-
-def _by_list(lists: Array) -> Iterator[tuple[int, Array]]:
-    """For each list in `lists`, shape (m, probes), the queries that name it."""
-    probes = lists.shape[1]
-    if not probes:
-        return
-    named = lists.ravel()
-    order = np.argsort(named, kind="stable")
-    numbers, first = np.unique(named[order], return_index=True)
-    queries = (order // probes).astype(np.int32)
-    yield from zip(numbers.tolist(), np.split(queries, first[1:]), strict=True)

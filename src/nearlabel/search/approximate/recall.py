@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactSearch, matching
 
 ROWS_MEASURED = 512  # their exact neighbors cost little beside a search, and tell recall to 0.001
 
@@ -29,13 +25,3 @@ def recall_of_shares(shares: Floats, k: int, sample: str = "graph") -> Recall:
 def sample_rows(n: int, seed: int, rows: int = ROWS_MEASURED) -> Array:
     """Some of n rows, drawn at random, in their order."""
     return np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False))
-
-
-def exact_neighbors(
-    vectors: Any, metric: Metric, k: int, queries: Any, rows: Array, n_jobs: int
-) -> NeighborGraph:
-    """The k nearest base rows of some queries; of base rows, without themselves, for None."""
-    index = ExactSearch().build(vectors, metric)
-    if queries is None:
-        return index.graph(k + 1, vectors[rows], n_jobs=n_jobs).without(rows)
-    return index.graph(k, matching(queries, vectors)[rows], n_jobs=n_jobs)

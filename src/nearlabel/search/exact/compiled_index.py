@@ -1,15 +1,15 @@
 """Exact search by the compiled core: bounds in float32, canonical distances for what they leave.
 
-A block of lower bounds is one matrix product, see `packed_bounds.py`. The core's `Shortlist` keeps,
+Base rows stand in stripes, which are packed for the bounds; see `packed_bounds.py`. A block of
+lower bounds between some queries and a stripe is one matrix product. The core's `Shortlist` keeps,
 for each query, the rows that may be among its k nearest, and measures canonical distances of these
 alone. Among the rows themselves each block is computed once, and serves its rows and its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator
+from itertools import pairwise
 from math import isqrt
 from typing import Any
 
@@ -22,51 +22,111 @@ from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.core_rows import core_rows
-from nearlabel.search.exact.packed_bounds import Packed, Products
+from nearlabel.search.exact.far_clusters import near_rows
+from nearlabel.search.exact.packed_bounds import DenseBounds, PackedBounds, bounds_for
+from nearlabel.search.exact.row_arithmetic import points_of
 
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 
-Blocks = Iterator[tuple[int, Array]]  # where the base rows of a block begin, and its lower bounds
+
+def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> CompiledIndex | None:
+    """Base rows that the core bounds the distances of, or None where it cannot.
+
+    `rows` are those rows as the core measures them.
+    """
+    bounds = bounds_for(vectors, metric)
+    if bounds is None:
+        return None
+    is_small = 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
+    if is_small and isinstance(bounds, DenseBounds) and bounds.are_vague(rows):
+        side = max(1, min(bounds.side, isqrt(block_bytes // 4)))
+        points = points_of(vectors, metric)
+        stripes = near_rows(points, bounds.center, side)
+        if stripes is not None:
+            order = np.concatenate(stripes)
+            bounds = bounds.centered_at(np.array([points[some].mean(axis=0) for some in stripes]))
+            ordered = vectors[order]
+            rows = core_rows(ordered, metric)
+            starts = np.cumsum([0, *map(len, stripes)])
+            return CompiledIndex(
+                *(ordered, metric, rows, bounds, block_bytes),
+                starts=starts,
+                order=order,
+                kept_bytes=KEPT_BYTES,
+            )
+    return CompiledIndex(vectors, metric, rows, bounds, block_bytes, kept_bytes=KEPT_BYTES)
 
 
-@dataclass(frozen=True)
-class BaseRows:
-    """Base rows as the core's lists of the nearest of them take them.
+class CompiledIndex:
+    """Base rows that the core searches, in stripes.
 
-    Attributes
+    Parameters
     ----------
+    vectors : ndarray or csr_array, shape (n, d)
+        Rows in the order of the stripes.
+    metric : str
     rows : Rows of the core
-    errors : ndarray of float32, shape (n,)
-    scale, relative : float
-        Of the bounds; see `packed_bounds.py`.
-    names : ndarray of int32, shape (n,) or (0,)
-        Numbers that decide between rows at one distance; without them, their places.
-    tells_apart : bool
-        Whether blocks of bounds mark the rows that share nothing with a query.
+        Those rows.
+    bounds : PackedBounds
+    block_bytes : int
+        About how much memory the blocks of all threads take.
+    starts : ndarray of int, shape (n_stripes + 1,), optional
+        Where the stripes begin, and n; by default they are even, and as large as is fast.
+    order : ndarray of int, shape (n,), optional
+        Numbers of the rows, which decide between rows at one distance; by default their places.
+    kept_bytes : int
+        Packed rows are kept up to here.
     """
 
-    rows: Any
-    errors: Array
-    scale: float
-    relative: float = 0.0
-    names: Array = field(default_factory=lambda: np.empty(0, np.int32))
-    tells_apart: bool = False
-
-    def shortlist(
+    def __init__(
         self,
-        queries: Any,
-        errors: Array,
-        k: int,
+        vectors: Any,
+        metric: str,
+        rows: Any,
+        bounds: PackedBounds,
+        block_bytes: int,
         *,
-        stripe: int | None = None,
-        itself: int = -1,
-        starts: Sequence[int] = (),
+        starts: Array | None = None,
+        order: Array | None = None,
+        kept_bytes: int,
+    ) -> None:
+        self.rows = rows
+        self._vectors, self._metric, self._bounds = vectors, metric, bounds
+        self._block_bytes = block_bytes
+        self._order = np.empty(0, np.int32) if order is None else order.astype(np.int32)
+        self._packed_bytes = bounds.bytes_of(vectors)
+        self._is_kept = self._packed_bytes <= kept_bytes
+        # Of even stripes that are not kept, the size depends on the number of threads.
+        if starts is None:
+            self._stripes = self._even(1)
+        else:
+            self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
+        self._is_fixed = self._is_kept or starts is not None
+        self._kept, errors = [], []
+        for number, stripe in enumerate(self._stripes):
+            factors, its_errors = bounds.pack(vectors, rows, stripe, number)
+            errors.append(its_errors)
+            if self._is_kept:
+                self._kept.append(factors)
+        self._errors = np.concatenate(errors)
+
+    def _even(self, n_jobs: int) -> list[slice]:
+        """Stripes of one size; where they are packed anew, that must not take long."""
+        n, most = len(self.rows), self._block_bytes // n_jobs
+        side = min(self._bounds.side, isqrt(self._block_bytes // 4))
+        if not self._is_kept:
+            bytes_a_row = max(1, 2 * self._packed_bytes // n)
+            side = min(_SIDE_UNKEPT, isqrt(most // 4), max(64, most // bytes_a_row))
+        size = -(-n // -(-n // max(1, side)))
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+    def _shortlist(
+        self, queries: Any, errors: Array, k: int, itself: int, starts: list[int]
     ) -> Any:
         """Empty lists of the k nearest base rows of some queries, with some room above k.
 
         Query i is the base row `itself` + i, and left out of its own list, unless that is -1. One
-        thread at a time writes to a stripe of queries: all, `stripe` each, or from each of `starts`
-        to the next.
+        thread at a time writes to the queries from each of `starts` to the next.
         """
         return engine.core().Shortlist(
             queries=queries,
@@ -74,153 +134,151 @@ class BaseRows:
             k=k,
             room=min(2 * k + 16, len(self.rows) - (itself >= 0)),
             query_errors=errors,
-            base_errors=self.errors,
-            scale=self.scale,
+            base_errors=self._errors,
+            scale=self._bounds.scale,
             itself=itself,
-            stripe=len(queries) if stripe is None else stripe,
-            starts=list(starts),
-            names=self.names,
-            relative=self.relative,
-            apart=self.tells_apart,
+            starts=starts,
+            names=self._order,
+            relative=self._bounds.relative,
+            apart=self._bounds.marks_apart,
         )
 
+    def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
+        """Fill the graph of the base rows, each left out of its own; see `fill`."""
+        bounds, stripes = self._bounds, self._stripes if self._is_fixed else self._even(n_jobs)
+        starts, count, kept = [stripe.start for stripe in stripes], len(stripes), self._kept
+        lists = self._shortlist(self.rows, self._errors, found.k, 0, starts)
+        widest = max([stripe.stop - stripe.start for stripe in stripes])
+        indices, distances = found.indices, found.distances
+        if len(self._order):
+            indices, distances = np.zeros_like(indices), np.empty_like(distances)
 
-class CompiledIndex:
-    """Base rows that the core searches, in stripes of rows that are packed together."""
+        def compare_within(mine: slice) -> None:
+            own = starts.index(mine.start)
+            base = kept[own] if kept else self._packed(mine, own)
+            memory = np.empty(len(base) ** 2, np.float32)
+            block = bounds.block(bounds.as_queries(base), base, memory)
+            lists.offer(block, mine.start, mine.start, False)
 
-    def __init__(
-        self, vectors: Any, metric: str, rows: Any, products: Products, block_bytes: int
-    ) -> None:
-        self._vectors, self._metric = vectors, metric
-        self._products, self._block_bytes = products, block_bytes
-        self._is_kept = products.bytes_of(vectors) <= KEPT_BYTES
-        self._kept_side = side = self._even(min(products.side, isqrt(block_bytes // 4)))
-        self._kept, errors = [], []
-        for first in range(0, vectors.shape[0], side):
-            packed = products.pack(vectors[first : first + side])
-            errors.append(packed.errors)
-            if self._is_kept:
-                self._kept.append(packed)
-        self._base_rows = BaseRows(
-            rows, np.concatenate(errors), products.scale, tells_apart=products.tells_apart
-        )
+        def compare(mine: slice) -> Iterator[None]:
+            own = starts.index(mine.start)
+            left = bounds.as_queries(kept[own] if kept else self._packed(mine, own))
+            memory = np.empty(len(left) * widest, np.float32)
+            for step in range(1, count // 2 + 1):
+                if 2 * step == count and own >= step:
+                    break  # the other one of the two does it
+                number = (own + step) % count
+                base = kept[number] if kept else self._packed(stripes[number], number)
+                if bounds.centers is not None:
+                    left = bounds.as_queries(self._packed(mine, number))
+                block = bounds.block(left, base, memory)
+                lists.offer(block, mine.start, starts[number], True)
+                yield
 
-    def reaches(self, queries: Any) -> bool:
-        """Whether these queries can be searched."""
-        return self._products.reaches(queries)
+        def finish(mine: slice) -> None:
+            lists.finish(mine.start, indices[mine], distances[mine])
+
+        run_slices(compare_within, stripes, n_jobs, None)  # gives every row a good limit
+        run_slices(compare, stripes, n_jobs, progress)  # each two stripes once
+        run_slices(finish, stripes, n_jobs, None)
+        given_up = np.empty(len(found), bool)
+        lists.given_up(given_up)
+        left = np.flatnonzero(given_up)
+        if not len(self._order):
+            return left
+        found.indices[self._order] = self._order[indices]
+        found.distances[self._order] = distances
+        return np.sort(self._order[left])
 
     def fill(
         self, queries: Any, found: NeighborGraph, n_jobs: int, progress: Progress | None
     ) -> Array:
-        """Fill the graph of queries; for None that of the base rows, each left out of its own.
+        """Fill the graph of queries.
 
         Returns
         -------
         ndarray of int
             Queries that are left to do: float32 tells too little about their distances.
         """
-        if queries is None:
-            return self._among(found, n_jobs, progress)
-        return self._nearest(queries, found, n_jobs, progress)
-
-    def _among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
-        side, n, base = self._side(n_jobs), found.n_base, self._base_rows
-        lists = base.shortlist(base.rows, base.errors, found.k, stripe=side, itself=0)
-
-        def blocks(mine: int, others: Iterable[int]) -> Blocks:
-            queries = self._products.pack_queries(self._base(mine, side))
-            return self._blocks(queries, others, side)
-
-        stripes = [slice(first, min(first + side, n)) for first in range(0, n, side)]
-        return fill_among(lists, stripes, blocks, found, n_jobs, progress)
-
-    def _nearest(
-        self, queries: Any, found: NeighborGraph, n_jobs: int, progress: Progress | None
-    ) -> Array:
-        m, side = len(found), self._side(n_jobs)
-        given_up = np.empty(m, bool)
+        stripes = self._stripes if self._is_fixed else self._even(n_jobs)
+        given_up = np.empty(len(found), bool)
 
         def search(rows: slice) -> Iterator[None]:
-            part = queries[rows]
-            packed = self._products.pack(part)
-            its_rows = core_rows(part, self._metric)
-            lists = self._base_rows.shortlist(its_rows, packed.errors, found.k, stripe=side)
-            packed = self._products.pack_queries(packed)
-            stripes = range(-(-found.n_base // side))
-            for first, block in self._blocks(packed, stripes, side):
-                lists.offer(block, 0, first, False)
-                yield
-            lists.finish(0, found.indices[rows], found.distances[rows])
-            lists.given_up(given_up[rows])
+            part, centers, near = queries[rows], self._bounds.centers, None
+            if centers is not None:  # all stripes, that of the nearest center first
+                points = points_of(part, self._metric)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    far = np.einsum("ij,ij->i", centers, centers) - 2 * points @ centers.T
+                near = (np.argmin(far, axis=1)[:, None] + np.arange(len(centers))) % len(centers)
+            indices, distances = found.indices[rows], found.distances[rows]
+            yield from self.search(part, near, indices, distances, given_up[rows], stripes=stripes)
+            if len(self._order):
+                indices[:] = self._order[np.where(given_up[rows, None], 0, indices)]
 
-        run_blocks(search, m, min(side, -(-m // n_jobs)), n_jobs, progress)
+        side = self._bounds.side if len(self._order) else stripes[0].stop
+        run_blocks(search, len(found), min(side, -(-len(found) // n_jobs)), n_jobs, progress)
         return np.flatnonzero(given_up)
 
-    def _side(self, n_jobs: int) -> int:
-        """Rows of a stripe; where they are packed anew, so many that this is a small part."""
-        if self._is_kept:
-            return self._kept_side
-        bytes_a_row = max(1, 2 * self._products.bytes_of(self._vectors) // self._vectors.shape[0])
-        most = self._block_bytes // n_jobs
-        return self._even(min(_SIDE_UNKEPT, isqrt(most // 4), max(64, most // bytes_a_row)))
+    def search(
+        self,
+        queries: Any,
+        near: Array | None,
+        indices: Array,
+        distances: Array,
+        given_up: Array,
+        *,
+        itself: int = -1,
+        stripes: list[slice] | None = None,
+    ) -> Iterator[None]:
+        """Write the nearest base rows of some queries, by place; a step for each stripe.
 
-    def _even(self, side: int) -> int:
-        """Rows of stripes that are all of one size, and not above `side`."""
-        n = self._vectors.shape[0]
-        return int(-(-n // -(-n // max(1, side))))
-
-    def _base(self, place: int, side: int) -> Packed:
-        if self._is_kept:
-            return self._kept[place]
-        return self._products.pack(self._vectors[place * side : (place + 1) * side])
-
-    def _blocks(self, queries: Packed, places: Iterable[int], side: int) -> Blocks:
-        """Lower bounds between packed queries and some stripes of the base rows, in one memory."""
-        height = len(queries.offsets)
-        memory = np.empty(height * side, np.float32)
-        for place in places:
-            base = self._base(place, side)
-            block = memory[: height * len(base.offsets)].reshape(height, -1)
-            self._products.fill(block, queries, base)
-            yield place * side, block
-
-
-def fill_among(
-    lists: Any,
-    stripes: Sequence[slice],
-    blocks: Callable[[int, Iterable[int]], Blocks],
-    found: NeighborGraph,
-    n_jobs: int,
-    progress: Progress | None,
-) -> Array:
-    """Fill the graph of base rows; returns those that are left to do.
-
-    `lists` are the core's, of all base rows; `blocks` gives the lower bounds between a stripe and
-    each of some others, by their numbers.
-    """
-    number = {rows.start: place for place, rows in enumerate(stripes)}
-
-    def compare(rows: slice, *, with_others: bool) -> Iterator[None]:
-        mine = number[rows.start]
-        others = _partners(mine, len(stripes)) if with_others else [mine]
-        for first, block in blocks(mine, others):
-            lists.offer(block, rows.start, first, with_others)
+        A dense query is compared with the stripes `near`, (m, p), the nearest first; None stands
+        for all. Nothing is written for those that are `given_up`, (m,). Query i is the base row of
+        the place `itself` + i, and left out, unless that is -1. `stripes` are given where they are
+        not those of the beginning.
+        """
+        bounds, rows = self._bounds, core_rows(queries, self._metric)
+        stripes = self._stripes if stripes is None else stripes
+        everyone = np.arange(len(rows), dtype=np.int32)
+        packed, errors = bounds.pack(queries, rows, everyone)
+        everyones: Any = bounds.as_queries(packed)
+        if bounds.centers is not None:  # from which the errors of queries are not needed
+            errors[np.isfinite(errors)] = 0
+        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0])
+        kept, memory = self._kept, np.empty(0, np.float32)
+        step = len(rows) if near is None else bounds.side
+        for number, chosen in _by_stripe(near, everyone, len(stripes)):
+            base = kept[number] if kept else self._packed(stripes[number], number)
+            for start in range(0, len(chosen), step):
+                some = chosen[start : start + step]
+                left = everyones
+                if bounds.centers is not None:
+                    left = bounds.as_queries(bounds.pack(queries, rows, some, number)[0])
+                elif len(some) < len(everyone):
+                    left = everyones[some]
+                if len(memory) < len(some) * len(base):
+                    memory = np.empty(len(some) * len(base), np.float32)
+                lists.offer_to(bounds.block(left, base, memory), some, stripes[number].start)
             yield
+        lists.finish(0, indices, distances)
+        lists.given_up(given_up)
 
-    def finish(rows: slice) -> None:
-        lists.finish(rows.start, found.indices[rows], found.distances[rows])
-
-    # Within itself first: that gives every row a good limit.
-    run_slices(partial(compare, with_others=False), stripes, n_jobs, None)
-    run_slices(partial(compare, with_others=True), stripes, n_jobs, progress)
-    run_slices(finish, stripes, n_jobs, None)
-    given_up = np.empty(len(found), bool)
-    lists.given_up(given_up)
-    return np.flatnonzero(given_up)
+    def _packed(self, stripe: slice, number: int) -> Any:
+        """A stripe of the base rows, packed as it is compared with the one of that number."""
+        return self._bounds.pack(self._vectors, self.rows, stripe, number)[0]
 
 
-def _partners(mine: int, count: int) -> Iterator[int]:
-    """The stripes that a stripe is compared with: each two once, and all have as much to do."""
-    for step in range(1, count // 2 + 1):
-        if 2 * step < count or mine < step:
-            yield (mine + step) % count
+def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tuple[int, Array]]:
+    """The stripes and the queries that are compared with each, first those nearest to a query.
+
+    That gives every query a good limit before it meets the others.
+    """
+    if near is None:
+        yield from ((number, everyone) for number in range(count))
+        return
+    for stripes in (near[:, :1], near[:, 1:]):
+        order = np.argsort(stripes, axis=None, kind="stable")
+        numbers, first = np.unique(stripes.ravel()[order], return_index=True)
+        if len(numbers):
+            queries = (order // stripes.shape[1]).astype(np.int32)
+            yield from zip(numbers.tolist(), np.split(queries, first[1:]), strict=True)

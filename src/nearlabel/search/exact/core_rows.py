@@ -8,9 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, kernel_array
-from nearlabel.search.budgets import KEPT_BYTES
-from nearlabel.search.exact.distances import Metric
+from nearlabel.common.arrays import kernel_array
 from nearlabel.search.exact.row_arithmetic import (
     as_float,
     chunks,
@@ -20,43 +18,47 @@ from nearlabel.search.exact.row_arithmetic import (
 )
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
+_FEW = 2**18  # differences of features, as measured
+_SPARSE_COST = 8  # a stored feature takes as long as so many in dense rows
 
 
-def can_measure(vectors: Any, metric: Metric) -> bool:
-    """Whether the core reads these rows as they stand, or as a copy that is not too large."""
-    if engine.core() is None or metric not in METRICS or max(vectors.shape) >= 2**31:
-        return False
-    return bool(sparse.issparse(vectors) or _is_plain(vectors) or 8 * vectors.size <= KEPT_BYTES)
+def core_rows(vectors: Any, metric: str, copied_bytes: float = np.inf) -> Any:
+    """Rows as the core measures canonical distances of them.
 
-
-def core_rows(vectors: Any, metric: str) -> Any:
-    """Rows as the core measures canonical distances of them."""
+    None if they would have to be copied, for their type or layout, and that takes too much memory.
+    """
+    if not sparse.issparse(vectors):
+        step, feature = vectors.strides
+        is_plain = (  # floats, those of a row side by side: read in their place
+            vectors.dtype in (np.float32, np.float64)
+            and vectors.dtype.isnative
+            and feature == vectors.itemsize
+            and step % vectors.itemsize == 0
+            and vectors.flags.aligned
+        )
+        if not is_plain:
+            if 8 * vectors.size > copied_bytes:
+                return None
+            vectors = kernel_array(vectors, float_kind(vectors))
     exponents, lengths = np.empty(0, np.int32), np.empty(0)
     if metric == "cosine":
         parts = [unit_scales(rows) for _, rows in chunks(vectors, typical_length(vectors))]
         exponents, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if sparse.issparse(vectors):
-        return engine.core().sparse_rows(
-            vectors.indptr.astype(np.int64, copy=False),
-            vectors.indices.astype(np.int32, copy=False),
-            as_float(vectors).data,
-            vectors.shape[1],
-            metric,
-            exponents,
-            lengths,
-        )
-    if not _is_plain(vectors):
-        vectors = kernel_array(vectors, float_kind(vectors))
-    return engine.core().dense_rows(np.asarray(vectors), metric, exponents, lengths)
-
-
-def _is_plain(values: Array) -> bool:
-    """Whether the core reads this array in its place: floats, those of a row side by side."""
-    step, feature = values.strides
-    is_known = values.dtype in (np.float32, np.float64) and values.dtype.isnative
-    return bool(
-        is_known
-        and feature == values.itemsize
-        and step % values.itemsize == 0
-        and values.flags.aligned
+    if not sparse.issparse(vectors):
+        return engine.core().dense_rows(np.asarray(vectors), metric, exponents, lengths)
+    return engine.core().sparse_rows(
+        vectors.indptr.astype(np.int64, copy=False),
+        vectors.indices.astype(np.int32, copy=False),
+        as_float(vectors).data,
+        vectors.shape[1],
+        metric,
+        exponents,
+        lengths,
     )
+
+
+def are_few(vectors: Any, count: int) -> bool:
+    """Whether all distances of `count` queries are measured as soon as bounds are ready."""
+    n, d = vectors.shape
+    terms = _SPARSE_COST * (1 + vectors.nnz // n) if sparse.issparse(vectors) else d
+    return bool(count * n * terms <= _FEW)

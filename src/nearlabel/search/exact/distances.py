@@ -50,21 +50,23 @@ class Bounds:
     """
 
     lower: Floats  # (n_queries, n_base)
-    relative: float
-    row: Floats  # (n_queries,)
-    column: Floats  # (n_base,)
+    relative: float = 0.0
+    row: Floats | None = None  # (n_queries,)
+    column: Floats | None = None  # (n_base,)
 
     def upper(self, row: Array, column: Array) -> Floats:
         """Upper bounds of pairs of a query and a base row."""
         upper: Floats = self.lower[row, column] * (1 + self.relative)
         with np.errstate(invalid="ignore"):
-            upper = upper + self.row[row] + self.column[column]
+            upper = upper if self.row is None else upper + self.row[row]
+            upper = upper if self.column is None else upper + self.column[column]
         upper[~np.isfinite(upper)] = np.inf
         return upper
 
     def among(self, columns: Array) -> Bounds:
         """The bounds on the distances to some of the base rows."""
-        return Bounds(self.lower[:, columns], self.relative, self.row, self.column[columns])
+        column = None if self.column is None else self.column[columns]
+        return Bounds(self.lower[:, columns], self.relative, self.row, column)
 
 
 class Space(ABC):
@@ -94,7 +96,11 @@ class Space(ABC):
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
         result = np.empty(len(query_rows))
-        for pairs in runs(self._pair_sizes(queries, query_rows, base_rows), ELEMENTS_AT_ONCE):
+        sizes = np.full(len(query_rows), self.vectors.shape[1])  # numbers that a pair takes
+        if sparse.issparse(self.vectors) and not self.densifies:
+            stored = np.diff(queries.indptr)[query_rows] + np.diff(self.vectors.indptr)[base_rows]
+            sizes = np.asarray(stored + 1, np.int64)
+        for pairs in runs(sizes, ELEMENTS_AT_ONCE):
             with np.errstate(over="ignore"):
                 result[pairs] = self.canonical(
                     as_float(queries[query_rows[pairs]]), as_float(self.vectors[base_rows[pairs]])
@@ -102,13 +108,6 @@ class Space(ABC):
         if np.isnan(result).any():
             raise ValueError("metric gave a distance that is not a number")
         return result
-
-    def _pair_sizes(self, queries: Any, query_rows: Array, base_rows: Array) -> Array:
-        """Numbers that each pair takes while its distance is computed."""
-        if self.densifies or not sparse.issparse(self.vectors):
-            return np.full(len(query_rows), self.vectors.shape[1])
-        stored = np.diff(queries.indptr)[query_rows] + np.diff(self.vectors.indptr)[base_rows]
-        return np.asarray(stored + 1, np.int64)
 
     def _empty_bounds(self, queries: Any) -> Floats:
         return np.empty((queries.shape[0], self.vectors.shape[0]))
@@ -201,8 +200,7 @@ class Cosine(ProductSpace):
         lower = self.products(self.ready(queries))
         slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
         np.subtract(1 - slack, lower, out=lower)
-        n, n_base = lower.shape
-        return Bounds(lower, 0.0, np.full(n, 2 * slack), np.zeros(n_base))
+        return Bounds(lower, row=np.full(len(lower), 2 * slack))
 
     def canonical(self, A: Any, B: Any) -> Floats:
         a, b = unit_rows(A), unit_rows(B)
@@ -226,13 +224,12 @@ class Pairwise(Space):
         slack = 4 * (most_terms(self.vectors, queries) + 8) * UNIT
         lower *= 1 - slack
         _open_overflows(lower)
-        return Bounds(lower, 3 * slack, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
+        return Bounds(lower, 3 * slack)
 
     def _pairwise(self, queries: Any, rows: Any) -> Floats:
         from scipy.spatial.distance import cdist
 
-        distances: Floats = cdist(dense_rows(queries), dense_rows(rows), self.name)
-        return distances
+        return np.asarray(cdist(dense_rows(queries), dense_rows(rows), self.name))
 
 
 class Manhattan(Pairwise):
@@ -246,17 +243,15 @@ class Manhattan(Pairwise):
             return super()._pairwise(queries, rows)
         from sklearn.metrics.pairwise import manhattan_distances
 
-        distances: Floats = manhattan_distances(_narrow(queries), _narrow(rows))
-        return distances
+        narrow = []  # of 32-bit indices, the only ones that it takes
+        for part in (queries, rows):
+            indices, indptr = part.indices.astype(np.int32), part.indptr.astype(np.int32)
+            parts = as_float(part).data, indices, indptr
+            narrow.append(sparse.csr_matrix(parts, shape=part.shape))
+        return np.asarray(manhattan_distances(*narrow))
 
     def canonical(self, A: Any, B: Any) -> Floats:
         return sum_in_feature_order(abs(A - B))
-
-
-def _narrow(rows: Any) -> Any:
-    """CSR rows with 32-bit indices, the only ones that scikit-learn's manhattan_distances takes."""
-    parts = as_float(rows).data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-    return sparse.csr_matrix(parts, shape=rows.shape)
 
 
 class Chebyshev(Pairwise):
@@ -265,8 +260,7 @@ class Chebyshev(Pairwise):
     name = "chebyshev"
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        largest: Floats = np.max(np.abs(dense_rows(A) - dense_rows(B)), axis=1)
-        return largest
+        return np.asarray(np.max(np.abs(dense_rows(A) - dense_rows(B)), axis=1))
 
 
 class Hamming(Pairwise):
@@ -275,8 +269,7 @@ class Hamming(Pairwise):
     name = "hamming"
 
     def canonical(self, A: Any, B: Any) -> Floats:
-        share: Floats = np.sum(dense_rows(A) != dense_rows(B), axis=1) / A.shape[1]
-        return share
+        return np.asarray(np.sum(dense_rows(A) != dense_rows(B), axis=1) / A.shape[1])
 
 
 class Jaccard(Pairwise):
@@ -290,8 +283,7 @@ class Jaccard(Pairwise):
     def canonical(self, A: Any, B: Any) -> Floats:
         a, b = dense_rows(A) != 0, dense_rows(B) != 0
         either = np.sum(a | b, axis=1)
-        share: Floats = np.sum(a ^ b, axis=1) / np.maximum(either, 1)
-        return share
+        return np.asarray(np.sum(a ^ b, axis=1) / np.maximum(either, 1))
 
 
 class Function(Space):
@@ -310,7 +302,7 @@ class Function(Space):
             for i, query in enumerate(_read_only(queries)):
                 lower[i, place] = [self.function(query, row) for row in base]
         _open_overflows(lower)
-        return Bounds(lower, 0.0, np.zeros(lower.shape[0]), np.zeros(lower.shape[1]))
+        return Bounds(lower)
 
     def canonical(self, A: Any, B: Any) -> Floats:
         values = [self.function(a, b) for a, b in zip(_read_only(A), _read_only(B), strict=True)]
@@ -354,7 +346,7 @@ def check_metric(metric: Any) -> Metric:
 
 def space(vectors: Any, metric: Metric) -> Space:
     """The base rows `vectors` under `metric`, a name or a function of two rows."""
-    metric = check_metric(metric)
+    check_metric(metric)
     return Function(vectors, metric) if callable(metric) else SPACES[metric](vectors)
 
 

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common import engine
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
-from nearlabel.search.budgets import BLOCK_BYTES
-from nearlabel.search.exact.all_pairs import are_few, fill_from_all_pairs
-from nearlabel.search.exact.centered_index import CenteredIndex, compiled_index
-from nearlabel.search.exact.compiled_index import CompiledIndex
-from nearlabel.search.exact.core_rows import can_measure, core_rows
+from nearlabel.search.budgets import BLOCK_BYTES, KEPT_BYTES
+from nearlabel.search.exact.compiled_index import CompiledIndex, compiled_index
+from nearlabel.search.exact.core_rows import METRICS, are_few, core_rows
 from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
@@ -60,60 +59,62 @@ class ExactIndex:
     """Base rows that are ready to be searched."""
 
     def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
-        self._space = space(vectors, metric)
-        self._metric, self._block_bytes = metric, block_bytes
-        self._rows = core_rows(vectors, str(metric)) if can_measure(vectors, metric) else None
+        self._vectors, self._metric, self._block_bytes = vectors, metric, block_bytes
+        self._rows: Any = None  # as the core measures them
+        if metric in METRICS and max(vectors.shape) < 2**31 and engine.core() is not None:
+            self._rows = core_rows(vectors, str(metric), KEPT_BYTES)
         self._tree: TreeIndex | None = None
-        self._compiled: CompiledIndex | CenteredIndex | None = None
+        self._compiled: CompiledIndex | None = None
         self._numpy: NumpyIndex | None = None
         if tree_wins(vectors, metric):
-            self._tree = TreeIndex(self._space, str(metric), block_bytes)
+            self._tree = TreeIndex(space(vectors, metric), str(metric), block_bytes)
         elif not are_few(vectors, vectors.shape[0]):
             self._prepare()
 
     def _prepare(self) -> None:
         """Make ready what compares many rows: the core, or NumPy where the core cannot."""
-        if self._compiled is None and self._numpy is None:
-            if self._rows is not None:
-                vectors, metric = self._space.vectors, str(self._metric)
-                self._compiled = compiled_index(vectors, metric, self._rows, self._block_bytes)
-            if self._compiled is None:
-                self._numpy_index()
-
-    def _numpy_index(self) -> NumpyIndex:
-        if self._numpy is None:
-            self._numpy = NumpyIndex(self._space, self._block_bytes)
-        return self._numpy
+        if self._rows is not None:
+            metric, size = str(self._metric), self._block_bytes
+            self._compiled = compiled_index(self._vectors, metric, self._rows, size)
+        if self._compiled is None:
+            self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
-        return ExactIndex, (self._space.vectors, self._metric, self._block_bytes)
+        return ExactIndex, (self._vectors, self._metric, self._block_bytes)
 
     def graph(
         self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `Index`."""
-        base = self._space.vectors
-        n, alone = base.shape[0], queries is None
-        rows = base if alone else matching(queries, base)
+        base, alone = self._vectors, queries is None
+        n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
         found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
-        if self._tree is None and self._rows is not None and are_few(base, m):
-            fill_from_all_pairs(self._rows, str(self._metric), None if alone else rows, found)
-            if progress is not None:
-                progress(m, m)
-            return found
         left = np.arange(m)
         tell = progress  # for whoever looks at all rows first
         if self._tree is not None:
-            left = self._tree.search(rows, found, alone, n_jobs, _all_but_one(tell))
+            left = self._tree.search(rows, found, alone, n_jobs, _all_but_one(progress))
             tell = None
+        elif self._rows is not None and are_few(base, m):
+            asked = self._rows if alone else core_rows(rows, str(self._metric))
+            engine.core().nearest_rows(asked, self._rows, alone, found.indices, found.distances)
+            if progress is not None:
+                progress(m, m)
+            return found
         if len(left) > _FEW * m:
-            self._prepare()
-            if self._compiled is not None and (alone or self._compiled.reaches(rows)):
-                left = self._compiled.fill(None if alone else rows, found, n_jobs, tell)
+            if self._compiled is None and self._numpy is None:
+                self._prepare()
+            if self._compiled is not None:
+                left = (
+                    self._compiled.fill_among(found, n_jobs, tell)
+                    if alone
+                    else self._compiled.fill(rows, found, n_jobs, tell)
+                )
                 tell = None
         if len(left):
-            self._numpy_index().fill(rows, left, found, alone, n_jobs, tell)
+            if self._numpy is None:
+                self._numpy = NumpyIndex(space(base, self._metric), self._block_bytes)
+            self._numpy.fill(rows, left, found, alone, n_jobs, tell)
         if self._tree is not None and progress is not None:
             progress(m, m)
         return found

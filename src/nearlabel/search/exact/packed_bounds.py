@@ -5,77 +5,265 @@ A packed row has factors p, an offset o and an error e. For any two of them
     lower = factor p·p' + o + o'  <=  distance  <=  (lower + e + e') (1 + relative)
 
 where the distance is scaled, and squared for euclidean; for manhattan the sum of |p - p'| stands in
-place of the product. All rounding errors are inside.
+place of the product. All rounding errors are inside. The error of a query is infinite where it is
+so much larger than the base rows that its products might overflow.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Csr, Floats, with_data
+from nearlabel.search.exact.row_arithmetic import as_float, squared_lengths, unit_rows
 
 _UNIT = 2.0**-24  # unit roundoff of float32
 _TINY = 2.0**-124  # covers what underflow, to zero even, can take from one term in float32
-FAR = 2.0**40  # queries may be so much larger than the base rows
+_MARGINS = 2 + 1e-5  # between a lower and an upper bound
+_FAR = 2.0**100  # size of a query from which on its products might overflow, as in the core
+_LEAST_FACTOR = 1e-19  # whose square is a float32; unit rows may be off by so little
+_MOST_SLACK = 1 / 64  # for which the relative error of `centered_at` is enough
+_MOST_TERMS = 2**20  # of a sum whose error the bounds can tell
+_ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others take the NumPy engine
+_SPARSE_COST = 25  # a product of two stored features takes as long as so many in a dense product
+_SAMPLE = 64, 1024  # queries and base rows on which bounds are tried
+_VAGUE = 1 / 256  # share of the rows that bounds leave open: more take most of the time
 
 
-@dataclass(frozen=True)
-class Packed:
-    """Rows as the products take them; see the head of this file."""
+class DenseBounds:
+    """Bounds of dense rows, or of CSR rows that are made dense block by block.
 
-    factors: Any  # float32, dense or CSR
-    offsets: Array  # float32
-    errors: Array  # float32
+    |x|² + |y|² - 2 xy of centered rows, since a common offset would swamp the differences, half of
+    that for the unit rows of cosine, or the sum of |x - y|. The offsets are two more factors, so
+    that a block of bounds is one product of matrices.
 
+    With `centers`, one for each stripe of base rows, the bounds are sharp for base rows that are
+    near to theirs: a base row y is packed from the center c of its own stripe, a query x for each
+    stripe anew. The error of their bound is a share s of |x - c|² + |y - c|². With |x - c|² at most
+    2 |x - y|² + 2 |y - c|² that is at most s (2 |x - y|² + 3 |y - c|²): a part of the distance
+    itself, and three times the error of y. That of x, which differs from stripe to stripe, is not
+    needed.
+    """
 
-class Products(ABC):
-    """How the lower bounds of one metric come from products of packed rows."""
+    side = 768  # BLAS is fastest so, and the block is still in a cache when it is read
+    marks_apart = False
 
-    side: ClassVar[int]  # rows of a block, as measured
-    share: ClassVar[float] = 1.0  # of the sizes of two rows in their bound, beside the product
+    def __init__(
+        self, metric: str, center: Floats, reach: float, centers: Floats | None = None
+    ) -> None:
+        self.metric, self.center, self.reach, self.centers = metric, center, reach, centers
+        self._unit = 1.0 if metric == "cosine" else _power_of_two_near(reach)
+        self.scale = self._unit if metric == "manhattan" else self._unit**2
+        d = len(center)
+        self._rounding = _rounding(d)
+        self.relative = 0.0 if centers is None else 4.5 * self._rounding[0]
+        self._margins = _MARGINS if centers is None else 3 * _MARGINS
+        factor = {"cosine": -1, "manhattan": 1}.get(metric, -2)
+        self._factors = np.array([factor] * d + [1, 1], np.float32)
 
-    tells_apart: ClassVar[bool] = False  # whether its blocks mark rows that share nothing
-    relative = 0.0  # see the head of this file
-    _margins = 2 + 1e-5  # between a lower and an upper bound
+    def pack(
+        self, _: Any, rows: Any, some: slice | Array, stripe: int | None = None
+    ) -> tuple[Any, Array]:
+        """Factors and errors of some of the core's rows, as they are compared with a stripe."""
+        if isinstance(some, slice):
+            some = np.arange(some.start, some.stop, dtype=np.int32)
+        center = self.center if self.centers is None or stripe is None else self.centers[stripe]
+        factors = np.empty((len(some), len(self._factors)), np.float32)
+        errors = np.empty(len(some), np.float32)
+        slack, tiny = self._rounding
+        rows.pack(some, center, self._unit, slack, tiny, self._margins, factors, errors)
+        return factors, errors
 
-    def __init__(self, scale: float, terms: int) -> None:
-        self.scale = scale  # from a distance, squared for euclidean, to the products
-        # With S the size (the squared length) of both rows together: the rounding of the factors,
-        # of the offsets and of a sum of `terms` products err by less than (2 terms + 10) units of
-        # S. Twice that is taken.
-        self._slack = 4 * (terms + 8) * _UNIT
-        self._tiny = (terms + 8) * _TINY
+    def as_queries(self, factors: Array) -> Any:
+        """Factors as they enter products from the left."""
+        left = factors * self._factors
+        left[:, -2:] = left[:, :-3:-1]  # an offset is multiplied by 1
+        return left
 
-    def reaches(self, queries: Any) -> bool:  # noqa: ARG002 - unit rows never overflow
-        """Whether the products of these queries are safe from overflow."""
-        return True
+    def block(self, queries: Array, base: Array, memory: Array) -> Array:
+        """The lower bounds of all pairs of a query and a base row, written to some memory."""
+        block = memory[: len(queries) * len(base)].reshape(len(queries), len(base))
+        if self.metric == "manhattan":
+            engine.core().manhattan_block(queries, base, block)
+        else:
+            np.matmul(queries, base.T, out=block)
+        return block
 
-    @abstractmethod
-    def pack(self, rows: Any) -> Packed:
-        """Base rows as the products take them."""
-
-    def pack_queries(self, rows: Packed) -> Packed:
-        """Packed rows as they enter products from the left."""
-        return rows
-
-    @abstractmethod
-    def fill(self, block: Array, queries: Packed, base: Packed) -> None:
-        """Write the lower bounds of all pairs of a query and a base row."""
-
-    @abstractmethod
-    def bytes_of(self, rows: Any) -> int:
+    def bytes_of(self, vectors: Any) -> int:
         """Memory of rows when they are packed."""
+        return int(4 * vectors.shape[0] * len(self._factors))
 
-    def _packed(self, factors: Any, sizes: Floats) -> Packed:
+    def centered_at(self, centers: Floats) -> DenseBounds:
+        """The same bounds from other centers, one for each stripe of base rows."""
+        return DenseBounds(self.metric, self.center, self.reach, centers)
+
+    def are_vague(self, rows: Any) -> bool:
+        """Whether the bounds of most rows leave many others open: tried on a sample.
+
+        So it is where clusters are much farther from each other than their rows are: seen from one
+        center, float32 has no digits left for the differences within a cluster.
+        """
+        n, (queries, base) = len(rows), _SAMPLE
+        if n < queries + base or self._rounding[0] > _MOST_SLACK:
+            return False
+        sample = np.random.default_rng(0).choice(n, queries + base, replace=False).astype(np.int32)
+        factors, errors = self.pack(None, rows, sample)
+        memory = np.empty(queries * base, np.float32)
+        lower = self.block(self.as_queries(factors[:queries]), factors[queries:], memory)
+        nearest = np.min(lower + errors[:queries, None] + errors[queries:], axis=1)
+        is_open = lower <= nearest[:, None]
+        return bool(np.mean(is_open.sum(axis=1)) > 1 + _VAGUE * base)
+
+
+class SparseBounds:
+    """Bounds of CSR rows: for each feature of a query, the base rows that store it.
+
+    |x|² + |y|² - 2 xy, or 1 - xy of unit rows, of which those that share nothing are at 1 exactly:
+    these are marked as apart.
+    """
+
+    side = 2048
+    relative = 0.0
+    centers = None
+
+    def __init__(self, metric: str, vectors: Csr, reach: float) -> None:
+        self.marks_apart = metric == "cosine"
+        self._unit = 1.0 if self.marks_apart else _power_of_two_near(reach)
+        self.scale = self._unit**2
+        self._slack, self._tiny = _rounding(_longest_row(vectors))
+        # Of more features than entries only those are kept that some base row stores.
+        self._features = np.unique(vectors.indices) if vectors.shape[1] > vectors.nnz else None
+
+    def pack(
+        self,
+        vectors: Csr,
+        _: Any,
+        some: slice | Array,
+        stripe: int | None = None,  # noqa: ARG002
+    ) -> tuple[Any, Array]:
+        """Factors and errors of some rows."""
+        rows = vectors[some]
+        with np.errstate(over="ignore"):
+            if self.marks_apart:
+                rows = unit_rows(rows)
+                # The product of two that are not zero must not be zero either, see `Postings`.
+                larger = np.copysign(np.maximum(np.abs(rows.data), _LEAST_FACTOR), rows.data)
+                rows = with_data(rows, np.where(rows.data == 0, 0, larger))
+                sizes = np.full(rows.shape[0], 0.5)
+            else:
+                rows = as_float(rows) * self._unit
+                sizes = squared_lengths(rows)
+        is_near = sizes <= _FAR
+        sizes = np.where(is_near, sizes, 0)
         margin = self._slack * sizes + self._tiny
-        offsets = (self.share * sizes - margin).astype(np.float32)
-        return Packed(factors, offsets, (self._margins * margin).astype(np.float32))
+        errors = np.where(is_near, _MARGINS * margin, np.inf)
+        starts, columns, values = rows.indptr, rows.indices, rows.data
+        width = rows.shape[1]
+        if self._features is not None:
+            width = len(self._features)
+            place = np.searchsorted(self._features, columns)
+            place[place == width] = 0
+            is_given = self._features[place] == columns if width else np.zeros(len(place), bool)
+            starts = np.concatenate([[0], np.cumsum(is_given)])[starts]
+            columns, values = place[is_given], values[is_given]
+        parts = (
+            starts.astype(np.int64, copy=False),
+            columns.astype(np.int32, copy=False),
+            np.clip(values, -_FAR, _FAR).astype(np.float32),
+            (sizes - margin).astype(np.float32),
+        )
+        return SparseFactors(parts, width, self.marks_apart), errors.astype(np.float32)
+
+    def as_queries(self, factors: SparseFactors) -> Any:
+        """Factors as they enter products from the left."""
+        return factors
+
+    def block(self, queries: SparseFactors, base: SparseFactors, memory: Array) -> Array:
+        """The lower bounds of all pairs of a query and a base row, written to some memory."""
+        block = memory[: len(queries) * len(base)].reshape(len(queries), len(base))
+        base.postings.block(*queries.parts, block)
+        return block
+
+    def bytes_of(self, vectors: Csr) -> int:
+        """Memory of rows when they are packed."""
+        stripes = -(-vectors.shape[0] // self.side)
+        features = vectors.shape[1] if self._features is None else len(self._features)
+        return int(16 * vectors.nnz + 8 * features * stripes)
 
 
-def power_of_two_near(reach: float) -> float:
+class SparseFactors:
+    """CSR rows in the types that the core takes, and turned round once they are asked for."""
+
+    def __init__(self, parts: tuple[Array, ...], width: int, marks_apart: bool) -> None:
+        self.parts = parts  # where rows begin, columns, values, offsets
+        self._width, self._marks_apart = width, marks_apart
+        self._postings: Any = None
+
+    def __len__(self) -> int:
+        return len(self.parts[-1])
+
+    @property
+    def postings(self) -> Any:
+        """The rows by feature."""
+        if self._postings is None:
+            core = engine.core()
+            kind = (-1.0, core.APART) if self._marks_apart else (-2.0,)
+            self._postings = core.Postings(*self.parts, self._width, *kind)
+        return self._postings
+
+
+PackedBounds = DenseBounds | SparseBounds
+
+
+def bounds_for(vectors: Any, metric: str) -> PackedBounds | None:
+    """How the core bounds the distances of these rows, or None where NumPy does."""
+    stays_sparse = sparse.issparse(vectors) and not _better_dense(vectors)
+    terms = _longest_row(vectors) if stays_sparse else vectors.shape[1]
+    if terms > _MOST_TERMS or (stays_sparse and metric == "manhattan"):
+        return None
+    center, reach = np.zeros(vectors.shape[1] if not stays_sparse else 0), 1.0
+    if stays_sparse and metric != "cosine":
+        reach = float(np.abs(as_float(vectors).data).max(initial=0))
+    elif metric != "cosine":
+        low, high = vectors.min(axis=0), vectors.max(axis=0)
+        if sparse.issparse(vectors):
+            low, high = low.toarray().ravel(), high.toarray().ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            center = np.asarray(vectors.mean(axis=0, dtype=np.float64)).ravel()
+            reach = float(np.maximum(high - center, center - low).max())
+    if reach != 0 and not _ORDINARY[0] <= reach <= _ORDINARY[1]:
+        return None
+    if stays_sparse:
+        return SparseBounds(metric, vectors, reach)
+    return DenseBounds(metric, center, reach)
+
+
+def _better_dense(vectors: Csr) -> bool:
+    """Whether CSR rows have so much in common that dense products are faster."""
+    n, d = vectors.shape
+    if _SPARSE_COST * vectors.nnz < n * d:  # no share is above 1
+        return False
+    share = np.bincount(vectors.indices, minlength=d) / n  # of the rows that store each feature
+    return bool(_SPARSE_COST * np.sum(share * share) >= d)
+
+
+def _longest_row(rows: Csr) -> int:
+    """Most entries that a row stores."""
+    return int(np.diff(rows.indptr).max(initial=0))
+
+
+def _power_of_two_near(reach: float) -> float:
     """A power of two that brings `reach` to at most 1."""
     return float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
+
+
+def _rounding(terms: int) -> tuple[float, float]:
+    """The errors of sums of `terms` products: a share of the size of both rows, and a constant.
+
+    With S the size (the squared length) of both rows together: the rounding of the factors, of the
+    offsets and of the sum err by less than (2 terms + 10) units of S. Twice that is taken.
+    """
+    return 4 * (terms + 8) * _UNIT, (terms + 8) * _TINY

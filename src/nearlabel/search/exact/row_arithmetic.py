@@ -98,6 +98,13 @@ def dense_rows(vectors: Any) -> Array:
     return dense if dense.dtype == bool else as_float(dense)
 
 
+def points_of(vectors: Any, metric: str) -> Floats:
+    """Rows whose differences matter, dense: unit rows for cosine."""
+    is_cosine, d = metric == "cosine", vectors.shape[1]
+    parts = [unit_rows(rows) if is_cosine else rows for _, rows in chunks(vectors, d)]
+    return np.concatenate([dense_rows(part) for part in parts])
+
+
 def typical_length(vectors: Any) -> int:
     """Entries that a typical row, or the difference of two, stores."""
     if sparse.issparse(vectors):

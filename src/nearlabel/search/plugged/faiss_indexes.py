@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,13 +12,10 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.threads import run_blocks
-from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.recall import sample_rows
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
-from nearlabel.search.interfaces import Index
 from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answers, PluggedIndex
 
 # faiss's numbers of the metrics that go with ours, and its names of them.
@@ -38,41 +34,27 @@ def is_faiss_index(search: Any) -> bool:
     return all(hasattr(search, name) for name in names)
 
 
-@dataclass(frozen=True)
-class FaissSearch:
-    """Search by a faiss index; distances are computed anew, in float64, by the metric.
-
-    Parameters
-    ----------
-    index : faiss.Index
-        Empty: a copy is trained, if it must be, on a random sample of the rows, and filled with
-        them. The index itself stays as it is. Or filled with the rows of X already, in their order;
-        for cosine, with rows of length one.
-    """
-
-    index: Any
-
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> FaissIndex:
-        """Prepare base rows for searches; training and filling wait for the first."""
-        return FaissIndex(vectors, metric, self.index)
-
-
 class FaissIndex(PluggedIndex):
-    """Base rows that a faiss index searches."""
+    """Base rows that a faiss index searches; distances are computed anew, in float64.
+
+    An empty index stays as it is: a copy is trained, if it must be, on a random sample of the rows,
+    and filled with them, at the first search. A filled one must hold the rows of X in their order;
+    for cosine, rows of length one.
+    """
 
     _by_metric = True
 
-    def __init__(self, vectors: Any, metric: Metric, index: Any) -> None:
-        super().__init__(vectors, metric, type(index).__name__)
-        self._check_kind(index)
+    def __init__(self, vectors: Any, metric: Metric, source: Any) -> None:
+        super().__init__(vectors, metric, type(source).__name__)
+        self._check_kind(source)
         n = vectors.shape[0]
-        if index.ntotal not in (0, n):
+        if source.ntotal not in (0, n):
             raise ValueError(
-                f"search={self._name} holds {index.ntotal} rows; it must be empty, or hold the "
+                f"search={self._name} holds {source.ntotal} rows; it must be empty, or hold the "
                 f"{n} rows of X in their order"
             )
-        self._index = index if index.ntotal else self._copy(index)
-        if index.ntotal:
+        self._index = source if source.ntotal else self._copy(source)
+        if source.ntotal:
             self._check_rows_held()
 
     def _check_kind(self, index: Any) -> None:
@@ -200,15 +182,3 @@ class FaissIndex(PluggedIndex):
         step = max(1, _CACHED_ELEMENTS // (width * rows.shape[1]))
         run_blocks(measure, m, min(step, -(-m // n_jobs)), n_jobs, None)
         return distances
-
-    def _search_again(
-        self, rows: Any, missing: Array, k: int, alone: bool, n_jobs: int
-    ) -> NeighborGraph:
-        """Rows that faiss found too little for, searched exactly."""
-        if alone:
-            return self._exact.graph(k + 1, rows[missing], n_jobs=n_jobs).without(missing)
-        return self._exact.graph(k, rows[missing], n_jobs=n_jobs)
-
-    @cached_property
-    def _exact(self) -> Index:
-        return ExactSearch().build(self._vectors, self._metric)

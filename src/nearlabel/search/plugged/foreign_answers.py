@@ -17,14 +17,10 @@ import numpy as np
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall, index_type
-from nearlabel.search.approximate.recall import (
-    ROWS_MEASURED,
-    exact_neighbors,
-    recall_of,
-    sample_rows,
-)
+from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of, sample_rows
 from nearlabel.search.exact.distances import SLOW, SPACES, Metric, space
-from nearlabel.search.exact.index import matching
+from nearlabel.search.exact.index import ExactSearch, matching
+from nearlabel.search.interfaces import Index
 
 ROWS_AT_ONCE = 4096  # queries of an answer: Ctrl-C is heard and progress told between two
 _WORTH_MEASURING = 8 * ROWS_MEASURED  # of fewer queries, the recall would cost more than they do
@@ -47,11 +43,14 @@ class PluggedIndex(ABC):
         Of the search, for messages.
     """
 
-    _by_metric: ClassVar[bool]  # whether `_answers` gives canonical distances by the metric
+    # Whether `_answers` gives canonical distances by the metric; then a search that found too few
+    # is completed.
+    _by_metric: ClassVar[bool] = False
 
     def __init__(self, vectors: Any, metric: Metric, name: str) -> None:
         self._vectors, self._metric, self._name = vectors, metric, name
         self._space = space(vectors, metric)
+        self._exact: Index | None = None
 
     @abstractmethod
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
@@ -59,20 +58,6 @@ class PluggedIndex(ABC):
 
         The rows are queries, or, alone, the base rows themselves.
         """
-
-    def _search_again(
-        self,
-        rows: Any,  # noqa: ARG002
-        missing: Array,
-        k: int,
-        alone: bool,
-        n_jobs: int,  # noqa: ARG002
-    ) -> NeighborGraph:
-        """Neighbors of the rows for which fewer than k were found; an error by default."""
-        raise ValueError(
-            f"search={self._name} found fewer than k={k} neighbors of row {missing[0]}"
-            f"{' beside itself' if alone else ''}"
-        )
 
     def graph(
         self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
@@ -111,11 +96,29 @@ class PluggedIndex(ABC):
         near, far = self._checked(answer, first)
         itself = np.arange(first, first + len(near)) if alone else None
         near, far, missing = _nearest(near, far, k, itself)
+        if len(missing) and not self._by_metric:
+            raise ValueError(
+                f"search={self._name} found fewer than k={k} neighbors of row {first + missing[0]}"
+                f"{' beside itself' if alone else ''}"
+            )
         if len(missing):
-            again = self._search_again(rows, first + missing, k, alone, n_jobs)
+            some = first + missing
+            again = self._exactly(rows, some, k, alone, n_jobs)
             near[missing], far[missing] = again.indices, again.distances
-        self._check_once(near, first)
+        ordered = np.sort(near, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        if twice.any():
+            raise ValueError(
+                f"search={self._name} gave row {first + twice.argmax()} one neighbor twice"
+            )
         return near, far, len(missing)
+
+    def _exactly(self, rows: Any, some: Array, k: int, alone: bool, n_jobs: int) -> NeighborGraph:
+        """The true neighbors of some rows."""
+        if self._exact is None:
+            self._exact = ExactSearch().build(self._vectors, self._metric)
+        found = self._exact.graph(k + alone, rows[some], n_jobs=n_jobs)
+        return found.without(some) if alone else found
 
     def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
         """Refuse an answer that does not hold as many neighbors as needed for each of m rows."""
@@ -150,15 +153,6 @@ class PluggedIndex(ABC):
                 raise ValueError(f"search={self._name} gave row {first + bad.argmax()} {what}")
         return indices.astype(np.int64, copy=False), distances
 
-    def _check_once(self, indices: Array, first: int) -> None:
-        """Refuse rows that hold a neighbor twice."""
-        ordered = np.sort(indices, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        if twice.any():
-            raise ValueError(
-                f"search={self._name} gave row {first + twice.argmax()} one neighbor twice"
-            )
-
     def _warn_of_missing(self, missing: int, of: int, k: int) -> None:
         from sklearn.exceptions import EfficiencyWarning
 
@@ -178,12 +172,12 @@ class PluggedIndex(ABC):
         part = found.take(some)
         distances: Floats = part.distances
         if not self._by_metric:
-            distances = self._canonical(rows[some], part.indices)
+            row = np.repeat(np.arange(len(some)), found.k)
+            distances = self._space.distances(rows[some], row, part.indices.ravel())
+            distances = distances.reshape(part.indices.shape)
             if not _agree(part.distances, distances):
                 return None
-        queries = None if alone else rows
-        exact = exact_neighbors(self._vectors, self._metric, found.k, queries, some, n_jobs)
-        recall = recall_of(distances, exact)
+        recall = recall_of(distances, self._exactly(rows, some, found.k, alone, n_jobs))
         if recall.value < _SUSPICIOUS:
             warnings.warn(
                 f"search={self._name} found {100 * recall.value:.1f} % of the nearest rows only; "
@@ -192,12 +186,6 @@ class PluggedIndex(ABC):
                 stacklevel=3,
             )
         return recall
-
-    def _canonical(self, rows: Any, indices: Array) -> Floats:
-        """Canonical distances of rows to the base rows found for them."""
-        row = np.repeat(np.arange(len(indices)), indices.shape[1])
-        distances = self._space.distances(rows, row, indices.ravel())
-        return distances.reshape(indices.shape)
 
 
 def _nearest(

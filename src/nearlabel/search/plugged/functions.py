@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,38 +11,22 @@ from nearlabel.search.exact.distances import Metric
 from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answer, Answers, PluggedIndex
 
 
-@dataclass(frozen=True)
-class FunctionSearch:
-    """Search by a function of the user's; its distances stay as they are.
+class FunctionIndex(PluggedIndex):
+    """Base rows that a function of the user's searches; its distances stay as they are.
 
     So it can have a metric of its own, a learned one for instance. The `metric` of the estimator
     then only says how far apart the items are that `retrieve` finds.
 
-    Parameters
-    ----------
-    function : callable
-        Called as ``function(X, queries, k)``. It returns the indices and the distances of k rows
-        of X near to each query, two arrays of shape (m, k) in any order. Queries come in runs of
-        at most 4,096 rows. None stands for the rows of X themselves, all at once; then k is one
-        more than needed, since a row may be found for itself. It may be left out as well.
+    It is called as ``function(X, queries, k)``, and returns the indices and the distances of k rows
+    of X near to each query, two arrays of shape (m, k) in any order. Queries come in runs of at
+    most 4,096 rows. None stands for the rows of X themselves, all at once; then k is one more than
+    needed, since a row may be found for itself. It may be left out as well.
     """
 
-    function: Callable[[Any, Any, int], Any]
-
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> FunctionIndex:
-        """Prepare base rows for searches."""
-        return FunctionIndex(vectors, metric, self.function)
-
-
-class FunctionIndex(PluggedIndex):
-    """Base rows that a function searches."""
-
-    _by_metric = False
-
-    def __init__(self, vectors: Any, metric: Metric, function: Callable[..., Any]) -> None:
-        named = getattr(function, "__qualname__", type(function).__name__)
+    def __init__(self, vectors: Any, metric: Metric, source: Callable[..., Any]) -> None:
+        named = getattr(source, "__qualname__", type(source).__name__)
         super().__init__(vectors, metric, named)
-        self._function = function
+        self._function = source
 
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         n = rows.shape[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,62 +17,49 @@ def is_transformer(search: Any) -> bool:
     return callable(getattr(search, "fit", None)) and callable(getattr(search, "transform", None))
 
 
-@dataclass(frozen=True)
-class TransformerSearch:
-    """Search by a transformer that makes a graph of rows; its distances stay as they are.
+class TransformerIndex(PluggedIndex):
+    """Base rows that a transformer searches; its distances stay as they are.
 
     So its metric counts, whatever it is. The `metric` of the estimator then only says how far apart
     the items are that `retrieve` finds. Its threads are those of its own `n_jobs`.
 
-    Parameters
-    ----------
-    transformer : object with fit and transform
-        As scikit-learn's `KNeighborsTransformer` or pynndescent's `PyNNDescentTransformer`, or a
-        pipeline that ends in one. A copy is fitted. `fit_transform` gives the neighbors of the rows
-        among themselves, in which a row may hold itself, and `transform` those of queries: sparse
-        matrices of distances.
+    It is one as scikit-learn's `KNeighborsTransformer` or pynndescent's `PyNNDescentTransformer`,
+    or a pipeline that ends in one; a copy is fitted at the first search. `fit_transform` gives the
+    neighbors of the rows among themselves, in which a row may hold itself, and `transform` those
+    of queries: sparse matrices of distances.
     """
 
-    transformer: Any
-
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> TransformerIndex:
-        """Prepare base rows for searches; fitting waits for the first."""
-        return TransformerIndex(vectors, metric, self.transformer)
-
-
-class TransformerIndex(PluggedIndex):
-    """Base rows that a transformer searches."""
-
-    _by_metric = False
-
-    def __init__(self, vectors: Any, metric: Metric, transformer: Any) -> None:
-        super().__init__(vectors, metric, type(transformer).__name__)
-        if getattr(transformer, "mode", "distance") != "distance":
+    def __init__(self, vectors: Any, metric: Metric, source: Any) -> None:
+        super().__init__(vectors, metric, type(source).__name__)
+        if getattr(source, "mode", "distance") != "distance":
             raise ValueError(
                 f"search={self._name} must give distances: set its mode to 'distance', "
-                f"which is {transformer.mode!r}"
+                f"which is {source.mode!r}"
             )
-        self._unfitted = _copy(transformer)
+        self._unfitted = _copy(source)
         self._fitted: Any = None
 
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         self._check_reach(k)
         n = rows.shape[0]
-        if alone:
-            fitted, whole = _fit_transform(_copy(self._unfitted), rows)
-            self._fitted, whole = fitted, self._checked_graph(whole, n)
-        elif self._fitted is None:
+        if alone or self._fitted is None:
             fitted = _copy(self._unfitted)
-            fitted.fit(self._vectors)
+            if alone and hasattr(fitted, "fit_transform"):
+                whole = fitted.fit_transform(rows)
+            else:
+                fitted.fit(self._vectors)
+                whole = fitted.transform(rows) if alone else None
             self._fitted = fitted
+        if alone:
+            whole = self._checked_graph(whole, n)
         for start in range(0, n, ROWS_AT_ONCE):
             place = slice(start, min(start + ROWS_AT_ONCE, n))
             if alone:
-                part, run = whole, place
+                yield _as_arrays(whole, place, k)
             else:
-                run = slice(0, place.stop - place.start)
-                part = self._checked_graph(self._fitted.transform(rows[place]), run.stop)
-            yield _as_arrays(part, run, k)
+                m = place.stop - place.start
+                part = self._checked_graph(self._fitted.transform(rows[place]), m)
+                yield _as_arrays(part, slice(0, m), k)
 
     def _check_reach(self, k: int) -> None:
         """Refuse more neighbors than the transformer says that it gives, before it is fitted."""
@@ -96,15 +82,6 @@ def _copy(transformer: Any) -> Any:
     from sklearn.base import clone
 
     return clone(transformer, safe=False)
-
-
-def _fit_transform(transformer: Any, rows: Any) -> tuple[Any, Any]:
-    if hasattr(transformer, "fit_transform"):
-        graph = transformer.fit_transform(rows)
-    else:
-        transformer.fit(rows)
-        graph = transformer.transform(rows)
-    return transformer, graph
 
 
 def _as_arrays(graph: Csr, run: slice, k: int) -> Answer:

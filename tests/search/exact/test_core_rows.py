@@ -13,8 +13,8 @@ from scipy import sparse
 from strategies import vectors
 
 import nearlabel as nl
-from nearlabel.search.exact import all_pairs
-from nearlabel.search.exact.core_rows import METRICS, core_rows
+from nearlabel.search.exact import core_rows as rows_of_core
+from nearlabel.search.exact.core_rows import METRICS, are_few, core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core", "few_rows")]
 
@@ -25,7 +25,7 @@ CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not 
 def few_rows():
     """Everything is few, and bounds are not to be had."""
     with (
-        mock.patch.object(all_pairs, "_FEW", 2**40),
+        mock.patch.object(rows_of_core, "_FEW", 2**40),
         mock.patch("nearlabel.search.exact.index.compiled_index", side_effect=AssertionError),
     ):
         yield
@@ -64,10 +64,10 @@ def test_a_distance_that_overflows_is_refused():
 
 
 def test_what_counts_as_few():
-    with mock.patch.object(all_pairs, "_FEW", 600):
-        assert all_pairs.are_few(np.empty((100, 6)), 1)
-        assert not all_pairs.are_few(np.empty((100, 6)), 2)
-        assert not all_pairs.are_few(sparse.eye_array(100, format="csr"), 1)
+    with mock.patch.object(rows_of_core, "_FEW", 600):
+        assert are_few(np.empty((100, 6)), 1)
+        assert not are_few(np.empty((100, 6)), 2)
+        assert not are_few(sparse.eye_array(100, format="csr"), 1)
 
 
 def test_arguments_that_do_not_belong_together():
