@@ -3,9 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
-CORE = setup.py $(wildcard core/*)
+unexport PYTHONDONTWRITEBYTECODE  # else every process compiles again what it imports
+CORE = setup.py src/nearlabel/common/engine.py $(wildcard core/*)
+# Bytecode is written when a module is first imported: most of what is installed never is.
+PIP = pip install --quiet --disable-pip-version-check --no-compile
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:  # two targets may install into one environment
-.PHONY: help demo test test-all test-oldest sanitize bench lint docs clean
+endif
+.PHONY: help demo test ready test-all test-oldest sanitize bench lint docs clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,12 +18,20 @@ help:  ## Show the targets
 demo: $(VENV)/.cli  ## Describe, evaluate, fit, rank and explain on made-up songs
 	@$(BIN)/nearlabel demo
 
-test: lint  ## Linters, types, layers, then the tests, with each engine and each form of the kernels
+test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
+test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers
+	@$(MAKE) --no-print-directory -j2 SIDE_BY_SIDE=1 ready
 	$(BIN)/pytest -q -n auto -m "not slow"
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto -m "engines and not (slow or data)"
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto -m "kernels and not slow"
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto -m "engines and not (slow or data)" \
+		tests/formulas tests/labels tests/methods tests/search
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto -m "kernels and not slow" \
+		tests/formulas tests/labels tests/search/exact
+	NEARLABEL_HYPOTHESIS=few $(BIN)/python tests/sanitize.py quick
+
+ready: lint build/sanitize/.ready  # pip and mypy use one processor each: the compiler has the other
 
 test-all: lint $(VENV)/.fuzz sanitize  ## All tests, the slow ones too, with new random examples, sanitizers, atheris
+	$(BIN)/python tests/core_warnings.py
 	NEARLABEL_HYPOTHESIS=thorough $(BIN)/pytest -n auto
 	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_ENGINE=numpy $(BIN)/pytest -n auto -m engines
 	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_BASELINE=1 $(BIN)/pytest -n auto -m kernels
@@ -27,19 +40,18 @@ test-all: lint $(VENV)/.fuzz sanitize  ## All tests, the slow ones too, with new
 test-oldest: $(VENV)-oldest/.ready  ## The tests with the oldest dependencies that are allowed
 	$(VENV)-oldest/bin/pytest -n auto -m "not slow"
 
-sanitize: $(VENV)/.dev  ## The kernels' tests on a build that watches memory and overflows
+sanitize: $(VENV)/.dev build/sanitize/.ready  ## The kernels' tests on a build that watches memory and overflows
 	$(BIN)/python tests/sanitize.py
 
 bench: $(VENV)/.dev $(VENV)-peers/.ready  ## Measure; writes benchmarks/results and docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py --peers $(abspath $(VENV)-peers/bin/python)
 
-lint: $(VENV)/.dev  ## ruff, mypy, import-linter, clang-format, the compiler's warnings
+lint: $(VENV)/.dev  ## ruff, mypy, import-linter, clang-format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/* tests/core/*.cpp)
-	$(BIN)/python tests/core_warnings.py
 
 docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
 	$(BIN)/python examples/why_these_labels.py docs/images/why_these_labels.png
@@ -58,27 +70,45 @@ $(VENV)/bin/python:
 		{ echo "nearlabel needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=…"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.cli: $(VENV)/bin/python pyproject.toml $(CORE)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[cli]'
+$(VENV)/.compiler: $(VENV)/bin/python
+	$(BIN)/$(PIP) 'setuptools>=77' 'nanobind>=2.7,<4'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml $(CORE)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.core: $(VENV)/.compiler $(CORE)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+build/sanitize/.ready: $(VENV)/.core tests/sanitize.py
+	$(BIN)/python tests/sanitize.py build
+	@touch $@
+
+# The core is left to the target above, which can run beside pip.
+$(VENV)/.cli: export NEARLABEL_NO_CORE = 1
+$(VENV)/.cli: $(VENV)/.core pyproject.toml
+	$(BIN)/$(PIP) --no-build-isolation --editable '.[cli]'
+	@touch $@
+
+$(VENV)/.packages: export NEARLABEL_NO_CORE = 1
+$(VENV)/.packages: $(VENV)/.compiler pyproject.toml
+	$(BIN)/$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.packages $(VENV)/.core
 	@touch $@ $(VENV)/.cli
 
 $(VENV)/.fuzz: $(VENV)/.dev
-	-$(BIN)/pip install --quiet --disable-pip-version-check atheris  # has no wheel for every Python
+	-$(BIN)/$(PIP) atheris  # has no wheel for every Python
 	@touch $@
 
 $(VENV)-oldest/.ready: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/constraints.txt
-	$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --editable '.[all,test]' \
+	$(VENV)-oldest/bin/$(PIP) --editable '.[all,test]' \
 		--constraint $(VENV)-oldest/constraints.txt
 	@touch $@
 
 $(VENV)-peers/.ready: benchmarks/peers.txt pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(VENV)-peers
-	$(VENV)-peers/bin/pip install --quiet --disable-pip-version-check --editable . \
+	$(VENV)-peers/bin/$(PIP) --editable . \
 		--requirement benchmarks/peers.txt
 	@touch $@

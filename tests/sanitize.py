@@ -1,6 +1,8 @@
-"""Build the compiled core with the address and undefined-behavior sanitizers, and test it so.
+"""Test a build of the compiled core that has the address and undefined-behavior sanitizers.
 
-The build goes to a folder of its own: the core that everything else uses is never replaced.
+`build` makes it, with all warnings as errors, in a folder of its own: the core that everything else
+uses is never replaced. `quick` tests it with one small set of tests for each kernel; without an
+argument all tests of the kernels run, for both forms of them.
 """
 
 from __future__ import annotations
@@ -11,8 +13,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import core_warnings
+
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "sanitize"
+# Every kernel is called by one of these, with refused and unaligned input, too.
+QUICK = [
+    "tests/formulas/test_reconstruction.py",
+    "tests/formulas/test_regression_kernels.py",
+    "tests/formulas/test_similar_counts_kernels.py",
+    "tests/formulas/test_simplex.py",
+    "tests/labels/test_label_kernels.py",
+    "tests/search/exact/test_all_pairs.py",
+    "tests/search/exact/test_compiled_index.py::test_every_layout_and_type_in_memory",
+    "tests/search/exact/test_compiled_index.py::test_lists_that_fill",
+    "tests/search/exact/test_packed_bounds.py",
+    "tests/search/exact/test_shortlist.py",
+]
 
 
 def runtime(compiler: str) -> list[str] | None:
@@ -27,52 +44,60 @@ def runtime(compiler: str) -> list[str] | None:
     return found
 
 
-def main() -> None:
-    """Build, and test both forms of the kernels."""
-    compiler = "gcc"
-    if not sys.platform.startswith("linux") or not shutil.which(compiler):
-        print("sanitize: skipped, it needs Linux and GCC")  # noqa: T201
-        return
-    preload = runtime(compiler)
-    if preload is None:
-        print("sanitize: skipped, this GCC came without libasan")  # noqa: T201
-        return
+def build() -> None:
+    """Build the core anew."""
     shutil.rmtree(BUILD / "lib" / "nearlabel", ignore_errors=True)
     building = {**os.environ, "NEARLABEL_SANITIZE": "1", "CC": "gcc", "CXX": "g++"}
     command = [sys.executable, "setup.py", "--quiet", "build", "--build-base", str(BUILD)]
     command += ["--build-lib", str(BUILD / "lib")]
     subprocess.run(command, cwd=ROOT, env=building, check=True)
-    failed = False
-    for baseline in ("0", "1"):
-        environment = {
-            **os.environ,
-            "LD_PRELOAD": ":".join(preload),
-            # Python and its libraries leak at their end; an array that is too large is an error
-            # that the tests expect, not a finding.
-            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
-            "UBSAN_OPTIONS": "print_stacktrace=1",
-            "PYTHONMALLOC": "malloc",  # so that the edges of small arrays are guarded, too
-            "PYTHONPATH": str(BUILD / "lib"),
-            "NEARLABEL_ENGINE": "compiled",
-            "NEARLABEL_BASELINE": baseline,
-        }
-        where = "import nearlabel._core as core; print(core.__file__, core.instruction_set())"
-        said = subprocess.run(
-            [sys.executable, "-c", where],
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        if not said.startswith(str(BUILD)):
-            sys.exit(f"sanitize: another core would be tested: {said}")
-        print(f"sanitize: {said.split()[-1]}", flush=True)  # noqa: T201
-        # Only Python's own output is captured: what the sanitizers say comes through.
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--capture=sys"]
-        command += ["-m", "kernels and not slow", "-p", "no:cacheprovider", "tests"]
-        failed |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0
-    sys.exit(failed)
+
+
+def test(preload: list[str], baseline: str, tests: list[str]) -> bool:
+    """Whether the tests pass, with or without AVX2."""
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": ":".join(preload),
+        # Python and its libraries leak at their end; an array that is too large is an error
+        # that the tests expect, not a finding.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",  # so that the edges of small arrays are guarded, too
+        "PYTHONPATH": str(BUILD / "lib"),
+        "NEARLABEL_ENGINE": "compiled",
+        "NEARLABEL_BASELINE": baseline,
+    }
+    where = "import nearlabel._core as core; print(core.__file__, core.instruction_set())"
+    command = [sys.executable, "-c", where]
+    said = subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    if not said.startswith(str(BUILD)):
+        sys.exit(f"sanitize: another core would be tested: {said}")
+    print(f"sanitize: {said.split()[-1]}", flush=True)  # noqa: T201
+    # Only Python's own output is captured: what the sanitizers say comes through.
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--capture=sys"]
+    command += ["-m", "kernels and not slow", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+def main(step: str) -> None:
+    """Build, or test, where this can be done."""
+    compiler = "gcc"
+    can_compile = sys.platform.startswith("linux") and shutil.which(compiler)
+    preload = runtime(compiler) if can_compile else None
+    if preload is None:
+        print("sanitize: skipped, it needs Linux and GCC with libasan")  # noqa: T201
+        if step == "build":
+            sys.exit(core_warnings.main([os.environ.get("CXX", "c++")]))
+    elif step == "build":
+        build()
+    elif step == "quick":
+        sys.exit(not test(preload, "0", QUICK))
+    else:
+        passed = [test(preload, baseline, ["tests"]) for baseline in ("0", "1")]
+        sys.exit(not all(passed))
 
 
 if __name__ == "__main__":
-    main()
+    main(*(sys.argv[1:] or [""]))

@@ -49,7 +49,7 @@ def test_mutations_that_shrink(name, random):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mutations(name):
-    assert_balanced(targets()[name].campaign(500, seed=1))
+    assert_balanced(targets()[name].campaign(250, seed=1))
 
 
 @pytest.mark.slow

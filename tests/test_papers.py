@@ -192,7 +192,7 @@ def test_positive_sample_paper_iblr(load, name, k, published):
         ("yeast", MinMaxScaler(), 1.42),
         ("yeast", None, 1.09),
         ("yeast", StandardScaler(), 11.1),
-        ("scene", MinMaxScaler(), 2.9),
+        pytest.param("scene", MinMaxScaler(), 2.9, marks=pytest.mark.slow),
     ],
 )
 def test_the_fitted_rate_is_some_ten_over_the_median_distance(load, name, scaler, median):
@@ -206,7 +206,7 @@ def test_the_fitted_rate_is_some_ten_over_the_median_distance(load, name, scaler
 @pytest.mark.parametrize(
     ("name", "k", "gain"),
     [
-        ("bibtex", 10, 0.03),
+        pytest.param("bibtex", 10, 0.03, marks=pytest.mark.slow),
         ("corel5k", 15, 0.006),
         pytest.param("corel16k001", 15, 0.008, marks=pytest.mark.slow),
     ],

@@ -178,7 +178,8 @@ class TestProperties:
     def test_many_neighbors_in_few_dimensions(self):
         data = nl.datasets.make_local_labels(120, 1, 5)
         model = nl.MLCWkNN(n_neighbors=100).fit(data.X, data.Y)
-        scores = model.label_scores(data.X + np.float32(1e-3)).toarray()
+        queries = data.X if engine.core() else data.X[::4]  # NumPy is slow at large programs
+        scores = model.label_scores(queries + np.float32(1e-3)).toarray()
         assert (scores >= 0).all()
         assert (scores <= 1).all()
 
@@ -251,7 +252,7 @@ class TestFiles:
 def test_memory_follows_the_labels_present():
     """No rows x labels, not even one byte each: that would be 1,000 MB here."""
     # NumPy solves the small programs of many rows one after the other: fewer rows will do.
-    n, q, k, d = (10_000, 100_000, 10, 8) if engine.core() else (1_000, 200_000, 10, 8)
+    n, q, k, d = (10_000, 100_000, 10, 8) if engine.core() else (500, 400_000, 10, 8)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     labels = np.sort(rng.integers(0, q // 5, size=(n, 5)) * 5 + np.arange(5), axis=1)
