@@ -51,8 +51,8 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matr
     const auto height = static_cast<std::int64_t>(queries.shape(0));
     const auto columns = static_cast<std::int64_t>(base.shape(0));
     const auto stride = static_cast<std::int64_t>(queries.shape(1)), width = stride - 2;
-    require(width >= 0 && base.shape(1) == queries.shape(1) &&
-                block.shape(0) == queries.shape(0) && block.shape(1) == base.shape(0),
+    require(width >= 0 && base.shape(1) == queries.shape(1) && block.shape(0) == queries.shape(0) &&
+                block.shape(1) == base.shape(0),
             "block must have one row per query and one column per base row");
     const auto compute = has_avx2() ? tile_sums_avx2 : tile_sums_baseline;
     std::vector<float> panel(static_cast<std::size_t>(width * PANEL));
@@ -113,8 +113,7 @@ public:
     // block[i, j] = factor * queries[i] . rows[j] + the offsets of both, or `apart` where the two
     // store no feature in common.
     void block(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-               Vector<const float> values, Vector<const float> offsets,
-               Matrix<float> block) const {
+               Vector<const float> values, Vector<const float> offsets, Matrix<float> block) const {
         check_csr(starts, columns, values.shape(0), width_);
         const auto height = static_cast<std::int64_t>(starts.shape(0)) - 1;
         require(block.shape(0) == static_cast<std::size_t>(height) &&
@@ -203,8 +202,8 @@ void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const
         const double margin = slack * size + tiny;
         to[d] = is_far ? 0 : static_cast<float>((absolute ? 0 : size) - margin);
         to[d + 1] = 1;
-        errors.data()[i] = is_far ? std::numeric_limits<float>::infinity()
-                                  : static_cast<float>(margins * margin);
+        errors.data()[i] =
+            is_far ? std::numeric_limits<float>::infinity() : static_cast<float>(margins * margin);
     }
 }
 

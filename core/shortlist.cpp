@@ -111,9 +111,9 @@ public:
     // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
     // `names` decide between rows at one distance; if there are none, the rows' numbers. Stripes
     // are those queries that one thread at a time may write to: from each of `starts` to the
-    // next. A query whose error is infinite is given up from the start. With `apart`, a bound of APART says that a query and a
-    // base row share nothing, and so are at distance 1 exactly: they are never listed, and `finish`
-    // adds those that are needed.
+    // next. A query whose error is infinite is given up from the start. With `apart`, a bound of
+    // APART says that a query and a base row share nothing, and so are at distance 1 exactly: they
+    // are never listed, and `finish` adds those that are needed.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
@@ -156,9 +156,9 @@ public:
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
-        require(!starts_.empty() && starts_[0] == 0 &&
-                    std::is_sorted(starts_.begin(), starts_.end()),
-                "starts must rise from 0");
+        require(
+            !starts_.empty() && starts_[0] == 0 && std::is_sorted(starts_.begin(), starts_.end()),
+            "starts must rise from 0");
         locks_ = std::vector<std::mutex>(starts_.size());
     }
 
@@ -192,9 +192,9 @@ public:
     void offer_to(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
-        require(0 <= row && width <= base_.size() && row <= base_.size() - width &&
-                    starts_.size() == 1,
-                "block must be within the base rows, and the queries one stripe");
+        require(
+            0 <= row && width <= base_.size() && row <= base_.size() - width && starts_.size() == 1,
+            "block must be within the base rows, and the queries one stripe");
         require(chosen.shape(0) == block.shape(0), "chosen must have one entry a row of the block");
         for (std::int64_t i = 0; i < height; ++i)
             require(0 <= chosen.data()[i] && chosen.data()[i] < n_, "a chosen query is not there");
