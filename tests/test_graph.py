@@ -51,15 +51,15 @@ def test_from_csr_drops_the_diagonal_of_square_graphs_and_keeps_zeros():
     matrix = sparse.csr_array(
         ([0.0, 0.0, 1.0, 2.0, 0.0, 1.0, 0.0], [0, 1, 2, 0, 1, 2, 2], [0, 3, 6, 7]), shape=(3, 3)
     )
-    with pytest.raises(ValueError, match="row 2 of the graph holds 0 neighbors beside itself"):
+    with pytest.raises(ValueError, match="row 2 .*graph .*0 neighbors"):
         nl.NeighborGraph.from_csr(matrix)
     graph = nl.NeighborGraph.from_csr(matrix[:2])
     assert graph.indices.tolist() == [[0, 1, 2], [1, 2, 0]]
     graph = nl.NeighborGraph.from_csr(matrix[:2], k=1, drop_diagonal=True)
     assert (graph.indices.tolist(), graph.distances.tolist()) == ([[1], [2]], [[0.0], [1.0]])
-    with pytest.raises(ValueError, match="row 0 of the graph holds 2 .* at least 3 are needed"):
+    with pytest.raises(ValueError, match="row 0 .*graph .*2 .* 3 "):
         nl.NeighborGraph.from_csr(matrix[:2], k=3, drop_diagonal=True)
-    with pytest.raises(TypeError, match="matrix must be a 2-d sparse matrix; got list"):
+    with pytest.raises(TypeError, match="matrix .*sparse matrix.*list"):
         nl.NeighborGraph.from_csr([[1.0]])
 
 
@@ -73,21 +73,21 @@ def test_ties_of_a_given_graph_are_put_in_the_order_of_rows():
 @pytest.mark.parametrize(
     ("indices", "distances", "message"),
     [
-        ([[0, 4]], [[1.0, 2.0]], "row 0 of the graph holds an index outside 0 to 3"),
-        ([[0, -1]], [[1.0, 2.0]], "an index outside 0 to 3"),
+        ([[0, 4]], [[1.0, 2.0]], "row 0 .*graph .*index.* 3"),
+        ([[0, -1]], [[1.0, 2.0]], "row 0 .*graph .*index.* 3"),
         (
             [[0, 1], [2, 1]],
             [[1, 2], [3, 2]],
-            "row 1 of the graph holds neighbors that are not sort",
+            "row 1 .*graph .*sort",
         ),
-        ([[2, 1]], [[1.0, 1.0]], "not sorted by"),
-        ([[1, 1]], [[1.0, 2.0]], "one neighbor twice"),
-        ([[1, 2]], [[-1.0, 2.0]], "a distance that is negative or not finite"),
-        ([[1, 2]], [[1.0, np.nan]], "a distance that is negative or not finite"),
-        ([[1, 2]], [[1.0, np.inf]], "a distance that is negative or not finite"),
-        ([[1, 2]], [[1.0]], "of one shape"),
-        ([1, 2], [1.0, 2.0], "must be 2-d"),
-        (np.empty((2, 0), int), np.empty((2, 0)), "not empty"),
+        ([[2, 1]], [[1.0, 1.0]], "row 0 .*graph .*sort"),
+        ([[1, 1]], [[1.0, 2.0]], "row 0 .*graph .*neighbor twice"),
+        ([[1, 2]], [[-1.0, 2.0]], "row 0 .*graph .*distance.*negative"),
+        ([[1, 2]], [[1.0, np.nan]], "row 0 .*graph .*distance.*finite"),
+        ([[1, 2]], [[1.0, np.inf]], "row 0 .*graph .*distance.*finite"),
+        ([[1, 2]], [[1.0]], "indices and distances.*shape"),
+        ([1, 2], [1.0, 2.0], "indices and distances.*2-d"),
+        (np.empty((2, 0), int), np.empty((2, 0)), "indices and distances.*not empty"),
     ],
 )
 def test_arrays_that_break_the_contract_are_refused(indices, distances, message):
@@ -100,11 +100,11 @@ def test_types():
     assert graph.indices.dtype == np.int32
     assert graph.distances.dtype == np.float64
     assert graph_of([[0]], np.zeros((1, 1), np.float32)).distances.dtype == np.float32
-    with pytest.raises(TypeError, match="indices must be integers; got float64"):
+    with pytest.raises(TypeError, match="indices .*integers.*float64"):
         graph_of([[0.0]], [[1.0]])
-    with pytest.raises(TypeError, match="distances must be real numbers; got complex128"):
+    with pytest.raises(TypeError, match="distances .*real.*complex128"):
         graph_of([[0]], [[1j]])
-    with pytest.raises(ValueError, match=r"k must.*2; got 3"):
+    with pytest.raises(ValueError, match=r"\bk\b.*2.*3"):
         graph.head(3)
     assert repr(graph) == "NeighborGraph(n=1, k=2, n_base=4)"
 

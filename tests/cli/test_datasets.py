@@ -21,8 +21,10 @@ def test_datasets(ask, fail, here, tmp_path, monkeypatch):
         assert item == told[0]
     assert (told[0]["instances"], told[0]["features"], told[0]["labels"]) == (600, 6, 12)
     assert "cardinality" in ask("datasets", "describe", "one")
-    assert "which data set?" in fail("datasets", "describe")
-    assert "which data set?" in fail("datasets", "fetch")
+    for verb in ("describe", "fetch"):
+        message = fail("datasets", verb)
+        assert "data set" in message
+        assert "name" in message
     assert "'nothing'" in fail("datasets", "fetch", "nothing")
     message = fail("datasets", "convert", "songs.csv", tmp_path / "x.xls")
     assert message.startswith("nearlabel: TARGET ")

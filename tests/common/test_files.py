@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import struct
 from pathlib import Path
 
@@ -75,14 +76,14 @@ def test_every_bit_counts(file):
     for place in range(len(whole)):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         for mmap in (False, True):
-            with pytest.raises(FileError, match=r"file (is|has) "):
+            with pytest.raises(FileError, match=re.escape(str(file))):
                 read_tree(file, mmap=mmap)
     for size in range(0, len(whole), 7):
         file.write_bytes(whole[:size])
-        with pytest.raises(FileError, match="is not a nearlabel file|is cut off"):
+        with pytest.raises(FileError, match="file .*(not a nearlabel file|cut off)"):
             read_tree(file)
     file.write_bytes(whole + b"\0")
-    with pytest.raises(FileError, match=r"is cut off or altered: it should have \d+ bytes and has"):
+    with pytest.raises(FileError, match=f"file .*{len(whole)} bytes.*{len(whole) + 1}"):
         read_tree(file)
 
 
@@ -103,15 +104,11 @@ def test_newer_files_and_foreign_ones(file, tmp_path):
     file.write_bytes(resealed(whole))
     assert read_tree(file)[0]["text"] == "ä"
     file.write_bytes(resealed(whole, version=FORMAT + 1))
-    with pytest.raises(
-        FileError, match=f"has format version {FORMAT + 1}; this nearlabel reads ver"
-    ):
+    with pytest.raises(FileError, match=f"file .*version {FORMAT + 1}.*{FORMAT}"):
         read_tree(file)
     for content in (b"", b"text", pickle.dumps({}), b"PK\x03\x04" + b"0" * 99):
         file.write_bytes(content)
-        with pytest.raises(
-            FileError, match="file is not a nearlabel file: it begins with other byt"
-        ):
+        with pytest.raises(FileError, match="file .*not a nearlabel file"):
             read_tree(file)
     with pytest.raises(FileNotFoundError):
         read_tree(tmp_path / "none")
@@ -135,7 +132,7 @@ def test_newer_files_and_foreign_ones(file, tmp_path):
 )
 def test_headers_that_make_no_sense(file, header):
     file.write_bytes(resealed(file.read_bytes(), header))
-    with pytest.raises(FileError, match="its header makes no sense|cut off or altered"):
+    with pytest.raises(FileError, match="file .*(header|cut off)"):
         read_tree(file)
 
 
@@ -147,14 +144,14 @@ def test_truth_values_that_are_none(file):
     wrong = whole[:-64] + b"\2" + whole[-63:]
     old, new = (hashlib.sha256(two).hexdigest().encode() for two in (b"\1\0", b"\2\0"))
     file.write_bytes(resealed(wrong, whole[64 : 64 + size].replace(old, new)))
-    with pytest.raises(FileError, match="a truth value is neither 0 nor 1"):
+    with pytest.raises(FileError, match="file .*truth value"):
         read_tree(file)
 
 
 def test_what_cannot_be_written(tmp_path):
     path = tmp_path / "file"
     for value in (np.array(["a"]), np.array([{}], dtype=object), np.array([1j])):
-        with pytest.raises(TypeError, match="arrays of type .* cannot be written"):
+        with pytest.raises(TypeError, match=f"arrays.*{re.escape(str(value.dtype))}"):
             write_tree(path, {"x": value})
     with pytest.raises(ValueError, match="Out of range float"):
         write_tree(path, {"x": float("nan")})

@@ -116,14 +116,14 @@ def test_ignored_attributes_and_text(put):
         ("1.5,-2", "1_5,-2", r"line 10: 'size'.*'1_5'"),
         ("1.5,-2", "1e999,-2", r"line 10: 'size'.*'1e999'"),
         ("1.5,-2", "nan,-2", r"line 10: 'size'.*'nan'"),
-        ("1.5,-2", "1.5", r"line 10: a row of 5 values expected; got 4"),
+        ("1.5,-2", "1.5", r"line 10: .*5 values.*4"),
         (
             ",red",
             ",pink",
             r"line 10: 'color'.*'red', 'dark blue', 'green'",
         ),
-        ("'dark blue',0", "'dark blue,0", r"line 13: a quoted value does not end"),
-        ("1.5,-2,red,1,0", "{0 1}", r"line 13: a row \{column value, …\} expected"),
+        ("'dark blue',0", "'dark blue,0", r"line 13: .*quoted value"),
+        ("1.5,-2,red,1,0", "{0 1}", r"line 13: .*\{column value, …\}"),
         ("@DATA", "@dat", r"line 9: .*'@dat'"),
         ("'wide name'", "size", r"line 5: .*'size'"),
         ("REAL", "relational", r"line 5: .*'wide name'"),
@@ -153,9 +153,9 @@ def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, mess
             r"line 10: .*0.*4.*9 1.5,1 -2",
         ),
         ("{0 1.5", "{x 1.5", r"line 10: .*0.*4.*1.5"),
-        ("{0 1.5", "{1 1.5", r"line 10: column 1 is given twice"),
+        ("{0 1.5", "{1 1.5", r"line 10: column 1 .*twice"),
         ("{0 1.5", "{0 1.5x", r"line 10: 'size'.*'1.5x'"),
-        ("3 1}", "3 1", r"line 10: a row \{column value, …\} expected"),
+        ("3 1}", "3 1", r"line 10: .*\{column value, …\}"),
     ],
 )
 def test_errors_in_sparse_rows(put, old, new, message):
@@ -166,16 +166,16 @@ def test_errors_in_sparse_rows(put, old, new, message):
 
 
 def test_no_labels_no_rows_no_data(put):
-    with pytest.raises(DataError, match="which attributes are labels"):
+    with pytest.raises(DataError, match="toy.arff.*labels"):
         nl.datasets.load(put(DENSE))
     put(XML, "toy.xml")
-    with pytest.raises(DataError, match="line 9: there is no row after @data"):
+    with pytest.raises(DataError, match="line 9: .*row.*@data"):
         nl.datasets.load(put(HEAD))
-    with pytest.raises(DataError, match="line 8: the file ends before @data"):
+    with pytest.raises(DataError, match="line 8: .*ends.*@data"):
         nl.datasets.load(put(HEAD.replace("@DATA\n", "")))
     path = put(DENSE)
     path.write_bytes(gzip.compress(path.read_bytes())[:-20])
-    with pytest.raises(DataError, match="the compressed file is damaged or cut off here"):
+    with pytest.raises(DataError, match=r"toy.arff, line \d+: .*compressed.*damaged"):
         nl.datasets.load(path)
     path.write_bytes(DENSE.encode().replace(b"red", b"r\xe9d"))
     with pytest.raises(DataError, match="line 6: .*utf-8.*encoding="):
@@ -192,14 +192,14 @@ OUTSIDE = """<!DOCTYPE labels [<!ENTITY a SYSTEM "file:///etc/passwd">]>
 @pytest.mark.parametrize(
     ("xml", "message"),
     [
-        (LAUGHS, "line 2: a document type is not allowed"),
-        (OUTSIDE, "line 1: a document type is not allowed"),
-        ("<labels><label nam='x'/></labels>", "line 1: a <label> without a name"),
+        (LAUGHS, "line 2: .*document type"),
+        (OUTSIDE, "line 1: .*document type"),
+        ("<labels><label nam='x'/></labels>", "line 1: .*<label>.*name"),
         ("<labels><tag name='x'/></labels>", "line 1: <labels>.*<label>.*<tag>"),
-        ("<labels><label name='x'/>", "line 1: this is not the XML of a list of labels: no elem"),
+        ("<labels><label name='x'/>", "line 1: .*XML.*no elem"),
         ("<labels><label name='x'/><label name='x'/></labels>", "'x'.* twice"),
-        ("<labels>&nbsp;</labels>", "not the XML of a list of labels: undefined entity"),
-        ("no xml", "line 1: this is not the XML of a list of labels"),
+        ("<labels>&nbsp;</labels>", "XML.*undefined entity"),
+        ("no xml", "line 1: .*XML"),
     ],
 )
 def test_xml_that_is_refused(put, xml, message):

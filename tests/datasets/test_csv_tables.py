@@ -73,9 +73,9 @@ def test_quoted_cells_with_line_ends(put):
     ("old", "new", "message"),
     [
         ("90.5", "n/a", r"toy.csv, line 3: .*'tempo'.*'n/a'"),
-        ("90.5", "", r"line 3: column 'tempo': a finite .* got '' \(the cell is empty\)"),
+        ("90.5", "", r"line 3: .*'tempo'.*''.*empty"),
         ("90.5", "inf", r"line 3: .*'tempo'.*'inf'"),
-        (",major,yes", ",major", r"line 2: 5 cells expected; got 4"),
+        (",major,yes", ",major", r"line 2: 5 cells.*4"),
         (",minor", ",", r"line 3: .*'mode'.*''"),
         ("tempo", "id", r"line 1: .*'id'"),
         ("tags", "moods", r"line 1: .*labels.*'tags'"),
@@ -101,7 +101,7 @@ def test_errors_about_columns(put):
             {"labels": ["tempo"], "ignore": ["tags"]},
             "line 2: .*'tempo': 0.*1.*'120'",
         ),
-        ({"ignore": ["tempo", "mode", "live"]}, "no column of features"),
+        ({"ignore": ["tempo", "mode", "live"]}, "no column.*features"),
     ):
         with pytest.raises(DataError, match=message):
             nl.datasets.load(path, **options)
@@ -113,9 +113,9 @@ def test_errors_about_columns(put):
     with pytest.raises(DataError, match="'title'.*100"):
         nl.datasets.load(put(most))
     for text, message in (
-        ("", "line 1: a first row with the names of the columns expected"),
-        ("x,tags\n", "line 1: there is no row under the names of the columns"),
-        ("x,tags\n1,\n", "no row has a label"),
+        ("", "line 1: .*names of the columns"),
+        ("x,tags\n", "line 1: .*no row"),
+        ("x,tags\n1,\n", "no row .*label"),
         ("x,tags,split\n1,a,train\n2,b,dev\n", "line 3: .*split.*train.*'dev'"),
     ):
         with pytest.raises(DataError, match=message):
@@ -129,7 +129,7 @@ def test_the_features_of_a_model(put):
         data = nl.datasets.load(put(text), features=wanted, labels=())
     assert data.X.tolist() == [[0, 1, 0, 1], [1, 0, 0, 2]]  # an unknown value is no value
     assert data.Y.shape == (2, 0)
-    with pytest.raises(DataError, match="toy.csv: it has no feature 'loud', 'key'$"):
+    with pytest.raises(DataError, match="toy.csv.*feature.*'loud', 'key'$"):
         nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
 
 

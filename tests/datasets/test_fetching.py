@@ -381,7 +381,7 @@ def test_no_redirection_to_plain_http(start, target, is_followed):
         ),
         ("toy.xml", XML.replace(b"sky", b"sun"), r"toy-train.arff: .*'sun'"),
         ("toy.xml", XML[:-9], "toy.xml: .* begins with"),
-        ("toy-test.arff", TEST[:-9], r"is not of the size \(6, 2, 2\) of toy"),
+        ("toy-test.arff", TEST[:-9], r"\(6, 2, 2\) .*toy"),
     ],
 )
 def test_garbage_is_recognized_and_removed(server, folder, file, content, match):
@@ -400,8 +400,8 @@ def test_a_file_that_changed_is_refused(server, folder):
     changed = TEST.replace(b"9,10", b"9,11")
     server.plans["/toy/toy-test.arff"] = [answering(200, changed)]
     old, new = (hashlib.sha256(content).hexdigest() for content in (TEST, changed))
-    match = rf"toy-test.arff has changed: the sha256 of toy/toy-test.arff is {new} and was {old} "
-    match += r"the first time; to accept the new one, remove the entry 'toy/toy-test.arff' from "
+    match = rf"toy-test.arff .*sha256.*{new}.*{old} "
+    match += r".*'toy/toy-test.arff'.*checksums.json"
     left = "checksums.json", "toy/toy-train.arff"
     check_refusal(server, folder, match, *left, error=ChecksumError)
     assert (folder / "downloads" / "checksums.json").read_bytes() == before
@@ -456,7 +456,7 @@ def test_a_damaged_record_is_refused_and_stays(server, folder, content):
     path = folder / "downloads" / "checksums.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    with pytest.raises(ChecksumError, match=r"checksums.json is damaged \(.*\); mend it, or remov"):
+    with pytest.raises(ChecksumError, match=r"checksums.json .*damaged"):
         fetch("toy", mirror=server.address)
     assert path.read_bytes() == content
     assert not server.asked
@@ -475,7 +475,7 @@ def test_names_that_are_not_known(folder, name):
 
 
 def test_sets_without_a_home(folder):
-    match = f"yahoo_arts .* LAMDA .* {re.escape(str(folder))} as yahoo_"
+    match = f"yahoo_arts .* LAMDA .*{re.escape(str(folder))}.*yahoo_"
     with pytest.raises(FetchError, match=match):
         fetch("yahoo_arts")
     folder.mkdir(parents=True)
@@ -612,7 +612,7 @@ def test_a_set_of_openml_that_changed_is_refused(openml, folder, old, new):
     fetch("open")
     forget(folder)
     tell(openml, ROWS.replace(old, new))
-    match = "https://www.openml.org/d/1 has changed: the sha256 of open/openml-1 is "
+    match = "https://www.openml.org/d/1 .*sha256.*open/openml-1"
     with pytest.raises(ChecksumError, match=match):
         fetch("open")
     assert not (folder / "open.npz").exists()
@@ -622,7 +622,7 @@ def test_a_set_of_openml_that_changed_is_refused(openml, folder, old, new):
 
 def test_what_openml_may_say_wrongly(openml, folder):
     def check(match):
-        match = f"^open could not be fetched: https://www.openml.org/d/1: {match}"
+        match = f"^open .*https://www.openml.org/d/1: {match}"
         with pytest.raises(FetchError, match=match) as caught:
             fetch("open")
         assert "\n" not in str(caught.value)
@@ -636,9 +636,9 @@ def test_what_openml_may_say_wrongly(openml, folder):
     openml.plans["/data/v1/download/2"] = [answering(200, HTML)] * 2
     check("ValueError: .*md5 checksum of")
     tell(openml, ROWS.replace("TRUE", "MAYBE"), values="FALSE,MAYBE")
-    check("ValueError: a label is TRUE or FALSE; got 'MAYBE'")
+    check("ValueError: .*TRUE or FALSE.*'MAYBE'")
     tell(openml, ROWS + "1,2,FALSE,FALSE\n")
-    check("ValueError: .*5 items.* is not of the size")
+    check("ValueError: .*5 items")
     tell(openml, ROWS)
     fetch("open")
 
@@ -658,7 +658,7 @@ def test_the_first_home_that_has_it(two_homes, folder):
 
 def test_a_later_home_is_told_with_the_reason(two_homes, folder):
     two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
-    match = "^toy comes from OpenML's data set 1, which has no split .*/toy-test.arff: HTTP 404 "
+    match = "^toy .*OpenML.*split.*/toy-test.arff: HTTP 404 "
     with pytest.warns(UserWarning, match=match):
         fetch("toy")
     data = nl.datasets.load("toy")
@@ -670,8 +670,8 @@ def test_a_later_home_is_told_with_the_reason(two_homes, folder):
 def test_when_all_homes_fail_each_reason_is_told(two_homes, folder):
     two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
     two_homes.plans["/api/v1/json/data/1"] = [answering(412)]
-    match = "^toy could not be fetched: http://.*/toy/toy-test.arff: HTTP 404 Not Found; "
-    match += "https://www.openml.org/d/1: OpenMLError: Dataset with data_id 1 not found.$"
+    match = "^toy .*http://.*/toy/toy-test.arff: HTTP 404 Not Found"
+    match += ".*https://www.openml.org/d/1: OpenMLError: Dataset with data_id 1 not found.$"
     with pytest.raises(FetchError, match=match):
         fetch("toy")
     check_nothing(folder, "toy/toy-train.arff")
@@ -697,6 +697,6 @@ def test_a_changed_file_is_no_reason_for_another_home(two_homes, folder):
     fetch("toy").unlink()
     (folder / "downloads" / "toy" / "toy.xml").unlink()
     two_homes.files["/toy/toy.xml"] = XML + b"\n"
-    with pytest.raises(ChecksumError, match="toy.xml has changed"):
+    with pytest.raises(ChecksumError, match="toy.xml .*sha256"):
         fetch("toy")
     assert not (folder / "toy.npz").exists()

@@ -52,9 +52,9 @@ def test_options_and_features_of_nested_json_lines(put):
     [
         ("", "line 1: .* empty"),
         ("[1]\n", r"line 1: .*'\[1\]'"),
-        ("{\n", "line 1: a JSON object expected; got '{'"),
+        ("{\n", "line 1: .*JSON object.*'{'"),
         ("[" * 100_000, r"line 1: .*\[\["),
-        ('{"x": NaN, "tags": "a"}\n', "line 1: a JSON object expected"),
+        ('{"x": NaN, "tags": "a"}\n', "line 1: .*JSON object"),
         (
             '{"x": 1, "tags": "a"}\n{"x": 1}\n',
             "line 2: .*'tags'",
@@ -63,12 +63,12 @@ def test_options_and_features_of_nested_json_lines(put):
         ('{"x": [1], "tags": "a"}\n', "line 1: .*'x'"),
         ('{"x": 1, "tags": 5}\n', "line 1: .*labels.*'5'"),
         ('{"x": 1, "tags": [5]}\n', "line 1: .*labels"),
-        ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: column 'x': a finite numb"),
+        ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: .*'x'.*finite"),
         ('{"features": [1, "2"]}\n', "line 1: .*features.*'2'"),
         ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: 1.*features.*2"),
         ('{"features": [1]}\n{"features": {"a": 1}}\n', "line 2: .*features"),
-        ('{"features": [1], "labels": []}\n{"features": [1]}\n', "not all rows have labels"),
-        ('{"features": {}}\n', "no row has a feature"),
+        ('{"features": [1], "labels": []}\n{"features": [1]}\n', "all rows.*labels"),
+        ('{"features": {}}\n', "no row .*feature"),
         ('{"nearlabel": 1, "features": -1}\n', "line 1: .*features.*features"),
         (
             '{"nearlabel": 1, "features": 2}\n{"features": {"7": 1}}\n',

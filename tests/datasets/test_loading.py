@@ -158,7 +158,7 @@ def test_names_of_the_data_folder(tmp_path, monkeypatch, made):
             nl.datasets.load(name)
     with pytest.raises(TypeError, match="source.*name.*path.*5"):
         nl.datasets.load(5)
-    with pytest.raises(ValueError, match="first is a folder; give a file, or the name"):
+    with pytest.raises(ValueError, match="first .*folder"):
         nl.datasets.load(first)
 
 
@@ -206,14 +206,12 @@ def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
     assert not (tmp_path.parent / "outside").exists()
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("second.csv", "x,tags\n1,a\n")
-    with pytest.raises(
-        DataError, match="one data set expected in the archive; there are: 'second.c"
-    ):
+    with pytest.raises(DataError, match="archive.*'second.csv'"):
         nl.datasets.load(path)
     assert nl.datasets.load(path, format="csv").X.tolist() == [[1]]
     with zipfile.ZipFile(tmp_path / "odd.zip", "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("second.csv", "x,tags\n1,a\n")
-    with pytest.raises(DataError, match=r"second.csv: it is neither stored nor deflated"):
+    with pytest.raises(DataError, match="second.csv: .*archive"):
         nl.datasets.load(tmp_path / "odd.zip")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataError, match=r"toy.zip"):
@@ -240,7 +238,7 @@ def test_archives_as_they_are_distributed(tmp_path, made):
     with zipfile.ZipFile(tmp_path / "twice.zip", "w") as archive:
         archive.writestr("a/q.csv", "x,tags\n1,a\n")
         archive.writestr("b/q.csv", "x,tags\n2,a\n")
-    with pytest.raises(DataError, match=r"twice.zip: it has two files 'q.csv'"):
+    with pytest.raises(DataError, match=r"twice.zip: .*two files 'q.csv'"):
         nl.datasets.load(tmp_path / "twice.zip")
 
 
@@ -256,7 +254,7 @@ def test_damaged_and_locked_archives(tmp_path):
         (whole[: flags[1] + 8] + b"\x01" + whole[flags[1] + 9 :], "encrypted"),
     ):
         path.write_bytes(damage)
-        with pytest.raises(DataError, match=f"line [0-9]+: the compressed file is ({message})"):
+        with pytest.raises(DataError, match=f"line [0-9]+: .*compressed.*({message})"):
             nl.datasets.load(path)
 
 
@@ -268,7 +266,7 @@ def test_encodings(tmp_path):
         with pytest.raises(ValueError, match="encoding.*'utf-8'.*'latin-1'"):
             nl.datasets.load(path, encoding=encoding)
     path.write_bytes("x,tags\n1,é\n".encode("utf-16"))
-    with pytest.raises(DataError, match="line 1: this is UTF-16 text; save the file as UTF-8"):
+    with pytest.raises(DataError, match="line 1: .*UTF-16.*UTF-8"):
         nl.datasets.load(path)
 
 
@@ -364,7 +362,7 @@ def test_features_in_the_order_of_a_model(tmp_path, made):
         X = data.X.toarray() if sparse.issparse(data.X) else data.X
         np.testing.assert_array_equal(X, made.X[:, [2, 0]])
         assert data.Y.shape == (30, 0)
-        with pytest.raises(DataError, match=r"it has no feature 'y', 'z'$"):
+        with pytest.raises(DataError, match=r"toy.*feature.*'y', 'z'$"):
             nl.datasets.load(path, features=["x2", "y", "z"], labels=())
 
 
@@ -377,7 +375,7 @@ def test_features_of_a_file_that_declares_billions_of_columns(tmp_path):
     tracemalloc.stop()
     assert data.X.toarray().tolist() == [[7, 0, 2], [0, 0, 4]]
     assert peak < 2**20
-    with pytest.raises(DataError, match="it has no feature '2147483647'"):
+    with pytest.raises(DataError, match="toy.txt.*feature.*'2147483647'"):
         nl.datasets.load(path, features=["2147483647"])
 
 
@@ -416,7 +414,7 @@ def test_more_declared_labels_than_a_model_of_them_would_fit(tmp_path, monkeypat
     path.write_bytes(declaring(2**24)[name])
     assert nl.datasets.load(path).Y.shape == (1, 2**24)
     path.write_bytes(declaring(2**24 + 1)[name])
-    with pytest.raises(DataError, match=f"{name}.*{where}.*{2**24 + 1} labels.*{2**24} are acc"):
+    with pytest.raises(DataError, match=f"{name}.*{where}.*{2**24 + 1} labels.*{2**24} "):
         nl.datasets.load(path)
 
 
@@ -459,9 +457,7 @@ def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content)
     for suffix in (".csv", ".arff", ".txt", ".jsonl"):
         path = tmp_path / f"toy{suffix}"
         path.write_bytes(content)
-        with pytest.raises(
-            DataError, match="line 1: the line is longer|the compressed file is dam"
-        ):
+        with pytest.raises(DataError, match="line 1: .*(longer|compressed)"):
             nl.datasets.load(path, labels=["x"] if suffix in (".arff", ".csv") else None)
 
 

@@ -47,10 +47,10 @@ def test_load(folder, is_sparse):
 
 def test_what_is_broken(folder):
     np.savez(folder / "toy.npz", X=np.eye(2))
-    with pytest.raises(DataError, match=r"toy.npz: this is not a data set: 'Y_.*' is missing"):
+    with pytest.raises(DataError, match=r"toy.npz: .*'Y_.*missing"):
         nl.datasets.load("toy")
     np.savez(folder / "pickle.npz", X=np.array([{}], dtype=object))
-    with pytest.raises(DataError, match="this is not a data set: Object arrays cannot be loaded"):
+    with pytest.raises(DataError, match="pickle.npz: .*Object arrays cannot be loaded"):
         nl.datasets.load("pickle")
 
 
@@ -108,7 +108,7 @@ TWO_ROWS = {
 def test_a_damaged_file_is_refused_with_its_name(folder, damage):
     parts = {key: value for key, value in {**GOOD, **damage}.items() if value is not None}
     np.savez(folder / "toy.npz", **parts)
-    with pytest.raises(DataError, match="toy.npz: this is not a data set: "):
+    with pytest.raises(DataError, match="toy.npz: .*not a data set"):
         nl.datasets.load("toy")
 
 
@@ -120,7 +120,7 @@ def test_files_that_are_no_archive(folder):
     array = (folder / "array.npy").read_bytes()
     for content in (b"", b"text", whole[:-40], whole[: len(whole) // 2], array):
         (folder / "toy.npz").write_bytes(content)
-        with pytest.raises(DataError, match="toy.npz: this is not a data set: "):
+        with pytest.raises(DataError, match="toy.npz: .*not a data set"):
             nl.datasets.load("toy")
 
 
@@ -130,7 +130,7 @@ def test_an_archive_packed_by_another_method(folder):
             content = io.BytesIO()
             np.save(content, values)
             archive.writestr(f"{name}.npy", content.getvalue())
-    with pytest.raises(DataError, match="it is neither stored nor deflated in its archive"):
+    with pytest.raises(DataError, match="toy.npz: .*archive"):
         nl.datasets.load("toy")
 
 

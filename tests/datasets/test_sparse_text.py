@@ -66,13 +66,13 @@ def test_the_repositorys_own_split_file(put):
         ("4 5 3", "3 5 3", r"line 5: .*3 rows.*one more"),
         ("4:-2", "5:-2", r"line 2: .*features.*0.*4.*5"),
         ("4:-2", "-1:-2", r"line 2: .*'-1'"),
-        ("4:-2", "0:-2", r"line 2: a feature is given twice"),
+        ("4:-2", "0:-2", r"line 2: .*feature .*twice"),
         ("4:-2", "4:nan", r"line 2: .*'nan'"),
         ("4:-2", "4-2", r"line 2: .*features.*'0:1.5 4-2'"),
         ("4:-2", "4:1_0", r"line 2: .*'1_0'"),
-        ("4:-2", "4:²", r"line 2: only plain numbers expected"),
+        ("4:-2", "4:²", r"line 2: .*plain numbers"),
         ("0,2 ", "0,3 ", r"line 2: .*labels.*0.*2.*3"),
-        ("0,2 ", "0,0 ", r"line 2: a label is given twice"),
+        ("0,2 ", "0,0 ", r"line 2: .*label .*twice"),
         ("0,2 ", "0,x ", r"line 2: .*'x'"),
     ],
 )
@@ -86,6 +86,6 @@ def test_a_name_with_a_line_end_is_refused_before_anything_is_written(tmp_path):
     made = nl.datasets.make_local_labels(5, 2, 2, labels_per_sample=1)
     names = np.array(["a\nb", "c"])
     data = nl.datasets.Dataset(made.X, made.Y, np.array(["ok", "c"]), names)
-    with pytest.raises(ValueError, match=r"the name 'a\\nb' cannot be written"):
+    with pytest.raises(ValueError, match=r"name 'a\\nb'"):
         nl.datasets.save(data, tmp_path / "toy.txt")
     assert list(tmp_path.iterdir()) == []

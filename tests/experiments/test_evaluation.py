@@ -140,7 +140,7 @@ def test_ties_go_to_the_fewer_neighbors():
 
 def test_leave_one_out_cannot_be_measured_on(made):
     candidates = {"MLkNN": usual_candidates("MLkNN", 100)}
-    with pytest.raises(ValueError, match="parts must hold out rows.*'holdout' or 'cv10'"):
+    with pytest.raises(ValueError, match="parts.*'holdout' or 'cv10'"):
         select_and_evaluate(made, candidates, splits(made, "loo"), scorer("ranking_loss"))
 
 

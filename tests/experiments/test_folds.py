@@ -161,7 +161,7 @@ def test_stratified_parts(made):
 
     assert spread(True) < 0.05 < spread(False)
     for kind in ("official", "loo"):
-        with pytest.raises(ValueError, match="has no random parts to stratify"):
+        with pytest.raises(ValueError, match=f"stratified=True.*split={kind!r}"):
             splits(made, kind, stratified=True)
 
 
@@ -187,13 +187,13 @@ def test_repeats_begin_with_the_single_run(made):
 def test_parts_that_cannot_be(made):
     whole, some = np.arange(150), np.arange(40)
     for parts, message in (
-        ([Part(some[::-1], np.arange(40, 60))], "train must hold rows in rising order, each once"),
-        ([Part(some, np.array([50, 50]))], "test must hold rows in rising order, each once"),
-        ([Part(some, np.arange(39, 60))], "a row must not be in train and in test"),
-        ([Part(whole > 5, whole[:5])], "train must be an array of rows, 0 to 149"),
-        ([Part(some, np.array([150]))], "test must be an array of rows, 0 to 149"),
-        ([Part(some, some[:0])], "test must be an array of rows"),
-        ([Part(whole, whole, True), Part(some, whole[50:])], "must be the only part"),
+        ([Part(some[::-1], np.arange(40, 60))], "train .*rising order"),
+        ([Part(some, np.array([50, 50]))], "test .*rising order"),
+        ([Part(some, np.arange(39, 60))], "row .*train and in test"),
+        ([Part(whole > 5, whole[:5])], "train .*array of rows.*149"),
+        ([Part(some, np.array([150]))], "test .*array of rows.*149"),
+        ([Part(some, some[:0])], "test .*array of rows"),
+        ([Part(whole, whole, True), Part(some, whole[50:])], "only part"),
     ):
         with pytest.raises(ValueError, match=message):
             evaluate_splits(made, [nl.MLkNN()], parts)
@@ -213,5 +213,5 @@ def test_neighbors_of_all_rows_that_do_not_fit(made, monkeypatch):
 
     monkeypatch.setattr(validation, "physical_memory", lambda: 10_000)
     huge = Part(np.arange(140), np.arange(140, 150))
-    with pytest.raises(MemoryError, match="the neighbors of all rows"):
+    with pytest.raises(MemoryError, match="neighbors.* GiB"):
         evaluate_splits(made, [nl.PositivekNN(n_neighbors=None, rate=1.0)], [huge])

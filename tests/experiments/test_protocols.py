@@ -35,16 +35,16 @@ def test_splits(made):
 def test_splits_that_cannot_be(made):
     bare = nl.datasets.Dataset(made.X, made.Y)
     for arguments, message in (
-        ((bare, "official"), "split='official': this data set has no split of its own"),
-        ((made, "half"), "split must be one of 'official', .*, or like 'cv5'.*; got 'half'"),
-        ((made, "cv1"), "with two or more parts; got 'cv1'"),
-        ((made, 5), "got 5"),
-        ((made.rows(np.arange(5)), "cv10"), "split='cv10' leaves too few of 5 rows on one side"),
+        ((bare, "official"), "split='official'.*data set"),
+        ((made, "half"), "split .*'official', .*'cv5'.*'half'"),
+        ((made, "cv1"), "split .*'cv5'.*'cv1'"),
+        ((made, 5), "split .*'cv5'.*5"),
+        ((made.rows(np.arange(5)), "cv10"), "split='cv10' .* 5 rows"),
     ):
         with pytest.raises(ValueError, match=message):
             splits(*arguments)
     for size in (0, 1, 0.999):
-        with pytest.raises(ValueError, match="split='holdout' leaves too few of 200 rows"):
+        with pytest.raises(ValueError, match="split='holdout' .* 200 rows"):
             splits(made, "holdout", test_size=size)
 
 
@@ -73,7 +73,7 @@ def test_one_search_gives_what_separate_fits_give(made, scale):
 
 def test_models_that_need_searches_of_their_own(made):
     for models in ([], [nl.MLkNN(), nl.MLkNN(metric="cosine")]):
-        with pytest.raises(ValueError, match="at least one, all with the same metric, search and"):
+        with pytest.raises(ValueError, match="models .*metric, search and n_jobs"):
             evaluate_splits(made, models, splits(made))
     model = nl.MLkNN()
     evaluate_splits(made, [model], splits(made))
@@ -91,7 +91,7 @@ def test_scaling_of_sparse_features():
     ours, theirs = (nl.neighbor_graph(A, 2) for A in (apart, together))
     np.testing.assert_allclose(ours.distances, theirs.distances, rtol=1e-12)
     for wrong in ([[-1.0, 0]], [[1.0, 2], [3, 0]]):
-        with pytest.raises(ValueError, match="scale='minmax' needs dense features here"):
+        with pytest.raises(ValueError, match="scale='minmax' .*dense"):
             scaler("minmax", sparse.csr_array(wrong))
-    with pytest.raises(ValueError, match="scale must be one of 'none', 'minmax', 'standard'"):
+    with pytest.raises(ValueError, match="scale .*'none', 'minmax', 'standard'.*'x'"):
         scaler("x", X)

@@ -38,8 +38,8 @@ def searches():
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
-@pytest.mark.filterwarnings("ignore:leave-one-out flatters:UserWarning")  # of few rows
-@pytest.mark.filterwarnings("ignore:scoring. the metric is not defined:UserWarning")  # of one label
+@pytest.mark.filterwarnings("ignore:leave-one-out:UserWarning")  # of few rows
+@pytest.mark.filterwarnings("ignore:scoring:UserWarning")  # of one label
 @parametrize_with_checks(
     [
         nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [1, 3]}),
@@ -194,12 +194,12 @@ def test_refit(made):
     search.fit(made.X, made.Y)
     assert (search.best_index_, search.best_estimator_.n_neighbors) == (1, 30)
     assert not hasattr(search, "best_score_")
-    with pytest.raises(ValueError, match="refit must name one of the metrics"):
+    with pytest.raises(ValueError, match="score.*refit.*scoring"):
         search.score(made.X, made.Y)
     for refit, message in (
-        (True, "refit.*metric that decides: 'ranking_loss', 'hamming_loss'; got True"),
-        ("coverage", "refit.*metric that decides: 'ranking_loss', 'hamming_loss'; got 'coverage'"),
-        (lambda _: 2, "refit must give a place in cv_results_, 0 to 1; it gave 2"),
+        (True, "refit.*'ranking_loss', 'hamming_loss'.*True"),
+        ("coverage", "refit.*'ranking_loss', 'hamming_loss'.*'coverage'"),
+        (lambda _: 2, "refit .*cv_results_.*0 to 1.* 2"),
     ):
         with pytest.raises(ValueError, match=message):
             nl.GraphSearchCV(nl.MLkNN(), grid, scoring=several, refit=refit).fit(made.X, made.Y)
@@ -223,22 +223,22 @@ def test_a_failed_search_changes_nothing(made):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"scoring": "f1"}, ValueError, "scoring must name metrics of nearlabel.*got 'f1'"),
-        ({"scoring": []}, ValueError, "scoring holds no metric"),
-        ({"scoring": max}, ValueError, "scoring must name metrics"),
-        ({"scoring": ["coverage", "coverage"]}, ValueError, "holds a metric twice"),
-        ({"cv": "five"}, ValueError, "cv must be 'loo', a number of folds.*got 'five'"),
-        ({"cv": [([0, 1, 2], [2, 3])]}, ValueError, "cv holds a row in both"),
-        ({"cv": []}, ValueError, "cv holds no folds"),
-        ({"cv": [([0, 1, 999], [2, 3])]}, ValueError, "cv must hold rows of X, 0 to 159, or masks"),
-        ({"cv": [([0, 1, 1], [2, 3])]}, ValueError, "cv holds a row twice on one side"),
-        ({"scoring": ["coverage"]}, ValueError, "refit.*metric that decides: 'coverage'; got True"),
-        ({"cv": [([0], [2, 3])]}, ValueError, "cv must leave.*got 1 and 2"),
-        ({"estimator": MinMaxScaler()}, TypeError, "estimator must be an estimator of nearlabel"),
+        ({"scoring": "f1"}, ValueError, "scoring .*nearlabel.*'f1'"),
+        ({"scoring": []}, ValueError, "scoring .*no metric"),
+        ({"scoring": max}, ValueError, "scoring .*nearlabel.*function max"),
+        ({"scoring": ["coverage", "coverage"]}, ValueError, "scoring .*metric twice"),
+        ({"cv": "five"}, ValueError, "cv .*'loo'.*'five'"),
+        ({"cv": [([0, 1, 2], [2, 3])]}, ValueError, "cv .*row in both"),
+        ({"cv": []}, ValueError, "cv .*no folds"),
+        ({"cv": [([0, 1, 999], [2, 3])]}, ValueError, "cv .*0 to 159"),
+        ({"cv": [([0, 1, 1], [2, 3])]}, ValueError, "cv .*row twice"),
+        ({"scoring": ["coverage"]}, ValueError, "refit.*'coverage'.*True"),
+        ({"cv": [([0], [2, 3])]}, ValueError, "cv .*1 and 2"),
+        ({"estimator": MinMaxScaler()}, TypeError, r"estimator.*nearlabel.*MinMaxScaler\(\)"),
         (
             {"param_grid": {"n_neighbors": [0]}},
             ValueError,
-            "n_neighbors must be an integer from 1 up; got 0",
+            "n_neighbors.*1.*0",
         ),
         ({"param_grid": {"neighbors": [1]}}, ValueError, "Invalid parameter 'neighbors'"),
         ({"param_grid": {"n_neighbors": []}}, ValueError, "n_neighbors"),
@@ -253,7 +253,7 @@ def test_bad_arguments(made, change, error, message):
 
 def test_a_metric_that_is_nowhere_defined(made):
     search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [5, 3]})
-    with pytest.warns(UserWarning, match="the metric is not defined on any row of this data"):
+    with pytest.warns(UserWarning, match="metric .*not defined"):
         search.fit(made.X, np.ones((160, 2), int))
     assert search.best_params_ == {"n_neighbors": 3}
     assert np.isnan(search.best_score_)
@@ -293,7 +293,7 @@ def test_leave_one_out_tells_nothing_of_labels_drawn_at_random():
         warnings.simplefilter("error")
         search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [10, 30, 100]}).fit(X, y)
     assert (search.cv_results_["mean_test_score"] < -0.4).all()
-    with pytest.warns(UserWarning, match="flatters n_neighbors=399 with 400 rows: use at most 100"):
+    with pytest.warns(UserWarning, match="n_neighbors=399 .*400 rows.* 100"):
         search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [10, 399]}).fit(X, y)
     assert search.cv_results_["mean_test_score"][1] == 0
     with warnings.catch_warnings():  # a method that learns nothing from neighbors is exact

@@ -153,7 +153,7 @@ def test_few_steps_give_weights_all_the_same(rows):
 def test_what_is_not_finite_is_refused(bad):
     gram = WORKED[None].copy()
     gram[0, 1, 1] = bad
-    with pytest.raises(ValueError, match="gram must hold finite numbers"):
+    with pytest.raises(ValueError, match="gram.*finite"):
         simplex_weights(gram)
 
 
@@ -183,14 +183,14 @@ class TestKernel:
         ],
     )
     def test_sizes(self, core, changed):
-        with pytest.raises(ValueError, match="must be of as many problems and corners"):
+        with pytest.raises(ValueError, match="problems.*corners"):
             core.simplex_weights(**self.arguments(**changed))
 
     def test_nothing_to_do(self, core):
         core.simplex_weights(np.empty((0, 3, 3)), np.ones(0), np.ones(0), 1, np.empty((0, 3)))
-        with pytest.raises(ValueError, match="at least one corner and one step"):
+        with pytest.raises(ValueError, match="corner.*step"):
             core.simplex_weights(np.empty((1, 0, 0)), np.ones(1), np.ones(1), 1, np.empty((1, 0)))
-        with pytest.raises(ValueError, match="at least one corner and one step"):
+        with pytest.raises(ValueError, match="corner.*step"):
             core.simplex_weights(**self.arguments(steps=0))
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1e300, 1e300])

@@ -340,13 +340,13 @@ def test_what_a_user_hands_in_is_refused_by_name():
     graph = nl.neighbor_graph(np.arange(3)[:, None], 1)
     with pytest.raises(ValueError, match="graph.*row of Y"):
         neighbor_counts(graph, Y[:1])
-    with pytest.raises(ValueError, match="graph has 3, Y has 2"):
+    with pytest.raises(ValueError, match="graph .*3.*Y .*2"):
         label_histograms(graph, Y[:2])
     for work in (neighbor_counts, label_histograms):
         wrong = nl.NeighborGraph.unchecked(graph.indices + 2, graph.distances, 3)
         with pytest.raises(ValueError, match="graph.*row of Y"):
             work(wrong, Y)
-    with pytest.raises(ValueError, match="graph has 2, Y has 3"):
+    with pytest.raises(ValueError, match="graph .*2.*Y .*3"):
         label_histograms(graph.rows(0, 2), Y)
 
 

@@ -62,7 +62,7 @@ def test_a_million_labels_without_a_dense_matrix():
     assert labels_from(scores, 0.95).nnz == np.sum(touched.data >= 0.95)
     huge = LabelScores(sparse.csr_array((10_000_000, q)), np.zeros(q))
     for dense in (huge.toarray, huge.rank):
-        with pytest.raises(MemoryError, match="10,000,000 x 1,000,000 = .* GiB.* use .*rank"):
+        with pytest.raises(MemoryError, match="10,000,000 x 1,000,000 .* GiB.*rank"):
             dense()
     with pytest.raises(ValueError, match="read-only"):
         scores.untouched()[0][0, 0] = 7
@@ -81,15 +81,15 @@ def test_names():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"defaults": [0.0, 1.0]}, "defaults must have 3 columns; got shape"),
-        ({"defaults": [0.0, np.nan, 0.0]}, "defaults must hold finite scores"),
-        ({"touched": [[np.inf, 0, 0]]}, "touched must hold finite scores"),
-        ({"group": [1]}, "group must hold rows of defaults, 0 to 0; got 1 to 1"),
-        ({"group": [0, 0]}, "touched has 1, group has 2"),
-        ({"group": [0.0]}, "group must be a 1-d array of integers; got float64"),
-        ({"defaults": np.zeros((2, 3))}, "group must say which of 2 rows of defaults"),
-        ({"label_names": ["a"]}, r"label_names must hold 3 names; got shape \(1,\)"),
-        ({"touched": np.zeros((2, 0))}, "touched must have at least one label"),
+        ({"defaults": [0.0, 1.0]}, r"defaults.*3.*2\)"),
+        ({"defaults": [0.0, np.nan, 0.0]}, "defaults.*finite"),
+        ({"touched": [[np.inf, 0, 0]]}, "touched.*finite"),
+        ({"group": [1]}, "group.*defaults.*0 to 0.*1 to 1"),
+        ({"group": [0, 0]}, "touched.* 1.*group.* 2"),
+        ({"group": [0.0]}, "group.*1-d.*integers.*float64"),
+        ({"defaults": np.zeros((2, 3))}, "group.* 2 .*defaults"),
+        ({"label_names": ["a"]}, r"label_names.*3.*\(1,\)"),
+        ({"touched": np.zeros((2, 0))}, "touched.* label"),
     ],
 )
 def test_scores_that_cannot_be_are_refused(arguments, message):
@@ -100,11 +100,11 @@ def test_scores_that_cannot_be_are_refused(arguments, message):
 
 def test_arguments_of_the_readings():
     scores = LabelScores.from_dense([[0.1, 0.9]])
-    with pytest.raises(ValueError, match="r must be an integer from 1 up; got 0"):
+    with pytest.raises(ValueError, match=r"\br\b.*1.*0"):
         scores.top(0)
-    with pytest.raises(ValueError, match=r"Y must have the shape of the scores, \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"\bY\b.*\(1, 2\)"):
         scores.ranks_of([[1, 0, 1]])
-    with pytest.raises(ValueError, match="ties must be one of"):
+    with pytest.raises(ValueError, match="ties.*'average'"):
         scores.ranks_of([[1, 0]], ties="average")
     with pytest.raises(ValueError, match="Input scores contains NaN"):
         LabelScores.from_dense([[np.nan]])

@@ -30,7 +30,7 @@ def model(data):
 
 def test_too_many_neighbors_are_lowered_with_a_warning(f6):
     X, Y, t = f6
-    with pytest.warns(UserWarning, match="n_neighbors=10 is more than the 5 other training rows"):
+    with pytest.warns(UserWarning, match="n_neighbors=10 .* 5 "):
         model = nl.MLkNN().fit(X, Y)
     assert model.n_neighbors_ == 5
     exact = nl.MLkNN(n_neighbors=5).fit(X, Y)
@@ -40,22 +40,22 @@ def test_too_many_neighbors_are_lowered_with_a_warning(f6):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.array([[1, 2], [0, 1], [0, 0]]), "got 2 at row 0, column 1"),
-        (np.array([[1, 0], [0, -1], [0, 0]]), "got -1 at row 1, column 1"),
-        (np.array([[0.5, 0], [0, 1], [0, 0]]), "got 0.5 at row 0, column 0"),
-        (sparse.csr_array([[1, 0], [0, 3], [0, 0]]), "got 3 at row 1, column 1"),
-        (sparse.csr_array(([1, 1], ([0, 0], [1, 1])), shape=(3, 2)), "got 2 at row 0, column 1"),
+        (np.array([[1, 2], [0, 1], [0, 0]]), "2 at row 0, column 1"),
+        (np.array([[1, 0], [0, -1], [0, 0]]), "-1 at row 1, column 1"),
+        (np.array([[0.5, 0], [0, 1], [0, 0]]), "0.5 at row 0, column 0"),
+        (sparse.csr_array([[1, 0], [0, 3], [0, 0]]), "3 at row 1, column 1"),
+        (sparse.csr_array(([1, 1], ([0, 0], [1, 1])), shape=(3, 2)), "2 at row 0, column 1"),
         (np.array([[1, np.nan], [0, 1], [0, 0]]), "Input y contains NaN"),
-        (np.array([["a", "b"], ["c", "d"], ["e", "f"]]), "y must hold 0 and 1 only; got values of"),
-        ([[1, 0], [0, 1]], "X has 3, y has 2"),
+        (np.array([["a", "b"], ["c", "d"], ["e", "f"]]), r"\by\b.*<U1"),
+        ([[1, 0], [0, 1]], "X .*3.*y .*2"),
         ([["sea"], ["sea", "hill"], []], "MultiLabelBinarizer"),
         ([{"sea"}, {"sea", "hill"}, {"town"}], "MultiLabelBinarizer"),
         (np.array([1, "a", 1], dtype=object), "Unknown label type"),
-        (np.array(["a", 1, "a"], dtype=object), "must hold classes of one type; it mixes several"),
-        (np.array([["1", 0], [0, 1], [0, 1]], dtype=object), "y must hold 0 and 1 only; got '1'"),
+        (np.array(["a", 1, "a"], dtype=object), r"\by\b.*classes.*type"),
+        (np.array([["1", 0], [0, 1], [0, 1]], dtype=object), r"\by\b.*'1'"),
         (np.array([[None, 0], [0, 1], [0, 1]], dtype=object), "Input y contains NaN"),
         ([0, 1, 2], "Only binary classification is supported"),
-        ([1, 1, 1], "must hold two classes; got one class"),
+        ([1, 1, 1], r"\by\b.*two classes.*one"),
         (None, "requires y to be passed"),
         (np.empty((3, 0)), r"0 feature\(s\)"),
     ],
@@ -68,11 +68,11 @@ def test_labels_that_cannot_be_are_refused(y, message):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer from 1 up; got 0"),
-        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer from 1 up; got 2.5"),
-        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 to 1e[+]100; got '1'"),
-        ({"metric": "l3"}, ValueError, "metric .* must be one of .* got 'l3'"),
-        ({"search": "quick"}, ValueError, "search must be .* got 'quick'"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors.*1.*0"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors.*integer.*2.5"),
+        ({"smoothing": "1"}, TypeError, "smoothing.*0.*1e[+]100.*'1'"),
+        ({"metric": "l3"}, ValueError, "metric .*'l3'"),
+        ({"search": "quick"}, ValueError, "search .*'quick'"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
     ],
 )
@@ -104,7 +104,7 @@ def test_names_of_labels(data):
         assert model.explain(data.X[0])[0].name == ranked.names[0, 0]
         assert model.retrieve(data.X[:1])[0][0].name == ranked.names[0, 0]
         assert model.label_scores(data.X[:4]).rank(3).names.tolist() == ranked.names.tolist()
-    with pytest.raises(ValueError, match="a name for each of 7 labels; got 2"):
+    with pytest.raises(ValueError, match="label_names.*7.*2"):
         nl.MLkNN().fit(data.X, data.Y, label_names=names[:2])
 
 
@@ -120,7 +120,7 @@ def test_missing_labels_of_a_data_frame_are_refused(data):
     pd = pytest.importorskip("pandas")
     Y = pd.DataFrame(data.Y.toarray()).astype("Int64")
     Y.iloc[3, 2] = pd.NA
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only; a value is missing"):
+    with pytest.raises(ValueError, match=r"\by\b.*missing"):
         nl.MLkNN().fit(data.X, Y)
 
 
@@ -131,7 +131,7 @@ def test_leave_one_out_neighbors_of_the_training_rows(data, model):
     np.testing.assert_array_equal(distances, graph.distances)
     assert model.kneighbors(data.X[:3], 200, return_distance=False).shape == (3, 200)
     for X, wrong in ((None, 200), (data.X, 201)):
-        with pytest.raises(ValueError, match=f"n_neighbors must be an integer .* got {wrong}"):
+        with pytest.raises(ValueError, match=f"n_neighbors.*integer.*{wrong}"):
             model.kneighbors(X, wrong)
 
 
@@ -169,9 +169,9 @@ def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
     assert len(model.explain(x, top=2)) == 2
     assert [a.label for a in model.explain(x, labels=[5, 0])] == [5, 0]
     assert [a.label for a in model.explain(x, labels=5)] == [5]
-    with pytest.raises(ValueError, match="explain takes one item; x has 2 rows"):
+    with pytest.raises(ValueError, match=r"\bx\b.* 2 "):
         model.explain(data.X[:2])
-    with pytest.raises(ValueError, match="a column of labels must be an integer .* got 7"):
+    with pytest.raises(ValueError, match="labels.*integer.*7"):
         model.explain(x, labels=[7])
 
 
@@ -184,7 +184,7 @@ def test_explain_takes_names_and_series(data):
     explained = model.explain(X.iloc[3], labels=["tag 5", 0])
     assert [(a.label, a.name) for a in explained] == [(5, "tag 5"), (0, "tag 0")]
     json.dumps([v.id for a in explained for v in a.neighbors])
-    with pytest.raises(ValueError, match="labels holds 'sea'"):
+    with pytest.raises(ValueError, match="labels.*'sea'"):
         model.explain(X.iloc[3], labels=["sea"])
 
 
@@ -193,9 +193,7 @@ def test_explain_says_when_a_precomputed_graph_is_too_short(data):
     model = nl.MLkNN(n_neighbors=6, metric="precomputed").fit(graph, data.Y)
     asked = nl.neighbor_graph(data.X, 6, data.X[:1]).to_csr()
     model.predict(asked)
-    with pytest.raises(
-        ValueError, match="explain needs the 7 nearest training rows, one more than"
-    ):
+    with pytest.raises(ValueError, match="explain.* 7 .*n_neighbors.* 6"):
         model.explain(asked)
 
 
@@ -217,7 +215,7 @@ def test_a_fit_that_fails_keeps_what_was_learnt(data):
     model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
     expected = model.predict_proba(data.X)
     huge = np.where(np.arange(200)[:, None] == 3, 1e200, data.X.astype(float))
-    with pytest.raises(ValueError, match="too large for float64"):
+    with pytest.raises(ValueError, match="float64.*X"):
         model.fit(huge, data.Y[:, ::-1])
     np.testing.assert_array_equal(model.predict_proba(data.X), expected)
 
@@ -233,9 +231,9 @@ def test_a_graph_without_vectors_forgets_the_features_of_an_earlier_fit(data):
 def test_vectors_beside_a_graph_are_checked(data, model):
     graph = nl.neighbor_graph(data.X, 8, data.X[:5])
     assert model.scores_from_graph(graph, data.X[:5]).shape == (5, 7)
-    with pytest.raises(ValueError, match="graph has 5, X has 4"):
+    with pytest.raises(ValueError, match="graph .*5.*X .*4"):
         model.scores_from_graph(graph, data.X[:4])
-    with pytest.raises(ValueError, match="features"):
+    with pytest.raises(ValueError, match="X has 2 features"):
         model.scores_from_graph(graph, data.X[:5, :2])
 
 
@@ -245,15 +243,15 @@ def test_a_model_of_a_graph_without_vectors_answers_by_graphs(data):
     asked = nl.neighbor_graph(data.X, 8, data.X[:5])
     assert model.scores_from_graph(asked).shape == (5, 7)
     for search in (model.predict, model.rank, model.retrieve, model.kneighbors):
-        with pytest.raises(ValueError, match="fitted from a graph without X and cannot search"):
+        with pytest.raises(ValueError, match="graph without X"):
             search(data.X)
 
 
 @pytest.mark.parametrize(
     ("k", "rows", "error", "message"),
     [
-        (5, None, ValueError, "graph holds 5 neighbors a row; n_neighbors=6 are needed"),
-        (8, 150, ValueError, "graph must be square"),
+        (5, None, ValueError, "graph .*5.*n_neighbors=6"),
+        (8, 150, ValueError, "graph.*square.*150.*200"),
     ],
 )
 def test_graphs_that_do_not_fit(data, k, rows, error, message):
@@ -264,16 +262,16 @@ def test_graphs_that_do_not_fit(data, k, rows, error, message):
 
 
 def test_other_things_that_are_no_graph(data, model):
-    with pytest.raises(TypeError, match="graph must be a NeighborGraph or a sparse matrix"):
+    with pytest.raises(TypeError, match="graph.*NeighborGraph.*sparse matrix"):
         nl.MLkNN().fit_graph(data.X, data.Y)
     with_self = nl.neighbor_graph(data.X, 8, data.X)
-    with pytest.raises(ValueError, match="holds a row as its own neighbor"):
+    with pytest.raises(ValueError, match="graph.*row.*own neighbor"):
         nl.MLkNN(n_neighbors=6).fit_graph(with_self, data.Y)
-    with pytest.raises(ValueError, match="graph has 200, y has 10"):
+    with pytest.raises(ValueError, match="graph .*200.*y .*10"):
         nl.MLkNN(n_neighbors=6).fit_graph(nl.neighbor_graph(data.X, 8), data.Y[:10])
-    with pytest.raises(ValueError, match="X has 10, y has 200"):
+    with pytest.raises(ValueError, match="X .*10.*y .*200"):
         nl.MLkNN(n_neighbors=6).fit_graph(nl.neighbor_graph(data.X, 8), data.Y, data.X[:10])
-    with pytest.raises(ValueError, match="graph is over 100 rows; the model was fitted on 200"):
+    with pytest.raises(ValueError, match="graph .*100.*200"):
         model.scores_from_graph(nl.neighbor_graph(data.X[:100], 8))
 
 
@@ -314,7 +312,7 @@ def test_rows_with_names(f6):
     graph = nl.neighbor_graph(X, 3)
     other = nl.MLkNN(n_neighbors=3).fit_graph(graph, Y, X, ids=names)
     assert str(other.explain(query)) == str(model.explain(query))
-    with pytest.raises(ValueError, match="ids must be unique; 'n2' is given twice"):
+    with pytest.raises(ValueError, match="ids.*'n2'"):
         model.fit(X[:, :1], Y, ids=["n2", *names[1:]])
     assert [voter.id for voter in model.explain(query, labels=[3])[0].neighbors] == voters
 
@@ -344,9 +342,9 @@ def test_ranking_from_a_graph(data, model, monkeypatch):
         np.testing.assert_array_equal(found.scores, expected.scores)
         np.testing.assert_array_equal(found.names, expected.names)
     assert model.rank_from_graph(graph, data.X[:40], 99).labels.shape == (40, 7)
-    with pytest.raises(ValueError, match="inconsistent numbers of rows: graph has 40, X has 39"):
+    with pytest.raises(ValueError, match="graph .*40.*X .*39"):
         model.rank_from_graph(graph, data.X[:39])
-    with pytest.raises(ValueError, match="top must be an integer from 1 up; got 0"):
+    with pytest.raises(ValueError, match="top.*1.*0"):
         model.rank_from_graph(graph, top=0)
 
 
@@ -366,7 +364,7 @@ def test_probabilities_keep_their_order_on_the_side_of_the_decision(cut):
 def test_a_fit_that_fails_while_it_learns_leaves_the_model_as_it_was():
     small, large = (nl.datasets.make_local_labels(n, 3, q) for n, q in ((40, 4), (60, 6)))
     model = nl.LAMLkNN(n_neighbors=3, n_clusters=2, random_state=0)
-    with pytest.raises(ValueError, match="cluster_centers must have as many features as X: 3"):
+    with pytest.raises(ValueError, match="cluster_centers.*X.*3"):
         model.set_params(cluster_centers=np.zeros((2, 2))).fit(small.X, small.Y)
     with pytest.raises(NotFittedError):
         model.predict(small.X)
@@ -385,7 +383,7 @@ def test_scores_of_other_rows_are_refused(f6):
     X, Y, t = f6
     model = nl.BRkNN(n_neighbors=3, fill="cardinality").fit(X, Y)
     graph = nl.neighbor_graph(X, 3)
-    with pytest.raises(ValueError, match="graph has 6, scores has 1"):
+    with pytest.raises(ValueError, match="graph .*6.*scores .*1"):
         model.predict_from_graph(graph, scores=model.label_scores(t))
     with pytest.raises(NotFittedError):
         nl.BRkNN().predict_from_graph(graph)
@@ -413,5 +411,5 @@ def test_dense_scores_that_do_not_fit_are_refused_before_the_work(monkeypatch):
     data = nl.datasets.make_local_labels(90, 3, 8)
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 5000)
     for model in (nl.DMLkNN(4), nl.IBLR(4), nl.BalancedkNN(4), nl.PositivekNN(None)):
-        with pytest.raises(MemoryError, match="would be a dense matrix"):
+        with pytest.raises(MemoryError, match="dense.* 90 x .*GiB"):
             nl.LabelThresholds(model).fit(data.X, data.Y)

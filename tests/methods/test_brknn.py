@@ -147,11 +147,13 @@ def test_nothing_is_searched_in_fit(f6):
     assert model.predict(t).tolist() == [[1, 1, 0, 1]]
 
 
-@pytest.mark.parametrize("wrong", [{"weights": "far"}, {"fill": "all"}, {"weights": None}])
-def test_parameters_out_of_range(f6, wrong):
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("weights", "far"), ("fill", "all"), ("weights", None)]
+)
+def test_parameters_out_of_range(f6, name, wrong):
     X, Y, _ = f6
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be one of '"):
-        nl.BRkNN(**wrong).fit(X, Y)
+    with pytest.raises(ValueError, match=f"{name}.*{wrong!r}"):
+        nl.BRkNN(**{name: wrong}).fit(X, Y)
 
 
 def test_parameters_changed_after_fit_wait_for_the_next_fit(f6, tmp_path):

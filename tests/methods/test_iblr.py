@@ -131,12 +131,12 @@ def test_scores_do_not_depend_on_the_other_rows(data):
 
 def test_features_need_vectors(data):
     graph = nl.neighbor_graph(data.X, 10)
-    with pytest.raises(ValueError, match="X is missing: IBLR needs the vectors"):
+    with pytest.raises(ValueError, match="X .*IBLR"):
         nl.IBLR(keep_features=True).fit_graph(graph, data.Y)
     model = nl.IBLR(keep_features=True).fit_graph(graph, data.Y, data.X)
-    with pytest.raises(ValueError, match="X is missing: IBLR needs the vectors of queries"):
+    with pytest.raises(ValueError, match="X .*IBLR.*queries"):
         model.scores_from_graph(graph)
-    with pytest.raises(ValueError, match="metric='precomputed': IBLR needs the vectors"):
+    with pytest.raises(ValueError, match="metric='precomputed'.*IBLR"):
         nl.IBLR(keep_features=True, metric="precomputed").fit(np.zeros((150, 150)), data.Y)
     without = nl.IBLR().fit_graph(graph, data.Y)
     expected = nl.IBLR().fit(data.X, data.Y).label_scores(data.X[:9]).toarray()
@@ -150,7 +150,7 @@ def test_parameters_changed_after_fit_wait_for_the_next_fit(data):
     expected = model.predict_proba(data.X)
     model.set_params(keep_features=False, ridge=7.0)
     np.testing.assert_array_equal(model.predict_proba(data.X), expected)
-    with pytest.raises(ValueError, match="this model was fitted with keep_features=True"):
+    with pytest.raises(ValueError, match="keep_features=True"):
         model.scores_from_graph(graph)
 
 
@@ -166,12 +166,12 @@ def test_left_out_scores_keep_the_weights(data):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"ridge": 0}, ValueError, r"ridge must be a finite number from 1e-10 to 1"),
-        ({"ridge": np.inf}, ValueError, "ridge must be a finite number"),
-        ({"ridge": "1"}, TypeError, "ridge must be a number"),
-        ({"keep_features": 1}, TypeError, "keep_features must be True or False; got 1 of type int"),
-        ({"keep_features": "no"}, TypeError, "keep_features must be True or False; got 'no'"),
-        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer from 1 up; got 0"),
+        ({"ridge": 0}, ValueError, "ridge.*1e-10.*0"),
+        ({"ridge": np.inf}, ValueError, "ridge.*inf"),
+        ({"ridge": "1"}, TypeError, "ridge.*'1'"),
+        ({"keep_features": 1}, TypeError, "keep_features.*True or False.*1 of type int"),
+        ({"keep_features": "no"}, TypeError, "keep_features.*True or False.*'no'"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors.*1.*0"),
     ],
 )
 def test_bad_parameters(data, parameters, error, message):
@@ -182,9 +182,9 @@ def test_bad_parameters(data, parameters, error, message):
 @pytest.mark.parametrize(
     ("shape", "d", "keep_features", "message"),
     [
-        ((2, 1_000_000), 1, False, r"the weights of IBLR's .* 1,000,000 x 1,000,000 = 7,450.6 GiB"),
-        ((100_000, 100_000), 1, False, r"inputs of IBLR's .* 100,000 x 100,000 = 74.5 GiB"),
-        ((1000, 10), 10**9, True, r"the inputs of IBLR's .* 1,000 x 1,000,000,010 = 7,450.6 GiB"),
+        ((2, 1_000_000), 1, False, r"weights.*IBLR.* 1,000,000 x 1,000,000 .*7,450.6 GiB"),
+        ((100_000, 100_000), 1, False, r"inputs.*IBLR.* 100,000 x 100,000 .*74.5 GiB"),
+        ((1000, 10), 10**9, True, r"inputs.*IBLR.* 1,000 x 1,000,000,010 .*7,450.6 GiB"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
@@ -194,7 +194,7 @@ def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
     monkeypatch.setattr("nearlabel.methods.items.build_index", None)  # nothing is searched
     Y, X = sparse.csr_array(shape, dtype=np.int8), sparse.csr_array((shape[0], d))
     model = nl.IBLR(1, keep_features)
-    with pytest.raises(MemoryError, match=message + ".*; use fewer labels, or MLkNN"):
+    with pytest.raises(MemoryError, match=message + ".*MLkNN"):
         model.fit(X, Y)
     if shape[0] <= 1000:
         one = (np.arange(shape[0])[:, None] + 1) % shape[0]
@@ -242,7 +242,7 @@ def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
     nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
     tree, _ = read_tree(tmp_path / "model")
     write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
-    with pytest.raises(FileError, match="is damaged"):
+    with pytest.raises(FileError, match="model .*damaged"):
         nl.load(tmp_path / "model")
 
 
@@ -250,7 +250,7 @@ def test_a_model_file_with_weights_of_features_and_no_vectors(tmp_path, data):
     nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
     tree, _ = read_tree(tmp_path / "model")
     write_tree(tmp_path / "model", {**tree, "vectors": None})
-    with pytest.raises(FileError, match="is damaged: .* no vectors"):
+    with pytest.raises(FileError, match="model .*damaged.*vectors"):
         nl.load(tmp_path / "model")
 
 

@@ -201,15 +201,15 @@ def test_model_files(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be an integer from 1 up; got 0"),
+        ({"n_clusters": 0}, "n_clusters.*1.*0"),
         (
             {"cluster_centers": [[0.0, 1.0, 2.0]]},
-            "cluster_centers must have as many features as X: 2",
+            "cluster_centers.*X.*2.*3",
         ),
         ({"cluster_centers": [[0.0, np.nan]]}, "Input cluster_centers contains NaN"),
         ({"random_state": -1}, "Seed must be between"),
         ({"random_state": "x"}, "'x' cannot be used to seed"),
-        ({"metric": "precomputed"}, "LAMLkNN needs the vectors themselves"),
+        ({"metric": "precomputed"}, "metric='precomputed'.*LAMLkNN"),
     ],
 )
 def test_parameters_out_of_range(f6, wrong, message):
@@ -221,10 +221,10 @@ def test_parameters_out_of_range(f6, wrong, message):
 def test_a_graph_alone_is_not_enough(f6):
     X, Y, t = f6
     graph, asked = nl.neighbor_graph(X, 3), nl.neighbor_graph(X, 3, t)
-    with pytest.raises(ValueError, match="X is missing: LAMLkNN needs the vectors"):
+    with pytest.raises(ValueError, match="X .*LAMLkNN"):
         nl.LAMLkNN(n_neighbors=3).fit_graph(graph, Y)
     model = nl.LAMLkNN(n_neighbors=3).fit_graph(graph, Y, X)
-    with pytest.raises(ValueError, match="X is missing: LAMLkNN needs the vectors of queries"):
+    with pytest.raises(ValueError, match="X .*LAMLkNN.*queries"):
         model.scores_from_graph(asked)
 
 

@@ -187,12 +187,12 @@ class TestProperties:
 def test_vectors_are_needed(f6):
     X, Y, t = f6
     graph, asked = nl.neighbor_graph(X, 3), nl.neighbor_graph(X, 3, t)
-    with pytest.raises(ValueError, match="X is missing: MLCWkNN needs the vectors, not only a"):
+    with pytest.raises(ValueError, match="X .*MLCWkNN"):
         nl.MLCWkNN(n_neighbors=3).fit_graph(graph, Y)
-    with pytest.raises(ValueError, match="metric='precomputed': MLCWkNN needs the vectors"):
+    with pytest.raises(ValueError, match="metric='precomputed'.*MLCWkNN"):
         nl.MLCWkNN(n_neighbors=3, metric="precomputed").fit(np.zeros((6, 6)), Y)
     model = nl.MLCWkNN(n_neighbors=3).fit_graph(graph, Y, X)
-    with pytest.raises(ValueError, match="X is missing: MLCWkNN needs the vectors of queries"):
+    with pytest.raises(ValueError, match="X .*MLCWkNN.*queries"):
         model.scores_from_graph(asked)
     expected = model.label_scores(t).toarray()
     np.testing.assert_array_equal(model.scores_from_graph(asked, t).toarray(), expected)
@@ -208,7 +208,7 @@ def test_neighbors_out_of_range(f6, wrong):
 
 def test_fewer_items_than_neighbors(f6):
     X, Y, t = f6
-    with pytest.warns(UserWarning, match="n_neighbors=10 is more than the 5 other training rows"):
+    with pytest.warns(UserWarning, match="n_neighbors=10 .* 5 "):
         model = nl.MLCWkNN().fit(X, Y)
     expected = nl.MLCWkNN(n_neighbors=5).fit(X, Y).predict_proba(t)
     np.testing.assert_array_equal(model.predict_proba(t), expected)
@@ -232,12 +232,12 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("changed", "reason"),
         [
-            ({"vectors": None}, "it has no vectors"),
-            ({"metric": "precomputed"}, "its distances are not square|it has no vectors"),
-            ({"learned": {"totals": np.array([3, 4, 0, 5])}}, "its totals are not those of its"),
-            ({"learned": {"totals": np.array([3, 4, 0, 6, 0])}}, "its totals are not those of its"),
+            ({"vectors": None}, "damaged.*vectors"),
+            ({"metric": "precomputed"}, "damaged.*(square|vectors)"),
+            ({"learned": {"totals": np.array([3, 4, 0, 5])}}, "damaged.*totals"),
+            ({"learned": {"totals": np.array([3, 4, 0, 6, 0])}}, "damaged.*totals"),
             ({"learned": {"totals": np.array([3, 4, 0, -6])}}, "totals"),
-            ({"learned": {}}, "learned nothing of most of its labels"),
+            ({"learned": {}}, "damaged.*labels"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, tmp_path, f6, changed, reason):

@@ -316,7 +316,7 @@ class TestAllRows:
             by_graph.scores_from_graph(asked).toarray(),
             fitted.label_scores(data.X + 0.1).toarray(),
         )
-        with pytest.raises(ValueError, match="graph holds 79 neighbors a row; n_neighbors=80"):
+        with pytest.raises(ValueError, match="graph .*79.*n_neighbors=80"):
             by_graph.scores_from_graph(nl.neighbor_graph(data.X, 79, data.X))
 
     def test_blocks_and_what_does_not_fit(self, monkeypatch):
@@ -330,19 +330,19 @@ class TestAllRows:
         monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 50_000)
         model.rank(data.X, top=5)
         model.label_scores(data.X)
-        with pytest.raises(MemoryError, match="neighbors of all rows .* use rank or predict"):
+        with pytest.raises(MemoryError, match="neighbors.* GiB.*rank.*predict"):
             model.kneighbors(data.X)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rate": 0}, r'rate \(or "fit"\) must be a finite number from 1e-100 to 1e\+100; got 0'),
-        ({"rate": np.nan}, r'rate \(or "fit"\) must be a finite number'),
-        ({"rate": "fitted"}, r"rate \(or a number\) must be one of 'fit'; got 'fitted'"),
-        ({"rate": None}, r'rate \(or "fit"\) must be a number'),
-        ({"fit_by": "sgd"}, "fit_by must be one of 'grid', 'gradient'; got 'sgd'"),
-        ({"n_neighbors": 0}, "n_neighbors must be an integer from 1 up; got 0"),
+        ({"rate": 0}, r'rate .*"fit".*1e-100.*1e\+100.*0'),
+        ({"rate": np.nan}, r'rate .*"fit".*nan'),
+        ({"rate": "fitted"}, r"rate .*'fit'.*'fitted'"),
+        ({"rate": None}, r'rate .*"fit".*None'),
+        ({"fit_by": "sgd"}, "fit_by.*'grid', 'gradient'.*'sgd'"),
+        ({"n_neighbors": 0}, "n_neighbors.*1.*0"),
         ({"random_state": "seed"}, "'seed' cannot be used to seed"),
     ],
 )
@@ -396,7 +396,7 @@ class TestFiles:
         nl.PositivekNN(n_neighbors=3).fit(data.X, data.Y).save(tmp_path / "model")
         tree, _ = read_tree(tmp_path / "model")
         write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], key: wrong}})
-        with pytest.raises(FileError, match="damaged"):
+        with pytest.raises(FileError, match="model .*damaged"):
             nl.load(tmp_path / "model")
 
 

@@ -102,14 +102,17 @@ def test_of_one_column(data):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"estimator": MinMaxScaler()}, "estimator must be an estimator of nearlabel"),
-        ({"estimator": nl.LabelThresholds(nl.MLkNN())}, "estimator must be an estimator of near"),
-        ({"estimator": None}, "estimator must be an estimator of nearlabel"),
-        ({"estimator": nl.MLkNN}, "estimator must be an estimator of nearlabel"),
-        ({"objective": "auc"}, "objective must be one of 'f1'; got 'auc'"),
-        ({"min_f1": 2}, "min_f1 must be a finite number from 0 to 1; got 2"),
-        ({"min_rows": 0}, "min_rows must be an integer from 1 up; got 0"),
-        ({"estimator": nl.MLkNN(smoothing=-1)}, "smoothing must be a finite number"),
+        ({"estimator": MinMaxScaler()}, r"estimator.*nearlabel.*MinMaxScaler\(\)"),
+        (
+            {"estimator": nl.LabelThresholds(nl.MLkNN())},
+            r"estimator.*LabelThresholds\(estimator=",
+        ),
+        ({"estimator": None}, "estimator.*nearlabel.*None"),
+        ({"estimator": nl.MLkNN}, "estimator.*nearlabel.*<class .*MLkNN"),
+        ({"objective": "auc"}, "objective.*'f1'.*'auc'"),
+        ({"min_f1": 2}, "min_f1.*0.*1.*2"),
+        ({"min_rows": 0}, "min_rows.*1.*0"),
+        ({"estimator": nl.MLkNN(smoothing=-1)}, "smoothing.*-1"),
     ],
 )
 def test_parameters_out_of_range(data, wrong, message):
@@ -122,7 +125,7 @@ def test_a_class_of_a_user_is_not_written_as_ours(data, tmp_path):
         pass
 
     model = nl.LabelThresholds(MLkNN()).fit(data.X, data.Y)
-    with pytest.raises(TypeError, match="cannot save the custom class MLkNN"):
+    with pytest.raises(TypeError, match="save.*class MLkNN"):
         model.save(tmp_path / "model")
 
 

@@ -133,20 +133,23 @@ def test_many_labels_without_a_dense_matrix():
     [
         (
             lambda: nl.metrics.evaluate([[1, 0]], [[0.1, 0.2, 0.3]]),
-            "Y and scores must have one shape",
+            "Y and scores.*shape",
         ),
-        (lambda: nl.metrics.hamming_loss([[1, 0]], [[1]]), "Y and predicted must have one shape"),
-        (lambda: nl.metrics.evaluate([[2, 0]], [[0.1, 0.2]]), "got 2 at row 0, column 0"),
-        (lambda: nl.metrics.coverage([[1]], [[1.0]], convention="weka"), "one of 'paper', 'lamda'"),
+        (lambda: nl.metrics.hamming_loss([[1, 0]], [[1]]), "Y and predicted.*shape"),
+        (lambda: nl.metrics.evaluate([[2, 0]], [[0.1, 0.2]]), "2 at row 0, column 0"),
+        (
+            lambda: nl.metrics.coverage([[1]], [[1.0]], convention="weka"),
+            "convention.*'paper', 'lamda'.*'weka'",
+        ),
         (
             lambda: nl.metrics.one_error([[1]], [[1.0]], convention="sklearn"),
-            "'sklearn' has no one_error; 'paper', 'lamda', 'mulan' have",
+            "'sklearn' .*one_error.*'paper', 'lamda', 'mulan'",
         ),
-        (lambda: nl.metrics.success_rate([[1]], [[1.0]], at=0), "at must be an integer from 1 up"),
-        (lambda: nl.metrics.scorer("accuracy"), "metric must be one of 'hamming_loss'"),
+        (lambda: nl.metrics.success_rate([[1]], [[1.0]], at=0), r"\bat\b.*1.*0"),
+        (lambda: nl.metrics.scorer("accuracy"), "metric .*'hamming_loss'.*'accuracy'"),
         (
             lambda: nl.metrics.scorer("one_error", convention="sklearn"),
-            "'sklearn' has no one_error",
+            "'sklearn' .*one_error",
         ),
     ],
 )

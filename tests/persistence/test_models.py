@@ -112,7 +112,7 @@ def test_a_model_of_a_graph_without_vectors(tmp_path, made):
     again = nl.load(tmp_path / "model")
     ours, theirs = model.scores_from_graph(graph), again.scores_from_graph(graph)
     np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
-    with pytest.raises(ValueError, match="fitted from a graph without X and cannot search"):
+    with pytest.raises(ValueError, match="graph without X"):
         again.predict(made.X)
 
 
@@ -193,13 +193,13 @@ def test_what_cannot_be_saved(tmp_path, made):
     def city_block(a, b):
         return float(np.abs(a - b).sum())
 
-    with pytest.warns(UserWarning, match="slow"):
+    with pytest.warns(UserWarning, match="metric.*slow"):
         model = nl.MLkNN(metric=city_block).fit(made.X, made.Y)
     normalized = make_pipeline(Normalizer(), nl.MLkNN()).fit(made.X, made.Y)
     for wrong, message in (
-        (model, "metric=<function .* cannot be saved"),
-        (normalized, "a pipeline in a file has scalers .* this one has Normalizer, MLkNN"),
-        ("text", "a str cannot be written to a file; estimators of nearlabel can"),
+        (model, "metric=<function "),
+        (normalized, "pipeline.*scalers.*Normalizer, MLkNN"),
+        ("text", r"\bstr\b.*nearlabel"),
     ):
         with pytest.raises(TypeError, match=message):
             nl.save(wrong, tmp_path / "model")
@@ -217,13 +217,13 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path, made):
     mine = Mine().fit(made.X, made.Y)
     nested = make_pipeline(make_pipeline(MinMaxScaler()), nl.MLkNN()).fit(made.X, made.Y)
     for wrong, message in (
-        (mine, "custom class Mine"),
-        (make_pipeline(scaler), "a pipeline in a file has scalers .* this one has StandardScaler"),
-        (nested, "this one has Pipeline, MLkNN"),
+        (mine, "save.*class Mine"),
+        (make_pipeline(scaler), "pipeline.*scalers.*StandardScaler"),
+        (nested, "pipeline.*Pipeline, MLkNN"),
     ):
         with pytest.raises(TypeError, match=message):
             nl.save(wrong, tmp_path / "model")
-    with pytest.raises(TypeError, match="custom class Mine"):
+    with pytest.raises(TypeError, match="save.*class Mine"):
         mine.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -235,7 +235,7 @@ def test_a_scaler_of_another_scikit_learn(tmp_path, made):
     assert tree["parameters"] == {}
     assert nl.load(tmp_path / "scaler").n_samples_seen_ == 80
     write_tree(tmp_path / "scaler", {**tree, "parameters": {"shift": True}})
-    with pytest.raises(FileError, match="needs another scikit-learn: this one's scaler has no '"):
+    with pytest.raises(FileError, match="scaler .*scikit-learn.*'shift'"):
         nl.load(tmp_path / "scaler")
 
 
@@ -329,7 +329,7 @@ def test_the_recall_of_the_search_is_kept(tmp_path, monkeypatch):
 def test_searches_that_no_file_may_hold(search, tmp_path, made):
     tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
     write_tree(tmp_path / "model", {**tree, "search": search})
-    with pytest.raises(nl.FileError, match="is damaged"):
+    with pytest.raises(nl.FileError, match="model .*damaged"):
         nl.load(tmp_path / "model")
 
 
@@ -338,5 +338,5 @@ def test_a_recall_that_no_file_may_hold(recall, tmp_path, made):
     tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
     assert "search_recall" not in tree
     write_tree(tmp_path / "model", {**tree, "search_recall": recall})
-    with pytest.raises(nl.FileError, match="is damaged"):
+    with pytest.raises(nl.FileError, match="model .*damaged"):
         nl.load(tmp_path / "model")

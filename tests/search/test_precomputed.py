@@ -69,11 +69,11 @@ def test_precomputed_distances_serve_every_method_of_a_model():
 
 
 def test_wrong_distances_are_refused():
-    with pytest.raises(ValueError, match="must be square where metric='precomputed'"):
+    with pytest.raises(ValueError, match=r"\bX\b.*square.*metric='precomputed'"):
         nl.neighbor_graph(np.ones((3, 2)), 1, metric="precomputed")
-    with pytest.raises(ValueError, match="a precomputed distance is -1"):
+    with pytest.raises(ValueError, match="precomputed distance.*-1"):
         nl.neighbor_graph(-np.ones((3, 3)), 1, metric="precomputed")
-    with pytest.raises(ValueError, match="row 0 of the graph holds 1 neighbors beside itself"):
+    with pytest.raises(ValueError, match="row 0 .*graph .*1 neighbors"):
         nl.MLkNN(n_neighbors=2, metric="precomputed").fit(
             sparse.csr_array(np.eye(4) + np.eye(4, k=1) + np.eye(4, k=-1)), np.eye(4, 2, dtype=int)
         )

@@ -52,11 +52,11 @@ def test_ids_are_given_or_counted_and_never_given_twice():
     store.append(np.zeros((2, 1)))
     assert store.ids.tolist() == [7, 3, 8, 9]
     assert store.rows_of([9, 7]).tolist() == [3, 0]
-    for ids, message in [([3, 4], "3 is given twice"), ([5, 5], "5 is given twice")]:
-        with pytest.raises(ValueError, match=message):
+    for ids, twice in (([3, 4], 3), ([5, 5], 5)):
+        with pytest.raises(ValueError, match=f"ids .*{twice}"):
             store.append(np.zeros((2, 1)), ids=ids)
     assert len(store) == 4
-    with pytest.raises(KeyError, match="no row has the id 5"):
+    with pytest.raises(KeyError, match="id 5"):
         store.rows_of([5])
 
 
@@ -69,9 +69,9 @@ def test_unsigned_ids_stay_integers():
 
 def test_ids_may_be_names():
     store = VectorStore(np.zeros((2, 1)), ids=["sea.jpg", "hill.jpg"])
-    with pytest.raises(ValueError, match="ids must be given"):
+    with pytest.raises(ValueError, match="ids .*given"):
         store.append(np.zeros((1, 1)))
-    with pytest.raises(TypeError, match="ids must be like those before"):
+    with pytest.raises(TypeError, match="ids .*<U.*int64"):
         store.append(np.zeros((1, 1)), ids=[4])
     store.append(np.zeros((1, 1)), ids=["a much longer name.jpg"])
     assert store.rows_of(["a much longer name.jpg"]).tolist() == [2]
@@ -79,11 +79,11 @@ def test_ids_may_be_names():
 
 def test_rows_of_another_shape_or_form_are_refused():
     store = VectorStore(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="must have 3 features; got 2"):
+    with pytest.raises(ValueError, match="vectors .*3 features.*2"):
         store.append(np.zeros((1, 2)))
-    with pytest.raises(TypeError, match="must be dense"):
+    with pytest.raises(TypeError, match="vectors .*dense"):
         store.append(sparse.csr_array(np.zeros((1, 3))))
-    with pytest.raises(ValueError, match="ids has 2, vectors has 1"):
+    with pytest.raises(ValueError, match="ids .*2.*vectors .*1"):
         store.append(np.zeros((1, 3)), ids=[5, 6])
-    with pytest.raises(TypeError, match="integers or strings"):
+    with pytest.raises(TypeError, match="ids .*float64"):
         store.append(np.zeros((1, 3)), ids=[0.5])

@@ -318,7 +318,7 @@ def shortlist(rows, **changes):
     ],
 )
 def test_a_shortlist_of_parts_that_do_not_fit_is_refused(changes):
-    with pytest.raises(ValueError, match="must"):
+    with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)}|errors)\b"):
         shortlist(dense(np.zeros((6, 2))), **changes)
 
 
@@ -341,7 +341,7 @@ def test_blocks_outside_the_rows_are_refused():
     with pytest.raises(TypeError):
         lists.offer(block[:, ::2], 0, 0, False)
     found = np.zeros((3, 2), np.int32), np.zeros((3, 2))
-    with pytest.raises(ValueError, match="too few"):
+    with pytest.raises(ValueError, match="query.*too few"):
         lists.finish(0, *found)
     for query, rows, distances in (
         (4, *found),
@@ -364,9 +364,9 @@ def test_errors_that_are_no_numbers_are_refused():
 def test_rows_that_are_none_are_refused():
     with pytest.raises(ValueError, match="metric"):
         dense(np.zeros((3, 2)), "jaccard")
-    with pytest.raises(ValueError, match="side by side"):
+    with pytest.raises(ValueError, match="values.*side by side"):
         dense(np.zeros((3, 4))[:, ::2])
-    with pytest.raises(ValueError, match="one entry a row"):
+    with pytest.raises(ValueError, match="exponents and lengths"):
         dense(np.zeros((3, 2)), "cosine")
     columns, values, floats = np.array([0, 1], np.int32), np.ones(2), np.ones(2, np.float32)
     for starts in ([0, 1], [1, 2], [0, 2, 1, 2], [0, 3]):

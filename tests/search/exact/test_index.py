@@ -174,14 +174,14 @@ def test_agrees_with_scikit_learn_where_there_are_no_ties(metric):
 
 def test_a_function_as_metric_and_slow_metrics_say_that_they_are_slow():
     X = np.array([[0.0, 1], [2, 2], [5, 0]])
-    with pytest.warns(EfficiencyWarning, match="function as metric"):
+    with pytest.warns(EfficiencyWarning, match="function.*metric"):
         graph = nl.neighbor_graph(X, 2, metric=lambda a, b: float(abs(a - b).sum()))
     check(graph, X, 2, metric="manhattan")
-    with pytest.warns(EfficiencyWarning, match="'hamming'"):
+    with pytest.warns(EfficiencyWarning, match="metric='hamming'"):
         nl.neighbor_graph(X, 2, metric="hamming")
     with (
         pytest.warns(EfficiencyWarning),
-        pytest.raises(ValueError, match="must not be negative; the function gave -1"),
+        pytest.raises(ValueError, match="metric.*-1"),
     ):
         nl.neighbor_graph(X, 2, metric=lambda a, b: -1.0)
 
@@ -195,15 +195,15 @@ def test_a_function_as_metric_and_slow_metrics_say_that_they_are_slow():
         ({"X": np.empty((0, 3))}, r"0 sample\(s\)"),
         ({"X": np.empty((3, 0))}, r"0 feature\(s\)"),
         ({"X": [[1.0]]}, "X has 1 sample"),
-        ({"k": 0}, "k must be an integer from 1 to 3; got 0"),
-        ({"k": 4}, "k must be an integer from 1 to 3; got 4"),
-        ({"k": 5, "queries": [[0, 0]]}, "k must be an integer from 1 to 4; got 5"),
-        ({"queries": [[1.0, 2, 3]]}, "queries must have as many features as X: 2; got 3"),
+        ({"k": 0}, r"\bk\b.*1.*3.*0"),
+        ({"k": 4}, r"\bk\b.*1.*3.*4"),
+        ({"k": 5, "queries": [[0, 0]]}, r"\bk\b.*1.*4.*5"),
+        ({"queries": [[1.0, 2, 3]]}, "queries.*X.*2.*3"),
         ({"queries": [[1.0, np.nan]]}, "Input queries contains NaN"),
-        ({"metric": "euclid"}, "metric .* must be one of 'euclidean', .*; got 'euclid'"),
-        ({"search": "approx"}, "search must be 'auto', 'exact', 'approximate', a faiss"),
-        ({"search": nl.ExactSearch}, "search must be 'auto', 'exact', 'approximate', a faiss"),
-        ({"n_jobs": 0}, "n_jobs .* must be an integer from 1 up; got 0"),
+        ({"metric": "euclid"}, "metric .*'euclidean', .*'euclid'"),
+        ({"search": "approx"}, "search .*'auto', 'exact', 'approximate'.*'approx'"),
+        ({"search": nl.ExactSearch}, "search .*'auto', 'exact', 'approximate'.*ExactSearch"),
+        ({"n_jobs": 0}, "n_jobs .*1.*0"),
     ],
 )
 def test_bad_input_gets_one_clear_error(arguments, message):
@@ -214,12 +214,12 @@ def test_bad_input_gets_one_clear_error(arguments, message):
 
 @pytest.mark.parametrize("k", [1.0, "1", True, None])
 def test_k_of_another_type_is_refused(k):
-    with pytest.raises(TypeError, match="k must be an integer from 1 to 2; got"):
+    with pytest.raises(TypeError, match=rf"\bk\b.*integer.*1.*2.*{k!r}"):
         nl.neighbor_graph(np.eye(3), k)
 
 
 def test_distances_that_overflow_are_refused_and_underflow_is_a_tie():
-    with pytest.raises(ValueError, match="too large for float64"):
+    with pytest.raises(ValueError, match="float64.*X"):
         nl.neighbor_graph([[1e200], [-1e200], [0.0]], 2)
     tiny = np.array([[0.0], [1e-200], [2e-200], [1.0]])
     for form in (tiny, sparse.csr_array(tiny)):
@@ -237,13 +237,13 @@ def test_where_squares_overflow_but_distances_do_not(seed):
         if np.isfinite(distances).all():
             check(nl.neighbor_graph(form, 2, queries), X, 2, queries)
         else:
-            with pytest.raises(ValueError, match="too large for float64"):
+            with pytest.raises(ValueError, match="float64.*X"):
                 nl.neighbor_graph(form, 2, queries)
 
 
 def test_only_distances_to_neighbors_have_to_be_finite():
     X = np.array([[0.0], [1.0], [1e160], [1e160 + 1e150]])
-    with pytest.raises(ValueError, match="too large for float64"):
+    with pytest.raises(ValueError, match="float64.*X"):
         nl.neighbor_graph(X, 2)
     check(nl.neighbor_graph(X, 1), X, 1)
 

@@ -178,12 +178,12 @@ def test_what_does_not_fit_is_not_packed():
     }
     numbers = {"unit": 1.0, "slack": 0.1, "tiny": 0.0, "margins": 2.0}
     for changes, message in (
-        ({"chosen": np.array([3], np.int32)}, "not there"),
-        ({"chosen": np.array([-1], np.int32)}, "not there"),
-        ({"center": np.zeros(3)}, "center must"),
-        ({"factors": np.empty((1, 3), np.float32)}, "factors and errors must"),
-        ({"factors": np.empty((2, 4), np.float32)}, "factors and errors must"),
-        ({"errors": np.empty(2, np.float32)}, "factors and errors must"),
+        ({"chosen": np.array([3], np.int32)}, "chosen"),
+        ({"chosen": np.array([-1], np.int32)}, "chosen"),
+        ({"center": np.zeros(3)}, "center"),
+        ({"factors": np.empty((1, 3), np.float32)}, "factors.*errors"),
+        ({"factors": np.empty((2, 4), np.float32)}, "factors.*errors"),
+        ({"errors": np.empty(2, np.float32)}, "factors.*errors"),
     ):
         with pytest.raises(ValueError, match=message):
             rows.pack(**{**options, **changes}, **numbers)

@@ -46,5 +46,5 @@ def test_equals_the_literal_search(problem, metric, leaves_out, is_sparse, block
 def test_distances_beyond_float64_are_refused():
     X = np.array([[1e300, 0.0], [-1e300, 0.0], [0.0, 1.0]])
     Y = label_matrix(np.ones((3, 1), int), "Y")
-    with pytest.raises(ValueError, match="too large for float64; rescale X"):
+    with pytest.raises(ValueError, match="float64.*X"):
         class_neighbors(X, "euclidean", Y, 3, X)

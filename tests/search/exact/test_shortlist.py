@@ -167,7 +167,7 @@ def read_only(array):
     ],
 )
 def test_parts_that_do_not_fit_are_refused(changes):
-    with pytest.raises(ValueError, match="must"):
+    with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)})\b"):
         look(**changes)
 
 
@@ -176,11 +176,11 @@ def test_places_and_names_outside_the_rows_are_refused(bad):
     for row, place in ((0, 0), (3, 1), (5, 1)):
         rows = (np.arange(6)[:, None] + [1, 2]).astype(np.int32) % 6
         rows[row, place] = bad
-        with pytest.raises(ValueError, match="out of range"):
+        with pytest.raises(ValueError, match="row .*range"):
             look(rows=rows)
         names = np.arange(6, dtype=np.int32)
         names[row] = bad
-        with pytest.raises(ValueError, match="out of range"):
+        with pytest.raises(ValueError, match="row .*range"):
             look(names=names)
 
 
@@ -319,7 +319,7 @@ def test_blocks_of_chosen_queries_against_the_literal_version(data, metric, amon
 
     rows, found = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
     if known.sum(axis=1).min() < k:
-        with pytest.raises(ValueError, match="too few"):
+        with pytest.raises(ValueError, match="query.*too few"):
             lists.finish(0, rows, found)
         return
     lists.finish(0, rows, found)
@@ -338,17 +338,17 @@ def test_blocks_of_queries_that_are_not_there_are_refused():
     lists = shortlist(dense(np.zeros((6, 2))))
     block, chosen = floats(3, 4), np.array([0, 2, 5], np.int32)
     for row in (-1, 3, 6, 2**62, -(2**62)):
-        with pytest.raises(ValueError, match="block must be within the base rows"):
+        with pytest.raises(ValueError, match="block.*base rows"):
             lists.offer_to(block, chosen, row)
     for bad in (-1, 6, 2**31 - 1, -(2**31)):
-        with pytest.raises(ValueError, match="not there"):
+        with pytest.raises(ValueError, match="chosen"):
             lists.offer_to(block, np.array([0, bad, 1], np.int32), 0)
     for wrong in (chosen[:2].copy(), ints(4), ints(0)):
-        with pytest.raises(ValueError, match="one entry a row of the block"):
+        with pytest.raises(ValueError, match="chosen.*block"):
             lists.offer_to(block, wrong, 0)
-    with pytest.raises(ValueError, match="within the base rows"):
+    with pytest.raises(ValueError, match="block.*base rows"):
         lists.offer_to(floats(3, 7), chosen, 0)
-    with pytest.raises(ValueError, match="one stripe"):
+    with pytest.raises(ValueError, match="block.*queries.*stripe"):
         shortlist(dense(np.zeros((6, 2))), starts=[0, 5]).offer_to(block, chosen, 0)
     for changed in ((block.astype(np.float64), chosen), (block, chosen.astype(np.int64))):
         with pytest.raises(TypeError):
@@ -358,13 +358,13 @@ def test_blocks_of_queries_that_are_not_there_are_refused():
             lists.offer_to(*changed, 0)
     for empty in ((floats(0, 4), ints(0)), (floats(3, 0), chosen)):
         lists.offer_to(*empty, 0)
-    with pytest.raises(ValueError, match="too few"):
+    with pytest.raises(ValueError, match="query.*too few"):
         lists.finish(0, ints(6, 2), np.zeros((6, 2)))
 
 
 def test_names_must_be_one_a_row_or_none():
     for count in (1, 5, 7):
-        with pytest.raises(ValueError, match="names must"):
+        with pytest.raises(ValueError, match="names"):
             shortlist(dense(np.zeros((6, 2))), names=ints(count))
     with pytest.raises(TypeError):
         shortlist(dense(np.zeros((6, 2))), names=np.zeros(6, np.int64))
@@ -413,7 +413,7 @@ def test_rows_that_are_no_numbers_come_last():
                 few.offer_to(floats(1, n), ints(1), 0)
                 rows, distances = ints(1, k), np.zeros((1, k))
                 if k > len(good):
-                    with pytest.raises(ValueError, match="too large"):
+                    with pytest.raises(ValueError, match="float64.*X"):
                         few.finish(0, rows, distances)
                     continue
                 few.finish(0, rows, distances)

@@ -146,7 +146,7 @@ def test_rows_that_are_short_are_searched_exactly(alone):
         return spoil
 
     same(nl.neighbor_graph(X, 6, queries, search=Fake(5, lose([7, 99]))), expected)
-    with pytest.warns(EfficiencyWarning, match="search=Fake found fewer than k=6 .* of 40 of"):
+    with pytest.warns(EfficiencyWarning, match="search=Fake .*k=6 .* 40 of"):
         found = nl.neighbor_graph(X, 6, queries, search=Fake(5, lose(np.arange(60, 100))))
     same(found, expected)
 
@@ -168,14 +168,14 @@ def test_an_index_that_holds_the_rows_already(faiss, data):
     lossy.add(X.astype(np.float32))
     nl.neighbor_graph(X, 5, search=lossy)
     for index, other in ((lossy, X[::-1]), (faiss.clone_index(lossy), 9 * X)):
-        with pytest.raises(ValueError, match="search=IndexPQ does not hold the rows of X in their"):
+        with pytest.raises(ValueError, match="search=IndexPQ .*rows of X"):
             nl.neighbor_graph(other, 5, search=index)
     flat = faiss.IndexFlatL2(8)
     flat.add(X.astype(np.float32))
     for other in (X[::-1], X * 1.01, np.roll(X, 1, axis=0)):
-        with pytest.raises(ValueError, match="search=IndexFlatL2 does not hold the rows of X in "):
+        with pytest.raises(ValueError, match="search=IndexFlatL2 .*rows of X"):
             nl.neighbor_graph(other, 5, search=flat)
-    with pytest.raises(ValueError, match="holds 400 rows; it must be empty, or hold the 399 rows"):
+    with pytest.raises(ValueError, match="search=IndexFlatL2 .*400 rows.*399 rows"):
         nl.neighbor_graph(X[1:], 5, search=flat)
 
 
@@ -183,7 +183,7 @@ def test_a_filled_index_for_cosine_holds_rows_of_length_one(faiss, data):
     X = data.X.astype(np.float32)
     index = faiss.IndexFlatIP(8)
     index.add(X)
-    with pytest.raises(ValueError, match="the rows of X in their order, each of length one"):
+    with pytest.raises(ValueError, match="search=.*rows of X.*length one"):
         nl.neighbor_graph(X, 5, metric="cosine", search=index)
     index.reset()
     index.add(X / np.linalg.norm(X, axis=1, keepdims=True))
@@ -197,30 +197,30 @@ def test_what_does_not_go_together(faiss):
     X = np.eye(4)
     l2 = faiss.IndexFlatL2(4)
     for search, how, error, message in (
-        (l2, {"metric": "cosine"}, ValueError, "metric='cosine' does not go with search=IndexFlat"),
-        (l2, {"metric": max}, ValueError, "faiss's METRIC_L2: that goes with 'euclidean' and 'sq"),
-        (l2, {"metric": "precomputed"}, ValueError, "metric='precomputed' says that X holds dista"),
-        (l2, {"metric": "cosin"}, ValueError, "metric .* must be one of 'euclidean'"),
-        (faiss.IndexFlatIP(4), {}, ValueError, "METRIC_INNER_PRODUCT: that goes with 'cosine'"),
-        (faiss.IndexFlat(4, 20), {}, ValueError, "metric 20: that goes with none of nearlabel"),
-        (faiss.IndexFlatL2(5), {}, ValueError, "search=IndexFlatL2 is for 5 features; X has 4"),
-        (faiss.IndexBinaryFlat(8), {}, TypeError, "search=IndexBinaryFlat is for bits"),
-        (faiss.IndexShards(4), {}, ValueError, "cannot be copied.* add the rows of X to it yours"),
-        (faiss.IndexFlatL2, {}, ValueError, "search must be .*got <class 'faiss"),
+        (l2, {"metric": "cosine"}, ValueError, "metric='cosine' .*search=IndexFlat"),
+        (l2, {"metric": max}, ValueError, "METRIC_L2.*'euclidean'"),
+        (l2, {"metric": "precomputed"}, ValueError, "metric='precomputed'.*X"),
+        (l2, {"metric": "cosin"}, ValueError, "metric .*'euclidean'.*'cosin'"),
+        (faiss.IndexFlatIP(4), {}, ValueError, "METRIC_INNER_PRODUCT.*'cosine'"),
+        (faiss.IndexFlat(4, 20), {}, ValueError, "metric 20.*none of nearlabel"),
+        (faiss.IndexFlatL2(5), {}, ValueError, "search=IndexFlatL2 .*5 features.*X .*4"),
+        (faiss.IndexBinaryFlat(8), {}, TypeError, "search=IndexBinaryFlat .*bits"),
+        (faiss.IndexShards(4), {}, ValueError, "search=IndexShards.*copied.*rows of X"),
+        (faiss.IndexFlatL2, {}, ValueError, "search .*<class 'faiss"),
         (
             faiss.index_factory(4, "IVF9,Flat"),
             {},
             ValueError,
-            "search=IndexIVFFlat cannot be trained .*: Number of training points .4. should",
+            "search=IndexIVFFlat .*trained.*Number of training points .4. should",
         ),
     ):
         with pytest.raises(error, match=message):
             nl.neighbor_graph(X, 2, search=search, **how)
-    with pytest.raises(TypeError, match="search=IndexFlatL2 takes dense rows; X is sparse"):
+    with pytest.raises(TypeError, match="search=IndexFlatL2 .*dense.*X .*sparse"):
         nl.neighbor_graph(sparse.csr_array(X), 2, search=l2)
     same(nl.neighbor_graph(X, 2, sparse.csr_array(X), search=l2), nl.neighbor_graph(X, 2, X))
     for far in (X * 1e39, X * -1e300):
-        with pytest.raises(ValueError, match="computes in float32, for which a number is too lar"):
+        with pytest.raises(ValueError, match="search=IndexFlatL2 .*float32"):
             nl.neighbor_graph(far, 2, search=l2)
 
 
@@ -229,15 +229,15 @@ def test_what_does_not_go_together(faiss):
     [
         (
             lambda indices: np.where(indices == 3, 40, indices),
-            "gave row 0 an index outside 0 to 39",
+            "search=Fake .*row 0 .*index.* 39",
         ),
         (
             lambda indices: np.where(indices == 3, -2, indices),
-            "gave row 0 an index outside 0 to 39",
+            "search=Fake .*row 0 .*index.* 39",
         ),
         (
             lambda indices: np.where(indices == 3, 2, indices),
-            "search=Fake gave row 0 one neighbor tw",
+            "search=Fake .*row 0 .*neighbor tw",
         ),
     ],
 )
@@ -250,9 +250,7 @@ def test_an_index_that_is_broken(spoil, message):
 def test_an_index_that_answers_less_than_asked():
     X = np.arange(40.0)[:, None]
     for spoil in (lambda indices: indices[1:], lambda indices: indices[:, :2]):
-        with pytest.raises(
-            ValueError, match="search=Fake must give indices and distances of shape"
-        ):
+        with pytest.raises(ValueError, match="search=Fake .*indices and distances.*shape"):
             nl.neighbor_graph(X, 3, search=Fake(1, spoil))
 
 

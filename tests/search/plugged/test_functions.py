@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -107,21 +108,21 @@ def test_queries_go_block_by_block_and_the_rows_themselves_at_once():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda i, d: i, TypeError, "must return two arrays, .indices, distances.; got ndarray"),
-        (lambda i, d: None, TypeError, "search=.*searching must return two arrays.*; got NoneType"),
-        (lambda i, d: (d, i), TypeError, "indices that are integers .* got float64 and int64"),
-        (lambda i, d: (i, d.astype(str)), TypeError, "distances that are real .* and <U"),
-        (lambda i, d: (i[1:], d[1:]), ValueError, r"of shape \(30, 4\); got \(29, 4\) and \(29,"),
-        (lambda i, d: (i[:, :2], d[:, :2]), ValueError, r"\(30, 4\); got \(30, 2\) and \(30, 2\)"),
-        (lambda i, d: (i, d[:, :3]), ValueError, r"got \(30, 4\) and \(30, 3\)"),
-        (lambda i, d: (i.ravel(), d.ravel()), ValueError, r"got \(120,\) and \(120,\)"),
-        (lambda i, d: (i + 1, d), ValueError, "gave row 28 an index outside 0 to 29"),
-        (lambda i, d: (i - 2, d), ValueError, "gave row 0 an index outside 0 to 29"),
-        (lambda i, d: (np.where(i == 5, -1, i), d), ValueError, "fewer than k=3 .* of row 4 bes"),
-        (lambda i, d: ([[0, 1, 2, 1], *i[1:]], d), ValueError, "gave row 0 one neighbor twice"),
-        (lambda i, d: (i, d - 1), ValueError, "gave row 0 a distance that is negative or not fin"),
-        (lambda i, d: (i, np.where(d == 2, np.nan, d)), ValueError, "row 0 a distance that is neg"),
-        (lambda i, d: (i, np.where(i == 9, np.inf, d)), ValueError, "row 8 a distance that is neg"),
+        (lambda i, d: i, TypeError, "search=.*searching .*indices, distances.*ndarray"),
+        (lambda i, d: None, TypeError, "search=.*searching .*NoneType"),
+        (lambda i, d: (d, i), TypeError, "indices.*integers.*float64 and int64"),
+        (lambda i, d: (i, d.astype(str)), TypeError, "distances.*real.* <U"),
+        (lambda i, d: (i[1:], d[1:]), ValueError, r"\(30, 4\).*\(29, 4\) and \(29,"),
+        (lambda i, d: (i[:, :2], d[:, :2]), ValueError, r"\(30, 4\).*\(30, 2\) and \(30, 2\)"),
+        (lambda i, d: (i, d[:, :3]), ValueError, r"\(30, 4\) and \(30, 3\)"),
+        (lambda i, d: (i.ravel(), d.ravel()), ValueError, r"\(120,\) and \(120,\)"),
+        (lambda i, d: (i + 1, d), ValueError, "row 28 .*index.* 29"),
+        (lambda i, d: (i - 2, d), ValueError, "row 0 .*index.* 29"),
+        (lambda i, d: (np.where(i == 5, -1, i), d), ValueError, "k=3 .* row 4 "),
+        (lambda i, d: ([[0, 1, 2, 1], *i[1:]], d), ValueError, "row 0 .*neighbor twice"),
+        (lambda i, d: (i, d - 1), ValueError, "row 0 .*distance.*negative"),
+        (lambda i, d: (i, np.where(d == 2, np.nan, d)), ValueError, "row 0 .*distance.*neg"),
+        (lambda i, d: (i, np.where(i == 9, np.inf, d)), ValueError, "row 8 .*distance.*neg"),
     ],
 )
 def test_answers_that_are_wrong(change, error, message):
@@ -135,10 +136,10 @@ def test_answers_that_are_wrong(change, error, message):
 def test_what_is_no_search():
     for wrong in (3, None, "faiss", KeyError, object(), ["exact"]):
         with pytest.raises(
-            ValueError, match="search must be 'auto', 'exact', 'approximate', a faiss "
+            ValueError, match=f"search .*'auto', 'exact', 'approximate'.*{re.escape(repr(wrong))}"
         ):
             nl.MLkNN(n_neighbors=2, search=wrong).fit(np.eye(4), np.eye(4, dtype=int))
-    with pytest.raises(ValueError, match="metric='precomputed' says that X holds distances"):
+    with pytest.raises(ValueError, match="metric='precomputed'.*X"):
         nl.MLkNN(2, metric="precomputed", search=brute).fit(np.eye(4), np.eye(4, dtype=int))
 
 
@@ -152,6 +153,6 @@ def test_a_search_of_other_rows_is_suspicious(monkeypatch):
         near = order[graph.indices]
         return near, np.sqrt(((X[near] - X[:, None]) ** 2).sum(axis=2))
 
-    with pytest.warns(UserWarning, match="found .* % of the nearest rows only; are its rows those"):
+    with pytest.warns(UserWarning, match="search=.*shuffled .* % .*rows"):
         graph = nl.neighbor_graph(X, 5, search=shuffled)
     assert graph.recall.value < 0.1

@@ -117,7 +117,7 @@ def test_parameters_that_are_changed_later_are_for_the_next_fit(data):
     expected = model.kneighbors()[1]
     search.set_params(n_neighbors=2)
     np.testing.assert_array_equal(model.kneighbors()[1], expected)
-    with pytest.raises(ValueError, match="n_neighbors=2; 6 neighbors are needed"):
+    with pytest.raises(ValueError, match="n_neighbors=2.* 6 neighbors"):
         model.fit(data.X, data.Y)
 
 
@@ -150,29 +150,33 @@ def test_errors(data):
     good = sparse.csr_array(np.ones((5, 5)))
     beside = sparse.csr_array(np.tril(np.ones((5, 5))))
     for search, error, message in (
-        (KNeighborsTransformer(n_neighbors=2), ValueError, "n_neighbors=2; 3 neighbors are needed"),
-        (KNeighborsTransformer(mode="connectivity"), ValueError, "set its mode to 'distance'"),
+        (KNeighborsTransformer(n_neighbors=2), ValueError, "n_neighbors=2.* 3 neighbors"),
+        (
+            KNeighborsTransformer(mode="connectivity"),
+            ValueError,
+            "mode.*'distance'.*'connectivity'",
+        ),
         (
             RadiusNeighborsTransformer(),
             ValueError,
-            "found fewer than k=3 neighbors of row 0 beside",
+            "search=RadiusNeighborsTransformer .*k=3 .*row 0 ",
         ),
         (
             Graphs(beside),
             ValueError,
-            "search=Graphs found fewer than k=3 neighbors of row 0 beside",
+            "search=Graphs .*k=3 .*row 0 ",
         ),
-        (Graphs(good.toarray()), TypeError, r"a sparse matrix of \(5, 5\); got a ndarray"),
-        (Graphs(good[:4]), TypeError, r"of \(5, 5\); got a csr_array of shape \(4, 5\)"),
-        (Graphs(-good), ValueError, "search=Graphs gave row 0 a distance that is negative or not"),
-        (Graphs(good * np.nan), ValueError, "gave row 0 a distance that is negative or not finite"),
-        (StandardScaler(), TypeError, r"search=StandardScaler must give a sparse matrix of"),
-        (KNeighborsTransformer, ValueError, "search must be .*; got <class"),
+        (Graphs(good.toarray()), TypeError, r"sparse matrix.*\(5, 5\).*ndarray"),
+        (Graphs(good[:4]), TypeError, r"\(5, 5\).*csr_array.*\(4, 5\)"),
+        (Graphs(-good), ValueError, "search=Graphs .*row 0 .*distance.*negative"),
+        (Graphs(good * np.nan), ValueError, "search=Graphs .*row 0 .*distance.*finite"),
+        (StandardScaler(), TypeError, r"search=StandardScaler .*sparse matrix"),
+        (KNeighborsTransformer, ValueError, "search .*<class"),
     ):
         with pytest.raises(error, match=message):
             nl.neighbor_graph(X, 3, search=search)
     short = sparse.csr_array([[0, 0, 1, 1, 1], [1, 0, 0, 0, 1]])
-    with pytest.raises(ValueError, match="found fewer than k=3 neighbors of row 1$"):
+    with pytest.raises(ValueError, match="search=Graphs .*k=3 .*row 1$"):
         nl.neighbor_graph(X, 3, X[:2], search=Graphs(good, short))
 
 
