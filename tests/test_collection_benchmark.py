@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import runpy
 import sys
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -142,14 +141,6 @@ def test_the_command_prints_a_result(benchmark, monkeypatch, capsys):
         "SR@10": 0.152,
         "SR@100": 0.327,
     }
-
-
-def test_the_figure(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "collection.png"
-    monkeypatch.setattr(sys, "argv", ["collection_figure.py", str(picture)])
-    runpy.run_path(str(ROOT / "examples" / "collection_figure.py"), run_name="__main__")
-    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 # What docs/collection.md says in words, held to the kept result.

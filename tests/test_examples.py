@@ -62,26 +62,29 @@ def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
     assert names["model"].search_recall_.rows == 512
 
 
-def test_figure(tmp_path, monkeypatch):
+@pytest.fixture
+def run_example(monkeypatch):
+    """Run a script of the examples that draws, with the path that it writes to."""
     pytest.importorskip("matplotlib")
+
+    def run(script, path):
+        monkeypatch.setattr(sys, "argv", [script, str(path)])
+        runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "script", ["why_these_labels.py", "scale_figure.py", "collection_figure.py"]
+)
+def test_figure(run_example, tmp_path, script):
     picture = tmp_path / "figure.png"
-    monkeypatch.setattr(sys, "argv", ["why_these_labels.py", str(picture)])
-    runpy.run_path(str(ROOT / "examples" / "why_these_labels.py"), run_name="__main__")
+    run_example(script, picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_figure_of_growth(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "figure.png"
-    monkeypatch.setattr(sys, "argv", ["scale_figure.py", str(picture)])
-    runpy.run_path(str(ROOT / "examples" / "scale_figure.py"), run_name="__main__")
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_figures_of_the_methods(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(sys, "argv", ["method_figures.py", str(tmp_path)])
-    runpy.run_path(str(ROOT / "examples" / "method_figures.py"), run_name="__main__")
+def test_figures_of_the_methods(run_example, tmp_path):
+    run_example("method_figures.py", tmp_path)
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {path.name for path in (ROOT / "docs" / "images" / "methods").iterdir()}
     assert made <= {f"{name.lower()}.png" for name in METHODS}  # those that were measured

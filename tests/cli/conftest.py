@@ -55,30 +55,38 @@ def searches(monkeypatch):
 
 
 @pytest.fixture
-def ask(capsys):
-    """Run a command that must succeed; what it prints."""
+def answer(capsys):
+    """Run a command; its code, what it prints, and what it prints on standard error."""
 
     def command(*arguments):
         capsys.readouterr()
         code = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        assert (code, printed.err) == (0, "")
-        return printed.out
+        return code, *capsys.readouterr()
 
     return command
 
 
 @pytest.fixture
-def fail(capsys):
+def ask(answer):
+    """Run a command that must succeed; what it prints."""
+
+    def command(*arguments):
+        code, printed, told = answer(*arguments)
+        assert (code, told) == (0, "")
+        return printed
+
+    return command
+
+
+@pytest.fixture
+def fail(answer):
     """Run a command that must fail as a user's error does; its line on standard error."""
 
     def command(*arguments):
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        assert (code, printed.out) == (2, "")
-        assert printed.err.startswith("nearlabel: ")
-        assert printed.err.count("\n") == 1
-        return printed.err
+        code, printed, told = answer(*arguments)
+        assert (code, printed) == (2, "")
+        assert told.startswith("nearlabel: ")
+        assert told.count("\n") == 1
+        return told
 
     return command

@@ -127,38 +127,36 @@ def test_blocks_of_rows_and_labels_change_nothing(data, monkeypatch):
     np.testing.assert_array_equal(model.label_scores(data.X).toarray(), scores)
 
 
-def test_it_searches_once_for_the_training_rows_and_once_for_queries(data, monkeypatch):
-    calls = []
-    original = balancedknn.class_neighbors
+@pytest.fixture
+def searched(monkeypatch):
+    """Of how many rows the neighbors of each class are searched, call by call."""
+    found = []
+    search = balancedknn.class_neighbors
 
-    def counted(*given, **more):
-        calls.append(given[4].shape[0])
-        return original(*given, **more)
+    def noted(*given, **more):
+        found.append(given[4].shape[0])
+        return search(*given, **more)
 
-    monkeypatch.setattr(balancedknn, "class_neighbors", counted)
+    monkeypatch.setattr(balancedknn, "class_neighbors", noted)
+    return found
+
+
+def test_it_searches_once_for_the_training_rows_and_once_for_queries(data, searched, monkeypatch):
     monkeypatch.setattr("nearlabel.search.ExactIndex.graph", None)  # no other search
     model = nl.BalancedkNN().fit(data.X, data.Y)
-    assert calls == [150]
+    assert searched == [150]
     model.predict(data.X[:9])
-    assert calls == [150, 9]
+    assert searched == [150, 9]
     model.rank(data.X[:8])
-    assert calls == [150, 9, 8]
+    assert searched == [150, 9, 8]
 
 
-def test_one_search_beside_the_graph_in_a_comparison(data, monkeypatch):
+def test_one_search_beside_the_graph_in_a_comparison(data, searched):
     from nearlabel.experiments import evaluate_splits, splits
 
-    calls = []
-    original = balancedknn.class_neighbors
-
-    def counted(*given, **more):
-        calls.append(given[4].shape[0])
-        return original(*given, **more)
-
-    monkeypatch.setattr(balancedknn, "class_neighbors", counted)
     parts = splits(data, "holdout")
     evaluate_splits(data, [nl.MLkNN(), nl.BalancedkNN()], parts)
-    assert calls == [len(parts[0][0]), len(parts[0][1])]
+    assert searched == [len(parts[0][0]), len(parts[0][1])]
 
 
 def test_no_label_at_all():
@@ -171,12 +169,12 @@ def test_no_label_at_all():
 
 def test_it_needs_vectors(data):
     graph = nl.neighbor_graph(data.X, 10)
-    with pytest.raises(ValueError, match="X is missing: BalancedkNN needs the vectors"):
+    with pytest.raises(ValueError, match="X .*BalancedkNN"):
         nl.BalancedkNN().fit_graph(graph, data.Y)
-    with pytest.raises(ValueError, match="metric='precomputed': BalancedkNN needs the vectors"):
+    with pytest.raises(ValueError, match="metric='precomputed'.*BalancedkNN"):
         nl.BalancedkNN(metric="precomputed").fit(np.zeros((150, 150)), data.Y)
     model = nl.BalancedkNN().fit_graph(graph, data.Y, data.X)
-    with pytest.raises(ValueError, match="X is missing: BalancedkNN needs the vectors of queries"):
+    with pytest.raises(ValueError, match="X .*BalancedkNN.*queries"):
         model.scores_from_graph(graph)
 
 
@@ -201,12 +199,12 @@ def test_parameters_changed_after_fit_wait_for_the_next_fit(data):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"per_class": 0}, ValueError, "per_class must be an integer from 1 up; got 0"),
-        ({"per_class": 1.5}, TypeError, "per_class must be an integer from 1 up; got 1.5"),
-        ({"bandwidth": -1}, ValueError, r"bandwidth \(or 'median'\) must be a finite number"),
-        ({"bandwidth": np.inf}, ValueError, r"bandwidth \(or 'median'\) must be a finite number"),
-        ({"bandwidth": "mean"}, TypeError, r"bandwidth \(or 'median'\) must be a number .* 'mean'"),
-        ({"metric": "l3"}, ValueError, "metric .* must be one of .* got 'l3'"),
+        ({"per_class": 0}, ValueError, "per_class.*1.*0"),
+        ({"per_class": 1.5}, TypeError, "per_class.*integer.*1.5"),
+        ({"bandwidth": -1}, ValueError, "bandwidth.*'median'.*-1"),
+        ({"bandwidth": np.inf}, ValueError, "bandwidth.*'median'.*inf"),
+        ({"bandwidth": "mean"}, TypeError, r"bandwidth.*'median'.*'mean'"),
+        ({"metric": "l3"}, ValueError, "metric .*'l3'"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
     ],
 )
@@ -220,7 +218,7 @@ def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(monkeypatc
     monkeypatch.setattr("nearlabel.methods.items.build_index", None)
     n = 100_000
     Y = sparse.diags_array(np.ones(n), format="csr")
-    message = r"neighbors of BalancedkNN.* 100,000 x 100,000 = 111.8 GiB.*; use fewer per_class"
+    message = r"BalancedkNN.* 100,000 x 100,000 .*111.8 GiB.*per_class"
     with pytest.raises(MemoryError, match=message):
         nl.BalancedkNN(per_class=1).fit(sparse.csr_array((n, 3)), Y)
 
@@ -260,8 +258,8 @@ def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
     nl.BalancedkNN(4).fit(data.X, data.Y).save(tmp_path / "model")
     tree, _ = read_tree(tmp_path / "model")
     write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
-    with pytest.raises(FileError, match="is damaged"):
+    with pytest.raises(FileError, match="model .*damaged"):
         nl.load(tmp_path / "model")
     write_tree(tmp_path / "model", {**tree, "vectors": None})
-    with pytest.raises(FileError, match="is damaged: it has no vectors"):
+    with pytest.raises(FileError, match="model .*damaged.*vectors"):
         nl.load(tmp_path / "model")

@@ -8,6 +8,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from literal_answers import assert_posterior
 from scipy import sparse
 from strategies import examples, problems
 
@@ -64,43 +65,31 @@ class TestWorkedExample:
 
 
 @st.composite
-def settings_of_the_method(draw, k):
-    """Tolerance, smoothing and denominator."""
-    return (
-        draw(st.integers(0, k + 1)),
-        draw(st.sampled_from(SMOOTHINGS)),
-        draw(st.sampled_from(["labels", "counts"])),
-    )
+def settings_of_the_method(draw, k, q):
+    """Tolerance, smoothing and denominator, and the cells that the denominator counts."""
+    delta, s = draw(st.integers(0, k + 1)), draw(st.sampled_from(SMOOTHINGS))
+    denominator, cells = draw(st.sampled_from([("labels", q), ("counts", k + 1)]))
+    return delta, s, denominator, cells
 
 
 @examples(400)
 @given(problem=problems(), data=st.data(), is_sparse=st.booleans())
 def test_equals_the_literal_method(problem, data, is_sparse):
     X, Y, queries, k = problem
-    delta, s, denominator = data.draw(settings_of_the_method(k))
-    cells = Y.shape[1] if denominator == "labels" else k + 1
+    delta, s, denominator, cells = data.draw(settings_of_the_method(k, Y.shape[1]))
     training, _ = oracles.neighbors(X, k)
     found, _ = oracles.neighbors(X, k, queries)
     posterior, decided, _, _ = oracles.dmlknn(Y, training, found, s, delta, cells)
     form = sparse.csr_array if is_sparse else np.asarray
     model = nl.DMLkNN(k, delta, float(s), denominator).fit(form(X), form(Y))
-    scores = model.label_scores(form(queries)).toarray()
-    np.testing.assert_allclose(scores, np.array(posterior, float), rtol=1e-10, atol=1e-10)
-    if s == Fraction(1, 10):  # not a binary fraction: exact ties are out of reach
-        return
-    predicted = model.predict(form(queries))
-    np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, decided)
-    best = [sorted(range(len(row)), key=lambda a: (-row[a], a)) for row in posterior]
-    np.testing.assert_array_equal(model.rank(form(queries), top=99).labels, best)
-    probabilities = model.predict_proba(form(queries))
-    assert ((probabilities > 0) & (probabilities < 1)).all()
+    is_exact = s != Fraction(1, 10)  # not a binary fraction: exact ties are out of reach
+    assert_posterior(model, form(queries), posterior, decided if is_exact else None, within=1e-10)
 
 
 @given(problem=problems(), data=st.data())
 def test_a_row_that_is_left_out_is_as_if_it_were_not_there(problem, data):
     X, Y, _, k = problem
-    delta, s, denominator = data.draw(settings_of_the_method(k))
-    cells = Y.shape[1] if denominator == "labels" else k + 1
+    delta, s, denominator, cells = data.draw(settings_of_the_method(k, Y.shape[1]))
     training, _ = oracles.neighbors(X, k)
     rows = np.array(data.draw(st.permutations(range(len(X)))))[:5]
     expected = oracles.dmlknn(Y, training, training[rows], s, delta, cells, left_out=rows)[0]
@@ -113,8 +102,7 @@ def test_a_row_that_is_left_out_is_as_if_it_were_not_there(problem, data):
 @given(problem=problems(), data=st.data())
 def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, data):
     X, Y, queries, k = problem
-    delta, s, denominator = data.draw(settings_of_the_method(k))
-    cells = Y.shape[1] if denominator == "labels" else k + 1
+    delta, s, denominator, cells = data.draw(settings_of_the_method(k, Y.shape[1]))
     training, _ = oracles.neighbors(X, k)
     further, _ = oracles.neighbors(X, k + 1, queries[:1])
     _, _, prior, tallies = oracles.dmlknn(Y, training, further[:, :k], s, delta, cells)
@@ -204,15 +192,15 @@ def test_extreme_smoothing_stays_finite(s):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"tolerance": -1}, ValueError, "tolerance must be an integer from 0 up; got -1"),
-        ({"tolerance": 1.5}, TypeError, "tolerance must be an integer from 0 up; got 1.5"),
-        ({"smoothing": -1}, ValueError, r"smoothing must be a finite number from 0 to 1e\+99"),
-        ({"smoothing": np.nan}, ValueError, r"smoothing must be a finite number from 0 to 1e\+99"),
-        ({"smoothing": "1"}, TypeError, "smoothing must be a number from 0 to"),
+        ({"tolerance": -1}, ValueError, "tolerance.*0.*-1"),
+        ({"tolerance": 1.5}, TypeError, "tolerance.*integer.*1.5"),
+        ({"smoothing": -1}, ValueError, r"smoothing.*0.*1e\+99.*-1"),
+        ({"smoothing": np.nan}, ValueError, r"smoothing.*0.*1e\+99.*nan"),
+        ({"smoothing": "1"}, TypeError, "smoothing.*0.*'1'"),
         (
             {"denominator": "rows"},
             ValueError,
-            "denominator must be one of 'labels', 'counts'; got 'rows'",
+            "denominator.*'labels', 'counts'.*'rows'",
         ),
     ],
 )
@@ -250,17 +238,17 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("learned", "counts", "message"),
         [
-            ({}, {"data": np.full(18, 4, np.int32)}, "its counts are not those of neighbors"),
-            ({}, {"data": np.full(18, 0, np.int32)}, "its counts are not those of neighbors"),
-            ({}, {"data": np.full(18, -1)}, "its counts are not those of neighbors"),
-            ({}, {"data": np.full(18, 1.0)}, "its counts are not those of neighbors"),
-            ({}, {"shape": [6, 5]}, "its counts are of other labels"),
-            ({}, {"indices": np.full(18, 9)}, "its counts are"),
-            ({"totals": np.array([3, 4, 1, 6])}, {}, "its totals are not those of its labels"),
-            ({"totals": np.array([3, 4])}, {}, "nothing of most of its labels"),
-            ({"tolerance": -1}, {}, "tolerance must be an integer from 0 up"),
-            ({"smoothing": -1.0}, {}, "smoothing must be a finite number"),
-            ({"denominator": "rows"}, {}, "denominator must be one of"),
+            ({}, {"data": np.full(18, 4, np.int32)}, "counts.*neighbors"),
+            ({}, {"data": np.full(18, 0, np.int32)}, "counts.*neighbors"),
+            ({}, {"data": np.full(18, -1)}, "counts.*neighbors"),
+            ({}, {"data": np.full(18, 1.0)}, "counts.*neighbors"),
+            ({}, {"shape": [6, 5]}, "counts.*labels"),
+            ({}, {"indices": np.full(18, 9)}, "damaged.*counts"),
+            ({"totals": np.array([3, 4, 1, 6])}, {}, "totals.*labels"),
+            ({"totals": np.array([3, 4])}, {}, "damaged.*labels"),
+            ({"tolerance": -1}, {}, "tolerance.*0.*-1"),
+            ({"smoothing": -1.0}, {}, "smoothing.*-1"),
+            ({"denominator": "rows"}, {}, "denominator.*'rows'"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, stored, learned, counts, message):

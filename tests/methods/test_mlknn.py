@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import tracemalloc
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from literal_answers import assert_posterior
 from scipy import sparse
 from strategies import examples, problems
 
@@ -103,16 +105,8 @@ def test_equals_the_literal_method(problem, s, is_sparse):
     posterior, decided, _, _ = oracles.mlknn(Y, training, found, s)
     form = sparse.csr_array if is_sparse else np.asarray
     model = nl.MLkNN(n_neighbors=k, smoothing=float(s)).fit(form(X), form(Y))
-    scores = model.label_scores(form(queries)).toarray()
-    np.testing.assert_allclose(scores, np.array(posterior, float), rtol=1e-12, atol=1e-12)
-    if s == Fraction(1, 10):  # not a binary fraction: exact ties are out of reach
-        return
-    predicted = model.predict(form(queries))
-    np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, decided)
-    best = [sorted(range(len(row)), key=lambda a: (-row[a], a)) for row in posterior]
-    np.testing.assert_array_equal(model.rank(form(queries), top=99).labels, best)
-    probabilities = model.predict_proba(form(queries))
-    assert ((probabilities > 0) & (probabilities < 1)).all()
+    is_exact = s != Fraction(1, 10)  # not a binary fraction: exact ties are out of reach
+    assert_posterior(model, form(queries), posterior, decided if is_exact else None, within=1e-12)
     if Y.shape[1] == 1 and 0 < Y.sum() < len(Y):
         two = nl.MLkNN(n_neighbors=k, smoothing=float(s)).fit(X, Y.ravel()).predict_proba(queries)
         assert ((two > 0) & (two < 1)).all()
@@ -216,7 +210,7 @@ def test_equal_hypotheses_tie_exactly_and_the_label_is_predicted():
 @pytest.mark.parametrize("smoothing", [-1, np.nan, np.inf, 1e110])
 def test_smoothing_out_of_range(f6, smoothing):
     X, Y, _ = f6
-    with pytest.raises(ValueError, match=r"smoothing must be a finite number from 0 to 1e\+100"):
+    with pytest.raises(ValueError, match=rf"smoothing.*0.*1e\+100.*{re.escape(str(smoothing))}"):
         nl.MLkNN(smoothing=smoothing).fit(X, Y)
 
 
@@ -275,8 +269,8 @@ def test_many_labels_do_not_cost_many_cells():
     ranked = model.rank(X[:50], top=10)
     assert ranked.labels.shape == (50, 10)
     assert model.predict(X[:50]).shape == (50, q)
-    with pytest.raises(MemoryError, match="predict_proba.* GiB.*use label_scores or rank"):
+    with pytest.raises(MemoryError, match="predict_proba.* GiB.*label_scores.*rank"):
         model.predict_proba(np.broadcast_to(X[:1], (1_000_000, 3)))
     dense = nl.MLkNN(n_neighbors=10).fit(X, Y[:, :20_000].toarray())
-    with pytest.raises(MemoryError, match="predict.* GiB.*use .*sparse y, or rank"):
+    with pytest.raises(MemoryError, match="predict.* GiB.*sparse y.*rank"):
         dense.predict(np.broadcast_to(X[:1], (1_000_000, 3)))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
@@ -25,12 +26,6 @@ def some_data(n=400, d=5, q=4):
     X = 2 * rng.normal(size=(20, d))[group] + rng.normal(size=(n, d))
     Y = (rng.random((20, q))[group] + 0.3 * rng.normal(size=(n, q)) > 0.5).astype(int)
     return X, Y
-
-
-def assert_same(ours, twin):
-    np.testing.assert_array_equal(ours.indices, twin.indices)
-    np.testing.assert_array_equal(ours.distances, twin.distances)
-    assert ours.recall == twin.recall
 
 
 def test_auto_takes_lists_from_a_fixed_work_on():

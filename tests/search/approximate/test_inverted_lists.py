@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples, vectors
+from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.common import engine
@@ -33,15 +34,6 @@ def clustered(n, d, seed=0):
     rng = np.random.default_rng(seed)
     centers = 1.5 * rng.normal(size=(max(2, n // 40), d))
     return centers[rng.integers(0, len(centers), n)] + rng.normal(size=(n, d))
-
-
-def assert_same(ours, twin):
-    assert ours.indices.dtype == twin.indices.dtype == np.int32
-    np.testing.assert_array_equal(ours.indices, twin.indices)
-    assert ours.distances.dtype == twin.distances.dtype
-    np.testing.assert_array_equal(ours.distances, twin.distances)
-    assert ours.recall == twin.recall
-    assert ours.n_base == twin.n_base
 
 
 def check(graph, X, metric, queries=None):
@@ -312,7 +304,7 @@ def test_recall_is_shown_kept_and_checked(tmp_path):
         ({"standard_error": -1.0}, "standard_error"),
         ({"rows": 0}, "rows"),
         ({"rows": 2.5}, "rows"),
-        ({"k": 0}, "k must"),
+        ({"k": 0}, r"\bk\b.*0"),
         ({"sample": "all"}, "sample"),
         ({"sample": 3}, "sample"),
     ],
@@ -340,10 +332,10 @@ def test_a_file_whose_recall_is_none_is_refused(recall, tmp_path):
 @pytest.mark.parametrize(
     ("search", "error"),
     [
-        (InvertedLists(recall=1.01), "recall must be .* from 0 to 1"),
-        (InvertedLists(recall=-0.1), "recall must be .* from 0 to 1"),
-        (InvertedLists(recall=float("nan")), "recall must be"),
-        (InvertedLists(random_state=-1), "random_state must be an integer from 0 up; got -1"),
+        (InvertedLists(recall=1.01), "recall.*0.*1.*1.01"),
+        (InvertedLists(recall=-0.1), "recall.*0.*1.*-0.1"),
+        (InvertedLists(recall=float("nan")), "recall.*nan"),
+        (InvertedLists(random_state=-1), "random_state.*0.*-1"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(search, error):
@@ -512,7 +504,7 @@ def test_queries_far_from_all_rows():
 def test_distances_beyond_float64_are_refused_as_by_the_exact_search():
     X = clustered(300, 5)
     for search in ("exact", "approximate"):
-        with pytest.raises(ValueError, match="too large for float64; rescale X"):
+        with pytest.raises(ValueError, match="float64.*X"):
             neighbor_graph(X, 3, X[:2] * 1e200, search=search)
 
 

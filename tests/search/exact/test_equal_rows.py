@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
@@ -19,14 +20,7 @@ pytestmark = pytest.mark.engines
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming"]
 
 
-def assert_same(ours, twin):
-    np.testing.assert_array_equal(ours.indices, twin.indices)
-    np.testing.assert_array_equal(ours.distances, twin.distances)
-    assert ours.indices.dtype == twin.indices.dtype
-    assert ours.n_base == twin.n_base
-
-
-@pytest.mark.filterwarnings("ignore:metric=.* compares row by row")
+@pytest.mark.filterwarnings("ignore:metric=")
 @given(data=st.data(), metric=st.sampled_from(METRICS), is_sparse=st.booleans())
 def test_as_a_search_of_all_rows(data, metric, is_sparse):
     """Few distinct rows, rows of zeros among them, in any order and number."""
