@@ -171,14 +171,14 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
         self._checked_settings()
+        check_n_jobs(self.n_jobs)
 
     def _checked_settings(self) -> dict[str, Any]:
-        """The method's own parameters as a fitted model keeps them, all parameters checked."""
+        """The method's own parameters as a fitted model keeps them, all but `n_jobs` checked."""
         self._check_parameters()
         settings = {one.attribute: one.check(getattr(self, one.key)) for one in self.settings}
         if not (self.n_neighbors is None and self.needs.all_rows):
             check_integer(self.n_neighbors, "n_neighbors", low=1)
-        check_n_jobs(self.n_jobs)
         if needs_vectors(self) and is_precomputed(self.metric):
             raise ValueError(
                 f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
@@ -263,7 +263,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
         A fit that fails or is interrupted leaves this model as it was.
         """
-        settings = self._checked_settings()
+        settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
         model, labels = copy(self), check_labels(y, label_names)
         X = model._check_training(X, labels.matrix.shape[0], graph)
         n = labels.matrix.shape[0]
@@ -277,27 +277,26 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
         if graph is None:
-            told, threads = stages.next(searched), check_n_jobs(self.n_jobs)
-            graph = items.left_out_neighbors(rows, min(k, n - 1), n_jobs=threads, progress=told)
+            told = stages.next(searched)
+            graph = items.left_out_neighbors(rows, min(k, n - 1), n_jobs=n_jobs, progress=told)
         elif rows is not None:
             graph = graph.take(rows)
         model.n_neighbors_, model.search_recall_ = k, graph.recall
         model.classes_, model.label_names_ = labels.classes, labels.names
         model.__dict__.update(settings)
         told = stages.next(learning)
-        model._learn_from(graph, rows, told)
+        model._learn_from(graph, rows, n_jobs, told)
         if told is not None:
             told(1, 1)
         self.__dict__ = model.__dict__
         return self
 
     def _learn_from(
-        self, graph: NeighborGraph, rows: Array | None, progress: Progress | None
+        self, graph: NeighborGraph, rows: Array | None, n_jobs: int, progress: Progress | None
     ) -> None:
         """Learn from the neighbors of `rows`, of all training rows if None, and prepare."""
         items, before = self._items, set(vars(self))
         rows = np.arange(len(items)) if rows is None else rows
-        n_jobs = check_n_jobs(self.n_jobs)
         self._learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress))
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())

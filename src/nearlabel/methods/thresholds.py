@@ -126,7 +126,9 @@ class LabelThresholds(NeighborClassifier):
         inner = self._inner()
         vars(inner).update(inner._checked_settings())
         wanted = inner._rows_to_learn_from(Y, X)
-        inner._learn_from(graph if wanted is None else graph.take(wanted), wanted, seen.progress)
+        inner._learn_from(
+            graph if wanted is None else graph.take(wanted), wanted, seen.n_jobs, seen.progress
+        )
         left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
