@@ -21,10 +21,10 @@ demo: $(VENV)/.cli  ## Describe, evaluate, fit, rank and explain on made-up song
 test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
 test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers
 	@$(MAKE) --no-print-directory -j2 SIDE_BY_SIDE=1 ready
-	$(BIN)/pytest -q -n auto -m "not slow"
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto -m "engines and not (slow or data)" \
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow"
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto --dist worksteal -m "engines and not (slow or data)" \
 		tests/formulas tests/labels tests/methods tests/search
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto -m "kernels and not slow" \
+	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto --dist worksteal -m "kernels and not slow" \
 		tests/formulas tests/labels tests/search/exact
 	NEARLABEL_HYPOTHESIS=few $(BIN)/python tests/sanitize.py quick
 

@@ -83,6 +83,7 @@ def test_figure(run_example, tmp_path, script):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow  # one picture of each method; test_figure draws one
 def test_figures_of_the_methods(run_example, tmp_path):
     run_example("method_figures.py", tmp_path)
     made = {path.name for path in tmp_path.iterdir()}
