@@ -68,7 +68,8 @@ clean:  ## Remove the environments and caches
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "nearlabel needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=…"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) and compiling the core: a minute or two"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.compiler: $(VENV)/bin/python
 	$(BIN)/$(PIP) 'setuptools>=77' 'nanobind>=2.7,<4'
@@ -82,15 +83,14 @@ build/sanitize/.ready: $(VENV)/.core tests/sanitize.py
 	$(BIN)/python tests/sanitize.py build
 	@touch $@
 
-# The core is left to the target above, which can run beside pip.
-$(VENV)/.cli: export NEARLABEL_NO_CORE = 1
+# The core is left to the target above, which can run beside pip. A variable that a target exports
+# would reach what it depends on, too: the core would not be built.
 $(VENV)/.cli: $(VENV)/.core pyproject.toml
-	$(BIN)/$(PIP) --no-build-isolation --editable '.[cli]'
+	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli]'
 	@touch $@
 
-$(VENV)/.packages: export NEARLABEL_NO_CORE = 1
 $(VENV)/.packages: $(VENV)/.compiler pyproject.toml
-	$(BIN)/$(PIP) --no-build-isolation --editable '.[dev]'
+	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.packages $(VENV)/.core

@@ -77,8 +77,10 @@ def page() -> str:
 
 
 def with_part(text: str, name: str, part: str) -> str:
-    """A document with a part made from the result files between its two marks."""
+    """A document with a part made from the result files between its two marks, if it has them."""
     begin, end = f"<!-- {name}: made by `make bench` -->", f"<!-- end of {name} -->"
+    if begin not in text:
+        return text
     before, rest = text.split(begin)
     after = rest.split(end)[1]
     return f"{before}{begin}\n{part}\n{end}{after}"
