@@ -94,3 +94,17 @@ def test_a_first_line_that_names_a_column_twice(put, what):
     header = f'{{"nearlabel": 1, "features": 2, "labels": 2, "{what}_names": ["a", "a"]}}\n'
     with pytest.raises(DataError, match=f"line 1: {what}_names.*'a'"):
         nl.datasets.load(put(header + '{"features": [1, 2], "labels": ["a"]}\n'))
+
+
+@pytest.mark.parametrize("what", ["labels", "features"])
+@pytest.mark.parametrize("count", ["-1", "1e999", "2.5", '"2"', "true", "[]", "3"])
+def test_a_first_line_whose_counts_do_not_fit_its_names(tmp_path, what, count):
+    counts = {"labels": "2", "features": "2", what: count}
+    path = tmp_path / "data.jsonl"
+    path.write_text(
+        f'{{"nearlabel": 1, "features": {counts["features"]}, "labels": {counts["labels"]}, '
+        '"label_names": ["a", "b"], "feature_names": ["c", "d"]}\n'
+        '{"features": [1, 2], "labels": ["a"]}\n{"features": [3, 4], "labels": ["b"]}\n'
+    )
+    with pytest.raises(nl.datasets.DataError, match=f"data.jsonl, line 1: .*{what[:-1]}"):
+        nl.datasets.load(path)

@@ -237,3 +237,8 @@ def test_sparse_rows_with_indices_of_64_bits():
     model = nl.LAMLkNN(n_neighbors=3, n_clusters=2, random_state=0)
     expected = model.fit(X, data.Y).predict_proba(X)
     np.testing.assert_array_equal(model.fit(wide, data.Y).predict_proba(wide), expected)
+
+
+def test_parameters_by_position():
+    given = nl.LAMLkNN(7, 3, np.zeros((3, 2))).get_params()
+    assert (given["n_neighbors"], given["n_clusters"], given["smoothing"]) == (7, 3, 1.0)

@@ -123,16 +123,18 @@ def _tags(row: dict[str, Any], options: ReadOptions) -> Any:
 def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns | None:
     """The labels or the features that a first line names or counts, if it does."""
     count, named = header.get(f"{what}s"), header.get(f"{what}_names")
+    if count is not None and (type(count) is not int or not 0 <= count < 2**31):
+        raise file.error(f"{what}s: the number of {what}s expected; got {shown(str(count))}")
     if named is not None:
         if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
             raise file.error(f"{what}_names: a list of strings expected")
         if (twice := first_twice(named)) is not None:
             raise file.error(f"{what}_names must be unique; got {shown(twice)} twice")
+        if count not in (None, len(named)):
+            raise file.error(f"{what}_names has {len(named)} names; {what}s counts {count}")
         return numbered(named)
     if count is None:
         return None
-    if type(count) is not int or not 0 <= count < 2**31:
-        raise file.error(f"{what}s: the number of {what}s expected; got {shown(str(count))}")
     if what == "label" and (problem := too_many_labels(count)):
         raise file.error(problem)
     return Numbers(count)

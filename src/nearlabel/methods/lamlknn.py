@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,6 +69,7 @@ class LAMLkNN(MLkNN):
     [3, 3]
     """
 
+    smoothing: float = field(default=1.0, kw_only=True)
     n_clusters: int = 5
     cluster_centers: Any = None
     random_state: Any = None
