@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import core_warnings
@@ -83,11 +84,11 @@ def test(preload: list[str], baseline: str, tests: list[str]) -> bool:
 
 def main(step: str) -> None:
     """Build, or test, where this can be done."""
-    compiler = "gcc"
-    can_compile = sys.platform.startswith("linux") and shutil.which(compiler)
-    preload = runtime(compiler) if can_compile else None
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    can_compile = sys.platform.startswith("linux") and header.exists() and shutil.which("g++")
+    preload = runtime("g++") if can_compile else None
     if preload is None:
-        print("sanitize: skipped, it needs Linux and GCC with libasan")  # noqa: T201
+        print("sanitize: skipped, it needs Linux, Python.h and g++ with libasan")  # noqa: T201
         if step == "build":
             sys.exit(core_warnings.main([os.environ.get("CXX", "c++")]))
     elif step == "build":

@@ -49,7 +49,7 @@ def center_distances(centers: Floats, X: Any) -> Floats:
 
 
 def large_enough(distances: Floats, least: int) -> Array:
-    """Centers that keep at least so many rows each, when the smallest are dropped one by one."""
+    """Centers that keep at least `least` rows each when the smallest are dropped one by one."""
     center = distances.argmin(axis=1)
     sizes = np.bincount(center, minlength=distances.shape[1])
     kept = np.arange(len(sizes))

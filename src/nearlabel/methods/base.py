@@ -265,8 +265,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
         model, labels = copy(self), check_labels(y, label_names)
-        X = model._check_training(X, labels.matrix.shape[0], graph)
         n = labels.matrix.shape[0]
+        X = model._check_training(X, n, graph)
         k = self._usable_neighbors(n)
         if graph is not None:
             graph = _first_neighbors(graph, min(k, n - 1))

@@ -24,8 +24,6 @@ from nearlabel.methods.fields import Reals
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 
-_TINY = float(np.nextafter(0, 1))
-
 
 @dataclass(repr=False, eq=False)
 class IBLR(NeighborClassifier):
