@@ -11,6 +11,8 @@ from nearlabel.labels.scores import LabelScores as LabelScores
 from nearlabel.labels.scores import RankedLabels as RankedLabels
 from nearlabel.methods import *  # noqa: F403
 from nearlabel.methods.mallowsknn import CalibratedRanking as CalibratedRanking
+from nearlabel.methods.pipeline import Pipeline as Pipeline
+from nearlabel.methods.pipeline import make_pipeline as make_pipeline
 from nearlabel.methods.thresholds import LabelThresholds as LabelThresholds
 from nearlabel.persistence.models import load as load
 from nearlabel.persistence.models import save as save

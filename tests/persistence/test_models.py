@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, StandardScaler
 from strategies import examples
+from tree_paths import paths, replaced
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, read_tree, write_tree
@@ -195,10 +196,10 @@ def test_what_cannot_be_saved(tmp_path, made):
 
     with pytest.warns(UserWarning, match="metric.*slow"):
         model = nl.MLkNN(metric=city_block).fit(made.X, made.Y)
-    normalized = make_pipeline(Normalizer(), nl.MLkNN()).fit(made.X, made.Y)
+    own = make_pipeline(FunctionTransformer(), nl.MLkNN()).fit(made.X, made.Y)
     for wrong, message in (
         (model, "metric=<function "),
-        (normalized, "pipeline.*scalers.*Normalizer, MLkNN"),
+        (own, "FunctionTransformer .*StandardScaler"),
         ("text", r"\bstr\b.*nearlabel"),
     ):
         with pytest.raises(TypeError, match=message):
@@ -213,15 +214,9 @@ class Mine(nl.MLkNN):
 
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path, made):
-    scaler = StandardScaler().fit(made.X)
     mine = Mine().fit(made.X, made.Y)
-    nested = make_pipeline(make_pipeline(MinMaxScaler()), nl.MLkNN()).fit(made.X, made.Y)
-    for wrong, message in (
-        (mine, "save.*class Mine"),
-        (make_pipeline(scaler), "pipeline.*scalers.*StandardScaler"),
-        (nested, "pipeline.*Pipeline, MLkNN"),
-    ):
-        with pytest.raises(TypeError, match=message):
+    for wrong in (mine, make_pipeline(MinMaxScaler().fit(made.X), mine)):
+        with pytest.raises(TypeError, match="save.*class Mine"):
             nl.save(wrong, tmp_path / "model")
     with pytest.raises(TypeError, match="save.*class Mine"):
         mine.save(tmp_path / "model")
@@ -235,17 +230,8 @@ def test_a_scaler_of_another_scikit_learn(tmp_path, made):
     assert tree["parameters"] == {}
     assert nl.load(tmp_path / "scaler").n_samples_seen_ == 80
     write_tree(tmp_path / "scaler", {**tree, "parameters": {"shift": True}})
-    with pytest.raises(FileError, match="scaler .*scikit-learn.*'shift'"):
+    with pytest.raises(FileError, match="scikit-learn.*'shift'"):
         nl.load(tmp_path / "scaler")
-
-
-def paths(tree, path=()):
-    """The places of all values in a tree."""
-    yield path
-    for key in (
-        tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
-    ):
-        yield from paths(tree[key], (*path, key))
 
 
 @pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -272,26 +258,14 @@ def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory
     place = data.draw(st.sampled_from([place for place in paths(tree) if place]))
     wrong = data.draw(st.sampled_from(range(len(WRONG) + 1)))
 
-    def changed(node, rest):
-        if not rest:
-            return WRONG[wrong]
-        if isinstance(node, dict):
-            left = {key: value for key, value in node.items() if key != rest[0]}
-            if len(rest) == 1 and wrong == len(WRONG):  # the value is missing
-                return left
-            return {**left, rest[0]: changed(node[rest[0]], rest[1:])}
-        return [
-            changed(value, rest[1:]) if key == rest[0] else value for key, value in enumerate(node)
-        ]
-
     if wrong == len(WRONG) and isinstance(place[-1], int):
         return
-    write_tree(path, changed(tree, place))
+    write_tree(path, replaced(tree, place, *WRONG[wrong : wrong + 1]))
     try:
         model = nl.load(path)
     except FileError:
         return
-    if model[-1]._items.store is None:  # it was fitted from a graph alone
+    if model[-1] is None or model[-1]._items.store is None:  # it was fitted from a graph alone
         return
     probabilities = model.predict_proba(np.zeros((2, 2)))
     assert np.all((probabilities > 0) & (probabilities < 1))

@@ -123,7 +123,7 @@ class LabelGroup:
 def explain(model: Any, x: Any, top: int, labels: Any = None) -> Explanation:
     """Why one item gets its best labels, or those that are asked for."""
     top = check_integer(top, "top", low=1)
-    X = model._check_queries(_as_one_row(x))
+    X = model._check_queries(as_one_row(x))
     if X.shape[0] != 1:
         raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
     graph, further = model._voters(X)
@@ -247,7 +247,7 @@ def _name(model: Any, label: int) -> Any:
     return label if model.label_names_ is None else str(model.label_names_[label])
 
 
-def _as_one_row(x: Any) -> Any:
+def as_one_row(x: Any) -> Any:
     """One item, given as a 1-d row or a matrix of one row, as the latter."""
     if hasattr(x, "iloc") and x.ndim == 1:  # a Series of pandas: keep the names of the features
         return x.to_frame().T

@@ -6,28 +6,28 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from sklearn.pipeline import FeatureUnion
+from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
-from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.fields import stored_array, stored_names
+from nearlabel.methods.pipeline import Pipeline
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.thresholds import LabelThresholds
+from nearlabel.persistence.column_transformers import (
+    column_transformer_from,
+    column_transformer_tree,
+)
+from nearlabel.persistence.preprocessing import KINDS, transformer_from, transformer_tree
 
 _OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
 }
-# scikit-learn's scalers by their public attributes: arrays of one number a feature, or nothing.
-_SCALERS = {
-    "MaxAbsScaler": ("scale_", "max_abs_"),
-    "MinMaxScaler": ("scale_", "min_", "data_min_", "data_max_", "data_range_"),
-    "StandardScaler": ("scale_", "mean_", "var_"),
-}
+_STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -38,9 +38,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : estimator of nearlabel, NeighborGraph, or Pipeline
-        The other steps of a pipeline may be scikit-learn's `MinMaxScaler`, `StandardScaler` and
-        `MaxAbsScaler`, which can be written alone, too.
+    model : estimator of nearlabel, NeighborGraph, Pipeline or transformer
+        The other steps of a pipeline may be scikit-learn's usual preprocessing: scalers,
+        `SimpleImputer`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer`, `CountVectorizer`,
+        `TfidfVectorizer`, `TruncatedSVD`, `PCA`, `QuantileTransformer` and the like. The error
+        about any other names all that can be stored.
     path : path of the file
     """
     write_tree(path, _tree(model))
@@ -58,7 +60,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
     Returns
     -------
-    estimator, Pipeline or NeighborGraph
+    estimator, Pipeline, transformer or NeighborGraph
 
     Raises
     ------
@@ -87,93 +89,60 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
         raise FileError(f"{path} is damaged: {reason}") from None
 
 
-def _tree(model: Any) -> dict[str, Any]:
+def _tree(model: Any) -> Any:
+    """A model, or a part of one, as a tree."""
     if isinstance(model, NeighborClassifier | NeighborGraph):
         return model._tree()
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
-    if is_sklearns and name == "Pipeline":
-        _check_steps([part for _, part in model.steps])
-        return {"class": "Pipeline", "steps": [[step, _tree(part)] for step, part in model.steps]}
-    if is_sklearns and name in _SCALERS:
+    if type(model) in (Pipeline, SklearnPipeline):
+        return {"class": "Pipeline", "steps": [[step, _step(part)] for step, part in model.steps]}
+    if type(model) is FeatureUnion:
+        steps = [[step, _step(part)] for step, part in model.transformer_list]
+        return {"class": "FeatureUnion", "steps": steps, "weights": model.transformer_weights}
+    if is_sklearns and name in _STORABLE:
         check_is_fitted(model)
-        names = getattr(model, "feature_names_in_", np.array([])).tolist()
-        return {
-            "class": name,
-            "parameters": _not_default(model),
-            "features": model.n_features_in_,
-            "feature_names": names or None,
-            "seen": np.asarray(model.n_samples_seen_, dtype=np.int64),
-            **{key: getattr(model, key, None) for key in _SCALERS[name]},
-        }
+        return (
+            column_transformer_tree(model, _tree) if name not in KINDS else transformer_tree(model)
+        )
     raise TypeError(
-        f"a {name} cannot be written to a file; estimators of nearlabel can, graphs, and "
-        f"pipelines of {', '.join(_SCALERS)} and these (joblib or pickle keep any object)"
+        f"a {name} cannot be written to a file; estimators and graphs of nearlabel can, and "
+        f"scikit-learn's {', '.join(_STORABLE)} around them (joblib or pickle keep any object)"
     )
+
+
+def _step(part: Any) -> Any:
+    """A step of a pipeline as a tree; "passthrough" and the like as they are."""
+    return part if part is None or isinstance(part, str) else _tree(part)
 
 
 def _model(tree: Mapping[str, Any], version: int) -> Any:
     name = tree["class"]
     if name in _OWN:
         return _OWN[name]._from_tree(tree, version)
-    if name in _SCALERS:
-        return _scaler(tree)
+    if name in KINDS:
+        return transformer_from(tree)
+    if name == "ColumnTransformer":
+        return column_transformer_from(tree, lambda part: _transformer(part, version))
+    if name == "FeatureUnion":
+        return FeatureUnion(_steps(tree, version), transformer_weights=tree["weights"])
     if name == "Pipeline":
-        from sklearn.pipeline import Pipeline
-
-        steps = [(str(step), _model(part, version)) for step, part in tree["steps"]]
-        _check_steps([part for _, part in steps])
-        return Pipeline(steps)
+        *first, (last, part) = tree["steps"]
+        steps = _steps({"steps": first}, version)
+        return Pipeline([*steps, (str(last), _passed_or(part, version, _model))])
     raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
 
 
-def _check_steps(parts: list[Any]) -> None:
-    *first, last = parts or [None]
-    if not isinstance(last, NeighborClassifier) or not all(
-        type(p).__name__ in _SCALERS for p in first
-    ):
-        raise TypeError(
-            f"a pipeline in a file has scalers ({', '.join(_SCALERS)}) and ends in an estimator of "
-            f"nearlabel; this one has {', '.join(type(part).__name__ for part in parts) or 'none'}"
-        )
+def _steps(tree: Mapping[str, Any], version: int) -> list[tuple[str, Any]]:
+    steps = tree["steps"]
+    return [(str(step), _passed_or(part, version, _transformer)) for step, part in steps]
 
 
-def _not_default(scaler: Any) -> dict[str, Any]:
-    """Parameters that are not the default ones: not every scikit-learn knows all of them."""
-    usual = type(scaler)().get_params()
-    return {key: value for key, value in scaler.get_params().items() if value != usual[key]}
+def _passed_or(part: Any, version: int, made: Any) -> Any:
+    return part if part in (None, "passthrough", "drop") else made(part, version)
 
 
-def _scaler(tree: Mapping[str, Any]) -> Any:
-    from sklearn import preprocessing
-
-    parameters = dict(tree["parameters"])
-    if "feature_range" in parameters:
-        low, high = parameters["feature_range"] = tuple(parameters["feature_range"])
-        if not check_real(low, "low", low=-1e300) < check_real(high, "high", low=-1e300):
-            raise ValueError("its feature_range is empty")
-    if not all(isinstance(value, bool | tuple) for value in parameters.values()):
-        raise TypeError("its scaler has parameters of another type")
-    kind = getattr(preprocessing, tree["class"])
-    unknown = sorted(parameters.keys() - kind().get_params().keys())
-    if unknown:
-        raise FileError(f"needs another scikit-learn: this one's scaler has no {unknown[0]!r}")
-    scaler = kind(**parameters)
-    scaler.n_features_in_ = check_integer(tree["features"], "features", low=1)
-    scaler.n_samples_seen_ = tree["seen"][()]
-    for key in _SCALERS[tree["class"]]:
-        if tree[key] is None:
-            setattr(scaler, key, None)
-            continue
-        values = stored_array(tree[key], key, "f", 1)
-        if values.shape != (scaler.n_features_in_,) or not np.isfinite(values).all():
-            raise ValueError(f"its {key} are not {scaler.n_features_in_} finite numbers")
-        setattr(scaler, key, values)
-    one = np.zeros((1, scaler.n_features_in_))
-    with np.errstate(all="ignore"):
-        scaled = scaler.transform(one)
-    if not np.isfinite(scaled).all():
-        raise ValueError("the parts of its scaler do not fit together")
-    names = stored_names(tree["feature_names"], scaler.n_features_in_)
-    if names is not None:
-        scaler.feature_names_in_ = names.astype(object)
-    return scaler
+def _transformer(tree: Any, version: int) -> Any:
+    part = _model(tree, version)
+    if not hasattr(part, "transform"):
+        raise ValueError(f"a {type(part).__name__} stands where only a transformer can")
+    return part

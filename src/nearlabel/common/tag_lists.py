@@ -1,0 +1,236 @@
+"""Labels given as tags: what the rows of a table of tags are, and answers in the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.messages import shown
+
+SEPARATORS = (";", "|", ",")
+_ROWS = (list, tuple, set, frozenset, np.ndarray)
+_AS_TAGS = "as tags, give sets: [set(row) for row in y]"
+_AS_MATRIX = "as a 0/1 matrix, give rows of equal length with nothing but 0 and 1"
+
+
+class TagLists(list[Any]):
+    """Tags of many rows: a list whose array is one of rows, whatever their lengths.
+
+    scikit-learn's functions that put predictions together make arrays of them.
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return _column(self)
+
+
+class TagForm(NamedTuple):
+    """The form in which tags were given, and in which `predict` answers.
+
+    Attributes
+    ----------
+    row : type
+        list, tuple, set, frozenset or ndarray; str for texts with a separator.
+    is_array : bool
+        Whether the rows are in an array or a column of a table instead of a list.
+    separator : str or None
+        What stands between the tags of a text.
+    """
+
+    row: type
+    is_array: bool
+    separator: str | None = None
+
+    def rows(self, decided: Csr, names: Array) -> Any:
+        """Label sets, shape (n, q), as tags in this form."""
+        tags = names.tolist()
+        found = TagLists(
+            self._row([tags[label] for label in decided.indices[start:stop].tolist()])
+            for start, stop in zip(decided.indptr[:-1], decided.indptr[1:], strict=True)
+        )
+        return _column(found) if self.is_array else found
+
+    def _row(self, tags: list[Any]) -> Any:
+        if self.separator is not None:
+            return self.separator.join(tags)
+        return _column(tags) if self.row is np.ndarray else self.row(tags)
+
+
+class Tags(NamedTuple):
+    """Rows of tags, each tag a str or an int, and the form in which they were given."""
+
+    rows: list[list[Any]]
+    form: TagForm
+
+    def names(self) -> Array:
+        """All tags, integers first, each kind in order."""
+        tags = {tag for row in self.rows for tag in row}
+        if not tags:
+            raise ValueError("y holds no tag at all: at least one row must carry one")
+        return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
+
+    def matrix(self, names: Array) -> tuple[Csr, list[Any]]:
+        """The 0/1 matrix with one column for each of `names`; and tags that are none of these."""
+        place = {tag: column for column, tag in enumerate(names.tolist())}
+        rows = [sorted({place[tag] for tag in row if tag in place}) for row in self.rows]
+        unknown = {tag for row in self.rows for tag in row if tag not in place}
+        indptr = np.cumsum([0, *map(len, rows)])
+        indices = np.fromiter((column for row in rows for column in row), np.int32, indptr[-1])
+        ones = np.ones(len(indices), np.int8)
+        matrix = sparse.csr_array((ones, indices, indptr), shape=(len(rows), len(names)))
+        return matrix, list(unknown)
+
+
+def tag_array(tags: Sequence[Any]) -> Array:
+    """Tags as an array: of texts where it can hold them as they are, else of objects."""
+    if all(isinstance(tag, str) and not tag.endswith("\0") for tag in tags):
+        return np.array(tags, dtype=np.str_)
+    return _column(tags)
+
+
+def read_tags(y: Any, separator: str | None = None) -> Tags | None:
+    """The tags of y where it is a table of tags; None where it is something else.
+
+    Parameters
+    ----------
+    y : object
+        A list, array or column of lists, tuples, sets or arrays of tags, or of texts with a
+        separator; or an array of texts, shape (n, m). Tags are str or int.
+    separator : str, optional
+        What stands between the tags of a text.
+
+    Raises
+    ------
+    ValueError
+        Where y could be read as tags and as something else as well.
+    """
+    rows = _listed(y)
+    if rows is None:
+        if separator is not None:
+            raise ValueError(f"separator={separator!r}: y must be a column of texts")
+        return None
+    is_array = not isinstance(y, list | tuple)
+    first = next((row for row in rows if row is not None), None)
+    if isinstance(first, str):
+        return _read_texts(rows, separator, is_array)
+    if separator is not None:
+        raise ValueError(f"separator={separator!r}: y must hold texts; got {shown(repr(first))}")
+    if not isinstance(first, _ROWS):
+        return None
+    kinds = [type(row) for row in rows]
+    for at, row in enumerate(rows):
+        if not isinstance(row, _ROWS):
+            raise ValueError(f"y must hold the tags of each row; row {at} is {shown(repr(row))}")
+    listed = [_tags_of(row, at) for at, row in enumerate(rows)]
+    if None in listed:
+        return None  # a row of floats or truth values: not tags
+    table: list[list[Any]] = [row for row in listed if row is not None]
+    if not any(issubclass(kind, set | frozenset) for kind in kinds):
+        if _is_matrix(table):
+            return None
+        _refuse_what_may_be_a_matrix(table)
+    row = next((kind for kind in _ROWS if issubclass(kinds[0], kind)), list)
+    return Tags(table, TagForm(row, is_array))
+
+
+def _listed(y: Any) -> list[Any] | None:
+    """The rows of y where it has one dimension, or the lists of texts of an array of two."""
+    if isinstance(y, list | tuple):
+        return list(y)
+    if sparse.issparse(y):
+        return None
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and hasattr(y, "columns"):  # a DataFrame
+        if shape[1] != 1:
+            return None
+        y = y[y.columns[0]]
+    if len(shape) == 2 and isinstance(y, np.ndarray):
+        texts = y.dtype.kind in "UO" and y.size and all(isinstance(tag, str) for tag in y.flat)
+        return [list(row) for row in y.tolist()] if texts else None
+    if not hasattr(y, "__len__") or not hasattr(y, "__iter__") or isinstance(y, str | bytes):
+        return None
+    if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        return None
+    rows = list(y)
+    # A column of lists of polars has columns of its own as rows.
+    return [row.to_list() if hasattr(row, "to_list") else row for row in rows]
+
+
+def _read_texts(rows: list[Any], separator: str | None, is_array: bool) -> Tags | None:
+    """Texts with tags between separators, or None where they are two classes."""
+    for at, row in enumerate(rows):
+        if not (isinstance(row, str) or _is_gap(row)):
+            raise ValueError(f"y must hold texts; row {at} is {shown(repr(row))}")
+    texts = ["" if _is_gap(row) else row for row in rows]
+    if separator is None:
+        found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
+        if not found:
+            return None
+        if len(found) > 1 or len(set(texts)) < 3:
+            raise ValueError(
+                f"y holds texts with {' and '.join(map(repr, found))}, which may be tags or the "
+                f"names of classes: for tags say what separates them, fit(…, "
+                f"separator={found[0]!r}); for two classes give 0 and 1"
+            )
+        separator = found[0]
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
+    table = [[tag.strip() for tag in text.split(separator)] for text in texts]
+    table = [[tag for tag in row if tag] for row in table]
+    return Tags(table, TagForm(str, is_array, separator))
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))
+
+
+def _tags_of(row: Any, at: int) -> list[Any] | None:
+    """The tags of a row as plain objects; None where it holds numbers that cannot be tags."""
+    tags = []
+    for tag in row.tolist() if isinstance(row, np.ndarray) else row:
+        plain = tag.item() if isinstance(tag, np.generic) else tag
+        if isinstance(plain, bool | float):
+            if isinstance(plain, float) and np.isnan(plain):
+                raise ValueError(f"a tag of y is missing: row {at} has {shown(repr(tag))}")
+            return None
+        if not isinstance(plain, str | int):
+            raise ValueError(f"a tag must be a text or an integer; row {at} has {shown(repr(tag))}")
+        tags.append(str(plain) if isinstance(plain, str) else plain)
+    return tags
+
+
+def _is_matrix(table: list[list[Any]]) -> bool:
+    """Whether lists of integers are the rows of a 0/1 matrix."""
+    if len({len(row) for row in table}) > 1 or not table[0]:
+        return False
+    return all(tag in (0, 1) for row in table for tag in row)
+
+
+def _refuse_what_may_be_a_matrix(table: list[list[Any]]) -> None:
+    values = {tag for row in table for tag in row}
+    same_length = len({len(row) for row in table}) == 1
+    if values and values <= {0, 1, "0", "1"}:
+        raise ValueError(
+            f"y holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
+            f"{_AS_TAGS}"
+        )
+    if same_length and len(table[0]) and not any(isinstance(tag, str) for tag in values):
+        raise ValueError(
+            f"y holds rows of {len(table[0])} integers, such as {_some(values)}, that may be a "
+            f"matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
+        )
+
+
+def _some(values: Iterable[Any]) -> str:
+    return ", ".join(sorted(map(repr, values))[:3])
+
+
+def _column(rows: Sequence[Any]) -> Array:
+    """Objects as an array of one dimension, whatever they are."""
+    column = np.empty(len(rows), object)
+    for place, row in enumerate(rows):
+        column[place] = row
+    return column

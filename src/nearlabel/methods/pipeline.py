@@ -1,0 +1,100 @@
+"""A pipeline of scikit-learn that passes on what the methods have beyond scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.pipeline import Pipeline as SklearnPipeline
+from sklearn.pipeline import make_pipeline as sklearn_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from nearlabel.common.progress import Progress
+from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.methods.explanations import Explanation, LabelGroup, as_one_row
+
+
+class Pipeline(SklearnPipeline):
+    """scikit-learn's Pipeline, with the answers that a method of nearlabel has beyond `predict`.
+
+    The last step is a method of nearlabel; whatever comes before transforms the items first, as in
+    `predict`. ``nl.Pipeline(fitted.steps)`` gives a fitted pipeline of scikit-learn these answers.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        As in scikit-learn, and so are the other parameters.
+
+    See Also
+    --------
+    make_pipeline : The same without names for the steps.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> texts = ["sea and sand", "the sea at night", "a city at night", "city lights"]
+    >>> tags = [[1, 0], [1, 1], [0, 1], [0, 1]]
+    >>> model = nl.make_pipeline(TfidfVectorizer(), nl.BRkNN(2))
+    >>> model.fit(texts, tags, brknn__label_names=["beach", "evening"])
+    Pipeline(steps=[('tfidfvectorizer', TfidfVectorizer()),
+                    ('brknn', BRkNN(n_neighbors=2))])
+    >>> model.rank(["sand by the sea"]).names.tolist()
+    [['beach', 'evening']]
+    """
+
+    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
+        """Score every label for each row, as the method does."""
+        scores: LabelScores = self._method().label_scores(self._transformed(X), progress=progress)
+        return scores
+
+    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
+        """Rank the labels of each row, as the method does."""
+        ranked: RankedLabels = self._method().rank(self._transformed(X), top, progress=progress)
+        return ranked
+
+    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
+        """For each of the best labels of each row, find the nearest items that carry it."""
+        found: list[list[LabelGroup]]
+        found = self._method().retrieve(self._transformed(X), top, per_label)
+        return found
+
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Explanation:
+        """Say why one item, in the form that the first step takes, gets its labels."""
+        x = [x] if isinstance(x, str) else as_one_row(x)
+        reasons: Explanation = self._method().explain(self._transformed(x), top, labels=labels)
+        return reasons
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> Any:
+        """Find the nearest training rows, as the method does."""
+        X = None if X is None else self._transformed(X)
+        return self._method().kneighbors(X, n_neighbors, return_distance)
+
+    def _method(self) -> Any:
+        return self.steps[-1][1]
+
+    def _transformed(self, X: Any) -> Any:
+        """Items as the method sees them."""
+        check_is_fitted(self._method())
+        for _, step in self.steps[:-1]:
+            if step is not None and step != "passthrough":
+                X = step.transform(X)
+        return X
+
+
+def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:
+    """Make a `Pipeline` whose steps are named after their classes, as in scikit-learn.
+
+    Parameters
+    ----------
+    *steps : transformers and, last, a method of nearlabel
+    memory, verbose
+        As in scikit-learn.
+
+    Returns
+    -------
+    Pipeline
+    """
+    named = sklearn_pipeline(*steps, memory=memory, verbose=verbose)
+    return Pipeline(named.steps, memory=memory, verbose=verbose)

@@ -1,0 +1,98 @@
+"""Parameters and learned values of transformers as JSON values and arrays, and back.
+
+Only plain data pass: numbers, texts, None, types of numbers, and lists, tuples, sets, dicts, slices
+and arrays of these. What needs more than JSON stands as a dict of one key that says what it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+NUMBER_TYPES = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    )
+}
+
+
+def as_stored(value: Any, what: str) -> Any:
+    """A value as it stands in files.
+
+    Parameters
+    ----------
+    value : object
+    what : str
+        What it is, for the error that says why it cannot be stored.
+    """
+    if isinstance(value, np.generic):
+        return {"scalar": [value.dtype.name, as_stored(value.item(), what)]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1:
+        kind = "texts" if value.dtype.kind == "U" else "objects"
+        return {kind: [as_stored(one, what) for one in value.tolist()]}
+    if isinstance(value, list):
+        return [as_stored(one, what) for one in value]
+    if isinstance(value, tuple | set | frozenset):
+        return {type(value).__name__: [as_stored(one, what) for one in value]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": [[key, as_stored(one, what)] for key, one in value.items()]}
+    if isinstance(value, slice):
+        return {"slice": as_stored([value.start, value.stop, value.step], what)}
+    if isinstance(value, type | np.dtype) and _type_name(value) in NUMBER_TYPES:
+        return {"type": _type_name(value)}
+    raise TypeError(
+        f"{what}={value!r} cannot be saved: a file keeps numbers, texts, arrays, and lists of "
+        "these (joblib or pickle keep any object)"
+    )
+
+
+def from_stored(stored: Any) -> Any:
+    """The value of what `as_stored` gave; an error where nothing of the kind makes sense."""
+    if isinstance(stored, list):
+        return [from_stored(one) for one in stored]
+    if isinstance(stored, np.memmap):
+        return np.array(stored)
+    if not isinstance(stored, dict):
+        return stored
+    ((kind, content),) = stored.items()
+    if kind == "scalar":
+        name, value = content
+        return NUMBER_TYPES[name].type(from_stored(value))
+    if kind == "float":
+        return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
+    if kind == "type":
+        return NUMBER_TYPES[content].type
+    if kind == "dict":
+        return {_text(key): from_stored(one) for key, one in content}
+    values = [from_stored(one) for one in content]
+    if kind == "texts":
+        return np.array([_text(one) for one in values], dtype=np.str_)
+    if kind == "objects":
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array
+    makers = {"tuple": tuple, "set": set, "frozenset": frozenset}
+    return slice(*values) if kind == "slice" else makers[kind](values)
+
+
+def _type_name(value: Any) -> str:
+    try:
+        return str(np.dtype(value).name)
+    except TypeError:
+        return ""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} must be a text")
+    return str(value)

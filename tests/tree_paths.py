@@ -1,0 +1,26 @@
+"""Trees of model files with one value changed."""
+
+from __future__ import annotations
+
+
+def paths(tree, path=()):
+    """The places of all values in a tree."""
+    yield path
+    for key in (
+        tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+    ):
+        yield from paths(tree[key], (*path, key))
+
+
+def replaced(node, path, *value):
+    """A tree with another value at a place, or without the key of a dict where none is given."""
+    if not path:
+        return value[0]
+    if isinstance(node, dict):
+        left = {key: old for key, old in node.items() if key != path[0]}
+        if len(path) == 1 and not value:
+            return left
+        return {**left, path[0]: replaced(node[path[0]], path[1:], *value)}
+    return [
+        replaced(old, path[1:], *value) if at == path[0] else old for at, old in enumerate(node)
+    ]
