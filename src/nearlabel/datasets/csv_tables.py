@@ -15,7 +15,8 @@ import numpy as np
 from nearlabel.common.files import replacing
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, dense_row
-from nearlabel.datasets.table_rows import FEATURE_MARK, Table
+from nearlabel.datasets.table_columns import FEATURE_MARK
+from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import LABEL_MARK, names_or_numbers
 
 

@@ -16,7 +16,8 @@ from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, wri
 
 _NAMES = frozenset({"row_names"})
 _TEXT = frozenset({"encoding"})
-_ROWS = _TEXT | {"labels", "tags", "separator", "id", "ignore"}
+_CELLS = frozenset({"text", "categories", "gaps", "frame"})
+_ROWS = _TEXT | _CELLS | {"labels", "tags", "separator", "id", "ignore"}
 _TABLE = _ROWS | {"delimiter"}
 _ARFF = _TEXT | {"labels", "ignore", "nominal", "xml"}
 

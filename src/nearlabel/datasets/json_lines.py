@@ -43,12 +43,12 @@ def read_json_lines(source: DataFile) -> Dataset:
         rows = objects if header else chain([first], objects)
         if header or isinstance(first.get("features"), list | dict):
             return _read_vectors(file, header, rows, source.options)
-        table = Table(file, list(first), source.options)
+        table, keys = Table(file, list(first), source.options), first.keys()
         for row in rows:
-            if row.keys() != table.places.keys():
-                odd = sorted(row.keys() ^ table.places.keys())[0]
+            if row.keys() != keys and not (source.options.gaps and row.keys() < keys):
+                odd = sorted(row.keys() ^ keys)[0]
                 raise file.error(f"all rows must have the same keys; {shown(odd)} is not in all")
-            table.add([row[name] for name in table.columns])
+            table.add([row.get(name) for name in table.columns])
         return table.dataset()
 
 

@@ -20,6 +20,7 @@ from nearlabel.datasets.column_values import Numbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
+from nearlabel.datasets.frames import frame_of, is_frame, stacked
 from nearlabel.datasets.source_files import find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
@@ -64,6 +65,16 @@ def load(
         Columns to leave out.
     features : sequence of str, optional
         The features to be read, in this order, whatever else the file has: those of a model.
+    text : sequence of str, optional
+        Columns of a table that hold free text.
+    categories : sequence of str, optional
+        Columns of a table that hold categories, even if they look like numbers.
+    gaps : bool or sequence of str, default=False
+        Whether cells of a table may be missing, in all columns or in those named: empty cells,
+        ``?``, ``NA``, ``null`` and the like. A missing number is NaN.
+    frame : bool, default=False
+        Whether X is a polars DataFrame with the columns of the table as they are: numbers, and
+        texts for words. It always is where there is free text, or where words may be missing.
     nominal : {"onehot", "code"}, default="onehot"
         Nominal attributes of an ARFF file as one column per value, or as one column of numbers.
         Words for yes and no are one column of 1 and 0 in both.
@@ -100,8 +111,11 @@ def load(
         data = replace(data, Y=unlabeled(len(data)), label_names=None)
     if how.features is not None:
         data = _with_features(data, how.features, title)
+        if how.frame and not is_frame(data.X):
+            columns = zip(how.features, data.X.T, strict=True)
+            data = replace(data, X=frame_of(dict(columns)))
     try:
-        return checked(data)
+        return checked(data, gaps=bool(how.gaps))
     except ValueError as error:
         raise DataError(title, None, f"this is not a data set: {error}") from None
 
@@ -165,6 +179,8 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
             message = f"its {what} differ from those of {files[0].name}"
             raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
+    if is_frame(train.X) or is_frame(test.X):
+        stack = stacked
     rows = [part.row_names for part in parts if part.row_names is not None]
     return replace(
         train,
@@ -196,6 +212,8 @@ def _with_features(data: Dataset, features: Sequence[str], source: str) -> Datas
 
 def _columns(X: Any, places: Array) -> Any:
     """Some columns of a matrix: SciPy's own would take memory for each of all the others."""
+    if is_frame(X):
+        return X[:, places.tolist()]
     if not sparse.issparse(X) or not len(places):
         return X[:, places]
     order = np.argsort(places)

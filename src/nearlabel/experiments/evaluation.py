@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
+from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
 from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
@@ -38,6 +40,8 @@ class SplitResult:
         Unfitted; where the model was chosen among candidates.
     left_out : float
         Its leave-one-out score then, by which it was chosen; greater is better.
+    scale : str
+        How the features were scaled.
     """
 
     metrics: dict[str, float]
@@ -45,6 +49,7 @@ class SplitResult:
     refusal: str | None = None
     chosen: NeighborClassifier | None = None
     left_out: float = math.nan
+    scale: str = "none"
 
 
 def evaluate_splits(
@@ -53,12 +58,17 @@ def evaluate_splits(
     parts: Sequence[Part],
     *,
     scale: str = "none",
+    impute: str = "none",
     convention: str = "paper",
     at: int = 5,
     refusals: bool = False,
     progress: Progress | None = None,
 ) -> list[list[SplitResult]]:
-    """Metrics of each model on each part; one search serves all models and, unscaled, all parts.
+    """Metrics of each model on each part; one search serves all models.
+
+    It serves all parts, too, where the features need no preparation. Else what prepares them is
+    fitted to the training rows of each part, and each part has a search of its own: scaling,
+    filling of gaps, and words and texts of a frame as vectors.
 
     Parameters
     ----------
@@ -66,8 +76,11 @@ def evaluate_splits(
     models : sequence of NeighborClassifier
         Unfitted, of one metric and search; they may differ in `n_neighbors`.
     parts : sequence of Part, as `splits` gives them
-    scale : {"none", "minmax", "standard"}
-        Fitted to the training rows of each part: each part has a search of its own then.
+    scale : {"none", "minmax", "standard", "auto"}
+        Of numbers. "auto" takes the one whose neighbors' labels agree best with the labels of the
+        training rows, by leave-one-out.
+    impute : {"none", "mean", "median", "zero"}
+        What a missing number becomes.
     convention, at
         See `nearlabel.metrics.evaluate`.
     refusals : bool, default=False
@@ -86,9 +99,8 @@ def evaluate_splits(
     copies = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
     answered = sum(len(part.test) for part in parts) * len(models)
-    each, tell = folds_of_models(
-        data.X, parts, models, answered=answered, scale=scale, progress=progress
-    )
+    how: dict[str, Any] = {"preparing": Preparing(scale, impute, data.text), "Y": data.Y}
+    each, tell = folds_of_models(data.X, parts, models, answered=answered, progress=progress, **how)
     for part, now in each:
         [fold] = now.values()
         truth, n = data.Y[part.test], len(part.test)
@@ -104,7 +116,7 @@ def evaluate_splits(
             else:
                 seconds = time.process_time() - start
                 metrics = evaluate(truth, scores, predicted, convention, at=at)
-                found.append(SplitResult(metrics, seconds))
+                found.append(SplitResult(metrics, seconds, scale=fold.scale))
             tell(n, n)
     return results
 
@@ -116,6 +128,7 @@ def select_and_evaluate(
     scorer: Scorer,
     *,
     scale: str = "none",
+    impute: str = "none",
     convention: str = "paper",
     at: int = 5,
     progress: Progress | None = None,
@@ -135,8 +148,9 @@ def select_and_evaluate(
     warn_of_many_neighbors(models, min(len(part.train) for part in parts))
     learned = sum(len(part.train) for part in parts) * len(models)
     tried = sum(len(part.test) for part in parts) * len(candidates)
+    how: dict[str, Any] = {"preparing": Preparing(scale, impute, data.text), "Y": data.Y}
     each, tell = folds_of_models(
-        data.X, parts, models, answered=learned + tried, scale=scale, progress=progress
+        data.X, parts, models, answered=learned + tried, progress=progress, **how
     )
     Y = label_matrix(data.Y, "Y")
     found: dict[str, list[SplitResult]] = {name: [] for name in candidates}
@@ -146,7 +160,8 @@ def select_and_evaluate(
             start = time.process_time()
             try:
                 chosen, value = _best(some, left_out, Y[part.train], scorer, tell)
-                answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
+                fold = now[Searching.of(chosen)]
+                answers = fold.answers(chosen, Y[part.train])
                 scores, decided = answers.scores, answers.decided
             except MemoryError as error:
                 found[name].append(SplitResult({}, 0.0, str(error)))
@@ -154,7 +169,7 @@ def select_and_evaluate(
             seconds = time.process_time() - start
             metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
             tell(len(part.test), len(part.test))
-            found[name].append(SplitResult(metrics, seconds, None, chosen, value))
+            found[name].append(SplitResult(metrics, seconds, None, chosen, value, fold.scale))
     return found
 
 
