@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Count, Data, Json, Part, Scale, Seed
+from nearlabel.cli.feature_list import feature_list, shown_features
+from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
+from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_target, say, say_json, steps
+from nearlabel.cli.output import check_target, say, say_folded, say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
+    from nearlabel.datasets.preparing import Preparing
 
 
 def fit(
@@ -26,11 +29,11 @@ def fit(
     *,
     output: Annotated[str, Parameter(alias="-o")],
     k: Count = 10,
-    scale: Scale = "none",
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
     learning: Learning = Learning(),
+    preparation: Preparation = Preparation(),
     searching: Searching = Searching(),
     reading: LabeledReading = LabeledReading(),
 ) -> None:
@@ -42,8 +45,6 @@ def fit(
         The model file, written as a whole or not at all.
     k
         Number of neighbors.
-    scale
-        Scaling of the features, stored in the model.
     part
         Rows to fit to, where the data set has a split.
     seed
@@ -53,18 +54,23 @@ def fit(
     --------
     nearlabel fit songs.csv -o songs.model
     nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
+    nearlabel fit books.csv -o books.model --text title abstract --impute median
     nearlabel fit emotions.arff -o emotions.model --k 8
     nearlabel fit songs.csv -o songs.model --algorithm LAMLkNN --set n_clusters=10
     nearlabel fit yeast -o yeast.model --part train
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
     """
     check_target("--output", output, data)
-    items = reading.load_labeled(data, part)
-    import_scikit_learn(scaling=scale != "none")
+    items = reading.load_labeled(data, part, **preparation.reading)
+    import_scikit_learn(scaling=True)
     import nearlabel as nl
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
-    nl.save(_fitted(model, scale, items), output)
+    preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
+    fitted = _fitted(model, preparing, items)
+    nl.save(fitted, output)
+    preparation.recommend_scale(items, learning.distance)
+    columns = feature_list(fitted, items)
     recall = model.search_recall_
     told: dict[str, Any] = {
         "model": output,
@@ -73,7 +79,9 @@ def fit(
         "items": len(items),
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
-        "scale": scale,
+        "columns": columns,
+        "impute": preparing.impute,
+        "scale": preparing.scale,
         **searching.told(),
         "recall": None if recall is None else asdict(recall),
         "bytes": Path(output).stat().st_size,
@@ -81,31 +89,34 @@ def fit(
     if json:
         say_json(told)
         return
-    say(f"{learning.title()}, {told['k']} neighbors, scale {scale}, learned from {data}:")
+    scale = f"scale {preparing.scale}{' (auto)' if preparation.of(items).scale == 'auto' else ''}"
+    say(f"{learning.title()}, {told['k']} neighbors, {scale}, learned from {data}:")
     say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
+    if columns:
+        say_folded(f"features: {shown_features(columns)}")
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
     size = told["bytes"]
     say(f"wrote {output} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")
 
 
-def _fitted(model: Any, scale: str, items: Dataset) -> Any:
-    """A pipeline that scales, or the model alone, fitted to all items."""
-    from nearlabel.datasets.scaling import scaler
-
-    with naming(scale="--scale"):
-        scaling = scaler(scale, items.X)
-    X = items.X if scaling is None else scaling.fit_transform(items.X)
+def _fitted(model: Any, preparing: Preparing, items: Dataset) -> Any:
+    """The model, fitted to all items, after what prepares their features."""
+    with naming(scale="--scale", text="--text"):
+        transformer = preparing.transformer(items.X)
+    X = items.X if transformer is None else transformer.fit_transform(items.X)
     with steps("learning") as progress:
         model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
+    first = (
+        model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]
+    )
     if items.feature_names is not None:  # by these a later file's columns are found
-        first = model if scaling is None else scaling
         first.feature_names_in_ = items.feature_names.astype(object)
-    if scaling is None:
+    if transformer is None:
         return model
-    from sklearn.pipeline import make_pipeline
+    import nearlabel as nl
 
-    return make_pipeline(scaling, model)
+    return nl.make_pipeline(transformer, model)
 
 
 def _ids(items: Dataset) -> Any:

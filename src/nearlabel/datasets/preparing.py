@@ -17,7 +17,7 @@ from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.frames import is_frame, number_columns
 
 _CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
-_SAMPLE, _NEIGHBORS = 2000, 10  # of the comparison of scales
+_SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def scale_scores(
 ) -> dict[str, float]:
     """How well each scale does: the leave-one-out average precision of BRkNN with ten neighbors.
 
-    It is measured on at most 2,000 rows. Empty where there is nothing to compare: fewer than
+    It is measured on at most 1,000 rows. Empty where there is nothing to compare: fewer than
     three rows, given distances, or sparse features. Those are counts or weights of words, which are
     on one scale already; to divide each by its spread would let the rarest words decide.
     """
