@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,32 @@ def _with_values_joined(names: Sequence[str]) -> list[ModelColumn]:
         ModelColumn(name, "category", tuple(values)) if values else ModelColumn(name)
         for name, values in found.items()
     ]
+
+
+def warn_of_labels_among_features(items: Dataset) -> None:
+    """Warn of some features that hold 0 and 1 only, as the labels that were named do.
+
+    Where all features do, that is what features of these items are like.
+    """
+    from scipy import sparse
+
+    from nearlabel.common.messages import some
+    from nearlabel.datasets.frames import is_frame, number_columns
+
+    if items.feature_names is None or sparse.issparse(items.X):
+        return
+    names, X = items.feature_names.tolist(), items.X
+    if is_frame(X):
+        names = number_columns(X)
+        X = X.select(names).to_numpy()
+    binary = ((X == 0) | (X == 1)).all(axis=0)
+    found = [name for name, is_one in zip(names, binary, strict=True) if is_one and "=" not in name]
+    if found and not binary.all():
+        warnings.warn(
+            f"features that hold only 0 and 1, as the labels do: {some(found)}; if they are "
+            "labels, too, add them to --labels or to --ignore",
+            stacklevel=2,
+        )
 
 
 def shown_features(columns: Sequence[dict[str, Any]]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.model_columns import reading_options, unknown_words
+from nearlabel.cli.model_columns import reading_options, unknown_words, with_gaps_as_fitted
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
@@ -75,6 +75,7 @@ class Answering:
         if is_frame(items.X):
             for message in unknown_words(pipeline, items.X):
                 warnings.warn(f"{data}: {message}", stacklevel=2)
+            items = replace(items, X=with_gaps_as_fitted(pipeline, items.X))
         return model, partial(_blocks, pipeline, items)
 
     def tell(

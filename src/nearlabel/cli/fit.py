@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.feature_list import feature_list, shown_features
+from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
@@ -66,9 +66,12 @@ def fit(
     import nearlabel as nl
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
-    preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
+    with naming(scale="--scale", text="--text"):
+        preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
     fitted = _fitted(model, preparing, items)
     nl.save(fitted, output)
+    if reading.labels:
+        warn_of_labels_among_features(items)
     preparation.recommend_scale(items, learning.distance)
     columns = feature_list(fitted, items)
     recall = model.search_recall_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ class ModelColumn:
         The categories, or the words of texts, where they are known.
     gaps : bool
         Whether cells may be missing.
+    nan_gaps : bool
+        Whether a missing text is NaN to the steps, as in pandas, rather than None.
     ignores_unknown : bool
         Whether other categories count as none of those that are known.
     """
@@ -30,6 +33,7 @@ class ModelColumn:
     kind: str = "number"
     values: tuple[Any, ...] | None = None
     gaps: bool = False
+    nan_gaps: bool = False
     ignores_unknown: bool = False
 
 
@@ -60,6 +64,17 @@ def reading_options(pipeline: Any) -> dict[str, Any]:
         "gaps": [one.name for one in columns if one.gaps],
         "frame": _takes_columns_by_name(pipeline),
     }
+
+
+def with_gaps_as_fitted(pipeline: Any, X: Any) -> Any:
+    """A frame with NaN for missing texts in columns for which the steps know nothing else."""
+    import polars
+
+    for column in model_columns(pipeline) or ():
+        if column.nan_gaps and column.kind == "category" and X[column.name].has_nulls():
+            cells = [math.nan if cell is None else cell for cell in X[column.name]]
+            X = X.with_columns(polars.Series(column.name, cells, polars.Object))
+    return X
 
 
 def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
@@ -96,7 +111,10 @@ def _of_steps(steps: Sequence[Any], names: Sequence[str]) -> Iterator[ModelColum
         follows = [ModelColumn(name, "category" if is_text else "number") for name in names]
         if others and getattr(others[0], "n_features_in_", None) == len(names):
             follows = list(_of_steps(others, names))
-        yield from (replace(column, gaps=True) for column in follows)
+        is_last = not others or not hasattr(others[0], "statistics_")
+        takes_nan = is_last and first.missing_values is not None
+        for column in follows:
+            yield replace(column, gaps=True, nan_gaps=takes_nan or column.nan_gaps)
     else:
         yield from _of_step(first, names)
 
@@ -126,7 +144,8 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
         for name, values in zip(names, step.categories_, strict=True):
             known = tuple(values.tolist())
             if any(isinstance(value, str) for value in known):
-                yield ModelColumn(name, "category", known, gaps=True, ignores_unknown=ignores)
+                nan_gaps = any(value != value for value in known)
+                yield ModelColumn(name, "category", known, True, nan_gaps, ignores)
             else:
                 yield ModelColumn(name, gaps=any(value != value for value in known))
     else:

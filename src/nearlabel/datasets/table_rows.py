@@ -137,7 +137,7 @@ class Table:
         if not isinstance(cell, str) or not cell.strip():
             raise self._file.error(
                 f"column {shown(name)}: a text expected, as in the rows before; "
-                f"got {shown(str(cell))}{self._hint(cell)}"
+                f"got {shown(str(cell))}{self._hint(name, cell)}"
             )
         word = cell.strip()
         if self._options.features is not None and not self._options.frame:
@@ -158,13 +158,15 @@ class Table:
         name = shown(self.columns[place])
         raise self._file.error(f"column {name}: a text expected; got {shown(str(cell))}")
 
-    def _hint(self, cell: Any) -> str:
-        """What a message says of an empty cell."""
-        if not _is_missing(cell):
-            return ""
-        accepted = "gaps=True accepts gaps" if self._options.features is None else ""
-        empty = "the cell is empty" if cell in ("", None) else ""
-        return f" ({'; '.join(filter(None, (empty, accepted)))})" if empty or accepted else ""
+    def _hint(self, name: str, cell: Any) -> str:
+        """What a message says of options that accept a cell, unless a model knows better."""
+        hints = ["the cell is empty"] if cell in ("", None) else []
+        if self._options.features is None and name not in self._labels:
+            if _is_missing(cell):
+                hints.append("gaps=True accepts gaps")
+            elif isinstance(cell, str):
+                hints.append("if it holds words, pass it to categories= or text=")
+        return f" ({'; '.join(hints)})" if hints else ""
 
     def _number(self, name: str, cell: Any) -> float:
         is_label = name in self._labels
@@ -180,7 +182,7 @@ class Table:
                 if not is_label or value in (0, 1):
                     return value
         wanted = "0 or 1" if is_label else "a finite number"
-        hint = self._hint(cell)
+        hint = self._hint(name, cell)
         raise self._file.error(
             f"column {shown(name)}: {wanted} expected; got {shown(str(cell))}{hint}"
         )
