@@ -26,8 +26,8 @@ from scipy import sparse
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.formats import FORMATS
 
-NAMES = ("arff", "csv", "jsonl", "model", "npz", "sparse", "xml")
-TEXTS = ("arff", "csv", "jsonl", "sparse", "xml")
+NAMES = ("arff", "csv", "json", "jsonl", "model", "npz", "sparse", "xml")
+TEXTS = ("arff", "csv", "json", "jsonl", "sparse", "xml")
 
 
 def test_every_format_is_a_target():

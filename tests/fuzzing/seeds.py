@@ -67,6 +67,12 @@ _X = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
 _Y = np.array([[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
 
 
+def _as_array(text: str) -> str:
+    """JSON lines as one array, the first of its objects on several lines."""
+    first, *others = filter(None, text.split("\n"))
+    return ",\n".join(["[ " + first.replace(", ", ",\n "), *others]) + "\n]\n"
+
+
 def _variants(text: str) -> list[bytes]:
     plain = text.encode()
     marked = b"\xef\xbb\xbf" + plain
@@ -129,6 +135,7 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "arff": [*arff_texts, meka],
         "csv": _CSV,
         "jsonl": _JSONL,
+        "json": [_as_array(text) for text in _JSONL],
         "sparse": _SPARSE_TEXT,
         "xml": [_XML],
     }

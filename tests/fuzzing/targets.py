@@ -29,7 +29,14 @@ import nearlabel as nl
 from fuzzing.answers import assert_clean, assert_predicts, assert_survives, assert_whole
 from fuzzing.limits import SECONDS, limits
 from fuzzing.mutations import mutated_model, mutated_npz, mutated_text
-from fuzzing.oracles import oracle_arff, oracle_csv, oracle_jsonl, oracle_sparse, oracle_xml
+from fuzzing.oracles import (
+    oracle_arff,
+    oracle_csv,
+    oracle_json,
+    oracle_jsonl,
+    oracle_sparse,
+    oracle_xml,
+)
 from fuzzing.seeds import seeds
 from nearlabel.common.files import FileError
 from nearlabel.datasets import DataError, Dataset, load
@@ -128,6 +135,7 @@ def targets() -> dict[str, Target]:
         "arff": (".arff", _read_arff, oracle_arff),
         "csv": (".csv", lambda path, _: load(path), oracle_csv),
         "jsonl": (".jsonl", lambda path, _: load(path), oracle_jsonl),
+        "json": (".json", lambda path, _: load(path), oracle_json),
         "sparse": (".txt", lambda path, _: load(path), oracle_sparse),
     }
     found = {

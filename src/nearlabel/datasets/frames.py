@@ -52,12 +52,17 @@ def number_columns(frame: DataFrame) -> list[str]:
     return [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
 
 
+def differing_column(one: Any, other: Any) -> str | None:
+    """The first column that holds words in one of two parts only; either may be an array."""
+    numbers = [set(number_columns(part)) if is_frame(part) else None for part in (one, other)]
+    columns = one.columns if is_frame(one) else other.columns
+    odd = (name for name in columns if len({held is None or name in held for held in numbers}) > 1)
+    found = next(odd, None)
+    return None if found is None else f"column {shown(found)}"
+
+
 def stacked(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all parts, whose columns have the same names."""
-    first, *others = (part.schema for part in parts)
-    for name, dtype in first.items():
-        if any(other[name] != dtype for other in others):
-            raise ValueError(f"column {shown(name)} holds numbers in one part, words in the other")
+    """The rows of all parts, whose columns are the same."""
     joined: DataFrame = import_polars().concat(parts)
     return joined
 

@@ -20,7 +20,7 @@ from nearlabel.datasets.column_values import Numbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
-from nearlabel.datasets.frames import frame_of, is_frame, stacked
+from nearlabel.datasets.frames import differing_column, frame_of, is_frame, stacked
 from nearlabel.datasets.source_files import find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
@@ -41,9 +41,10 @@ def load(
         or in a zip archive; a path without suffix, ``data/scene``, for the files ``scene.arff``
         and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and ``scene.xml``; "-" for
         standard input.
-    format : {"npz", "arff", "csv", "tsv", "jsonl", "sparse"}, optional
-        By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``, and
-        ``.txt`` for the sparse text of the extreme-classification repository.
+    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "sparse"}, optional
+        By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``,
+        ``.json`` for one array of objects, and ``.txt`` for the sparse text of the
+        extreme-classification repository.
     progress : callable, optional
         Called from time to time with the bytes read and the total; with the lines read and None
         where the size is unknown.
@@ -112,8 +113,8 @@ def load(
     if how.features is not None:
         data = _with_features(data, how.features, title)
         if how.frame and not is_frame(data.X):
-            columns = zip(how.features, data.X.T, strict=True)
-            data = replace(data, X=frame_of(dict(columns)))
+            X = data.X.toarray() if sparse.issparse(data.X) else data.X
+            data = replace(data, X=frame_of(dict(zip(how.features, X.T, strict=True))))
     try:
         return checked(data, gaps=bool(how.gaps))
     except ValueError as error:
@@ -141,7 +142,7 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     path : path
         Files that belong to it stand beside it: ``NAME.xml`` with the labels for ``NAME.arff``;
         names and split for the sparse text format.
-    format : {"npz", "arff", "csv", "tsv", "jsonl", "sparse"}, optional
+    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "sparse"}, optional
         By default as the suffix says.
 
     Warns
@@ -155,7 +156,11 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
         raise ArgumentError(message, "path")
     format = SUFFIXES[path.suffix.lower()] if format is None else format
     row = FORMATS[check_choice(format, "format", FORMATS)]
-    data = checked(data)
+    data = checked(data, gaps="gaps" in row.keeps)
+    if is_frame(data.X) and "frames" not in row.keeps:
+        kept = ", ".join(name for name, one in FORMATS.items() if "frames" in one.keeps)
+        message = f"format must be one of {kept} for columns of words and texts; got {format!r}"
+        raise ArgumentError(message, "format")
     lost = [] if data.row_names is None or "row_names" in row.keeps else ["the names of rows"]
     lost += [] if "extra" in row.keeps else list(data.extra)
     if lost:
@@ -178,9 +183,11 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
         if ours[0] != theirs[0] or not np.array_equal(ours[1], theirs[1]):
             message = f"its {what} differ from those of {files[0].name}"
             raise DataError(files[1].title, None, message)
+    if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
+        message = f"its {odd} holds words, that of {files[0].name} numbers, or the other way"
+        raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    if is_frame(train.X) or is_frame(test.X):
-        stack = stacked
+    stack = stacked if is_frame(train.X) else stack
     rows = [part.row_names for part in parts if part.row_names is not None]
     return replace(
         train,
