@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nearlabel.cli.options import Data, Json
+from nearlabel.cli.options import Data, Json, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import check_target, say, say_json, say_table, steps
@@ -38,8 +38,18 @@ def datasets_list(*, json: Json = False) -> None:
     say_table(("name", "file", "MB"), rows)
 
 
-def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledReading()) -> None:
+def describe(
+    *data: Data,
+    gaps: Switch = False,
+    json: Json = False,
+    reading: LabeledReading = LabeledReading(),
+) -> None:
     """Show the sizes of data sets.
+
+    Parameters
+    ----------
+    gaps
+        Accept missing cells.
 
     Examples
     --------
@@ -50,7 +60,7 @@ def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledR
 
     if not data:
         raise ValueError("which data set? Give a name or a file")
-    found = {name: asdict(nl.datasets.describe(reading.load(name))) for name in data}
+    found = {name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps))) for name in data}
     if json:
         say_json([{"dataset": name, **told} for name, told in found.items()])
         return
@@ -104,15 +114,22 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
 
 
 def convert(
-    data: Data, target: str, *, json: Json = False, reading: LabeledReading = LabeledReading()
+    data: Data,
+    target: str,
+    *,
+    gaps: Switch = False,
+    json: Json = False,
+    reading: LabeledReading = LabeledReading(),
 ) -> None:
     """Write a data set in another format.
 
     Parameters
     ----------
     target
-        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, or .txt for
-        the sparse text format.
+        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, .json,
+        .parquet, or .txt for the sparse text format.
+    gaps
+        Accept missing cells, where both formats can have some.
 
     Examples
     --------
@@ -122,8 +139,8 @@ def convert(
     import nearlabel as nl
 
     check_target("TARGET", target, data)
-    items = reading.load(data)
-    with naming(path="TARGET"):
+    items = reading.load(data, gaps=gaps)
+    with naming(path="TARGET", format="TARGET"):
         nl.datasets.save(items, target)
     size = Path(target).stat().st_size
     if json:

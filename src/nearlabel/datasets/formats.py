@@ -13,13 +13,16 @@ from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.json_arrays import is_json_array, read_json_array, write_json_array
 from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
 from nearlabel.datasets.npz import read_npz, write_npz
+from nearlabel.datasets.parquet import read_parquet, write_parquet
 from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, write_sparse_text
 
 _NAMES, _FRAMES = frozenset({"row_names"}), frozenset({"row_names", "frames"})
 _GAPS = _FRAMES | {"gaps"}
 _TEXT = frozenset({"encoding"})
-_CELLS = frozenset({"text", "categories", "gaps", "frame"})
-_ROWS = _TEXT | _CELLS | {"labels", "tags", "separator", "id", "ignore"}
+_COLUMNS = frozenset(
+    {"labels", "tags", "separator", "id", "ignore", "text", "categories", "gaps", "frame"}
+)
+_ROWS = _TEXT | _COLUMNS
 _TABLE = _ROWS | {"delimiter"}
 _ARFF = _TEXT | {"labels", "ignore", "nominal", "xml"}
 
@@ -70,6 +73,16 @@ _FORMATS = (
         begins=b"[",
         finds_labels=True,
         is_data=is_json_array,
+    ),
+    Format(
+        "parquet",
+        (".parquet",),
+        read_parquet,
+        write_parquet,
+        _COLUMNS,
+        _GAPS,
+        is_binary=True,
+        finds_labels=True,
     ),
     Format("sparse", (".txt",), read_sparse_text, write_sparse_text, _TEXT, is_data=is_sparse_text),
 )

@@ -37,13 +37,13 @@ def load(
     Parameters
     ----------
     source : str or path
-        A name of `available`; a file in one of the formats below, plain, gzipped (but for ``.npz``)
-        or in a zip archive; a path without suffix, ``data/scene``, for the files ``scene.arff``
-        and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and ``scene.xml``; "-" for
-        standard input.
-    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "sparse"}, optional
+        A name of `available`; a file in one of the formats below, plain, gzipped or in a zip
+        archive (but for ``.npz`` and ``.parquet``); a path without suffix, ``data/scene``, for the
+        files ``scene.arff`` and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and
+        ``scene.xml``; "-" for standard input.
+    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse"}, optional
         By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``,
-        ``.json`` for one array of objects, and ``.txt`` for the sparse text of the
+        ``.json`` for one array of objects, ``.parquet``, and ``.txt`` for the sparse text of the
         extreme-classification repository.
     progress : callable, optional
         Called from time to time with the bytes read and the total; with the lines read and None
@@ -142,7 +142,7 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     path : path
         Files that belong to it stand beside it: ``NAME.xml`` with the labels for ``NAME.arff``;
         names and split for the sparse text format.
-    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "sparse"}, optional
+    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse"}, optional
         By default as the suffix says.
 
     Warns

@@ -21,6 +21,7 @@ class Source(Protocol):
     """A file, as messages know it."""
 
     name: str
+    line: int
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error at the line that was read last, or at another one."""

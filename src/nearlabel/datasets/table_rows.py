@@ -69,6 +69,53 @@ class Table:
             texts.append(self._text(place, row[place]))
         self._add_fields(row)
 
+    @property
+    def cell_places(self) -> Sequence[int]:
+        """The places of columns that are numbers or words."""
+        return self._places
+
+    @property
+    def places_needed(self) -> set[int | None]:
+        """The places of columns that are read at all."""
+        roles = self._roles
+        return {*self._places, *self._texts, roles.tags, roles.id, roles.split}
+
+    def add_columns(self, columns: Sequence[Any]) -> None:
+        """Add all rows at once: of each column that is needed an array of numbers, or a list."""
+        n = len(next(values for values in columns if values is not None))
+        if not n:
+            return
+        self._begin([columns[place][0] for place in self._places])
+        cells = np.empty((n, len(self._places)))
+        for at, place in enumerate(self._places):
+            values = columns[place]
+            if isinstance(values, np.ndarray):
+                cells[:, at] = self._numbers(at, values)
+                continue
+            for row, cell in enumerate(values):
+                self._file.line = row + 1
+                cells[row, at] = self._cell(at, cell)
+        self._cells.frombytes(cells.tobytes())
+        for place, texts in self._texts.items():
+            texts += [self._text(place, cell) for cell in columns[place]]
+        for row in range(n):
+            self._file.line = row + 1
+            self._add_fields([None if values is None else values[row] for values in columns])
+        self._file.line = 0
+
+    def _numbers(self, at: int, values: Array) -> Array:
+        """A column of numbers as they are, and NaN for gaps."""
+        name = self._columns[at].name
+        self._columns[at], self._undecided = Column(name), self._undecided - {at}
+        known = np.isin(values, (0, 1)) if name in self._labels else np.isfinite(values)
+        if known.all():
+            return values
+        if name in self._labels or not self._accepts_gaps(name):
+            row = int(np.argmin(known))
+            self._file.line = row + 1
+            self._number(name, float(values[row]))
+        return np.where(known, values, np.nan)
+
     def _add_fields(self, row: Sequence[Any]) -> None:
         """Add what a row has besides features."""
         roles = self._roles

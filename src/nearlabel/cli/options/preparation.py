@@ -40,7 +40,7 @@ class Preparation:
     @property
     def reading(self) -> dict[str, Any]:
         """What `load` is told about gaps."""
-        return {"gaps": self.impute != "none"}
+        return {"gaps": self.impute != "none", "gaps_option": "--impute"}
 
     def of(self, items: Dataset) -> Preparing:
         """How the features of items are prepared."""

@@ -39,12 +39,14 @@ class Reading:
     delimiter: str | None = None
     encoding: str = "utf-8"
 
-    def load(self, source: str, part: Part = "all", **more: Any) -> Dataset:
+    def load(
+        self, source: str, part: Part = "all", gaps_option: str = "--gaps", **more: Any
+    ) -> Dataset:
         """Read a data set with these options: all its rows, or one part of its own split."""
         import nearlabel as nl
 
         options = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        named = {key: f"--{key}" for key in options} | {"gaps": "--impute"}
+        named = {key: f"--{key}" for key in options} | {"gaps": gaps_option}
         with steps("reading") as progress, naming(**named):
             items = nl.datasets.load(source, progress=progress, **options, **more)
         return part_of(items, part)
