@@ -13,6 +13,7 @@ import nearlabel as nl
 from nearlabel.datasets import DataError
 from nearlabel.datasets.formats import FORMATS
 
+pytestmark = pytest.mark.usefixtures("own_parquet_files")
 FILE = "toy.csv"
 TABLE = """id,tempo,split,key,title,x,tags
 a,,train,,1984,1,p;q

@@ -23,16 +23,9 @@ from nearlabel.datasets import DataError, Dataset
 from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.formats import FORMATS
 
+pytestmark = pytest.mark.usefixtures("own_parquet_files")
 SUFFIXES = [row.suffixes[0] for row in FORMATS.values()]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trusted():
-    """Parquet files are our own here: no child process needs to read them first."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nearlabel.datasets.parquet._try_to_read", lambda path: None)
-        yield
 
 
 @pytest.fixture

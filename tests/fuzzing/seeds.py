@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import nearlabel as nl
 from nearlabel.datasets import Dataset, save
+from nearlabel.datasets.parquet import write_parquet
 
 _ARFF = """% a comment
 @relation 'some: -C {c}'
@@ -109,7 +110,9 @@ def _written_seeds() -> dict[str, list[bytes]]:
             write(path)
             return path.read_bytes()
 
+        tables = [data, replace(data, feature_names=names, row_names=np.array(list("uvwxyz")))]
         return {
+            "parquet": [content(lambda path, one=one: write_parquet(one, path)) for one in tables],  # type: ignore[misc]
             "npz": [content(lambda path, one=one: save(one, path)) for one in sets],  # type: ignore[misc]
             "model": [content(lambda path, one=one: nl.save(one, path)) for one in models],  # type: ignore[misc]
         }

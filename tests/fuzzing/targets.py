@@ -28,7 +28,7 @@ from typing import Any
 import nearlabel as nl
 from fuzzing.answers import assert_clean, assert_predicts, assert_survives, assert_whole
 from fuzzing.limits import SECONDS, limits
-from fuzzing.mutations import mutated_model, mutated_npz, mutated_text
+from fuzzing.mutations import mutated_bytes, mutated_model, mutated_npz, mutated_text
 from fuzzing.oracles import (
     oracle_arff,
     oracle_csv,
@@ -69,6 +69,8 @@ class Target:
     verify : callable
         Raises where what `read` gave is not right; takes the content, too.
     mutated : callable
+    share : float
+        Of the runs that others get: less where each takes a process.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Target:
     read: Callable[[Path, bytes], Any]
     verify: Callable[[Any, bytes], None]
     mutated: Callable[[bytes, bytes, Random], bytes] = mutated_text
+    share: float = 1.0
 
     def run(self, content: bytes, seconds: float = SECONDS) -> bool:
         """Whether the content was read; raises where neither that nor a clean error came of it."""
@@ -100,7 +103,7 @@ class Target:
     def campaign(self, runs: int, seed: int = 0) -> Counter[bool]:
         """Run mutated seeds; the numbers of those that were read and refused."""
         random, counts = Random(seed), Counter[bool]()
-        for _ in range(runs):
+        for _ in range(max(6, round(runs * self.share))):
             content = self.mutation(random)
             try:
                 counts[self.run(content)] += 1
@@ -152,6 +155,15 @@ def targets() -> dict[str, Target]:
         lambda path, _: load(path),
         _verifier(None),
         mutated_npz,
+    )
+    found["parquet"] = Target(
+        "parquet",
+        seeds()["parquet"],
+        ".parquet",
+        lambda path, _: load(path),
+        _verifier(None),
+        mutated_bytes,
+        share=1 / 50,
     )
     found["model"] = Target(
         "model",
