@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
+from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.options import Count, Data, Switch
 from nearlabel.cli.output import WIDTH, is_table, printable, say
 
@@ -61,13 +61,8 @@ def _shown(label: Record) -> str:
 
 def _ranked(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
     for names, X, progress in blocks("ranking"):
-        best = model.rank(X, top, progress=progress)
-        rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
-        for name, labels, scores in rows:
-            scored = [
-                {"label": label_name(model, label), "score": score}
-                for label, score in zip(labels, scores, strict=True)
-            ]
+        for name, best in zip(names, model.rank(X, top, progress=progress), strict=True):
+            scored = [{"label": str(label), "score": score} for label, score in best]
             yield {"id": name, "labels": scored}
 
 

@@ -28,7 +28,8 @@ from nearlabel.common.validation import (
 from nearlabel.experiments.candidates import Trial, best_place, try_candidates
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.search import Progress

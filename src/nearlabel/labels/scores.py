@@ -12,8 +12,6 @@ computes is trusted: `LabelScores.of` and `DenseScores` look at nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,39 +37,11 @@ from nearlabel.common.validation import (
     label_matrix,
 )
 from nearlabel.labels.default_scores import DefaultScores, zero_defaults
+from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.ranks import Places, Ties, standing
 
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
 _CELLS_AT_ONCE = 2**24  # of a dense matrix that are filled together
-
-
-@dataclass(frozen=True, eq=False)
-class RankedLabels:
-    """The best labels of each row, best first; equal scores in the order of the columns.
-
-    Attributes
-    ----------
-    labels : ndarray of int, shape (n, top)
-        Columns of the labels.
-    scores : ndarray of float, shape (n, top)
-    label_names : ndarray of str or None
-        Names of all columns, where they have some.
-    """
-
-    labels: Array
-    scores: Floats
-    label_names: Array | None
-
-    @cached_property
-    def names(self) -> Array:
-        """Names of the labels, shape (n, top); their columns where they have none.
-
-        Made when they are first asked for: those of many rows are much longer than the columns.
-        """
-        return self.labels if self.label_names is None else self.label_names[self.labels]
-
-    def __len__(self) -> int:
-        return len(self.labels)
 
 
 class LabelScores:

@@ -17,7 +17,8 @@ from nearlabel.common.threads import run_slices
 from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import blocks_of_votes
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
 
 # To search a row takes about as long as to count or to rank the labels of so many. Progress is told

@@ -34,7 +34,8 @@ from nearlabel.common.validation import (
 )
 from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, explanations
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items, Training

@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.progress import Progress
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.explanations import Explanation, LabelGroup, as_one_row
 
 
