@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
+from nearlabel.methods.explanations import Explanation
 from nearlabel.methods.registry import METHODS, estimator
+from nearlabel.search import ExactIndex
 
 pytestmark = pytest.mark.engines
 
@@ -69,6 +75,68 @@ def test_every_method_explains_its_answers(name):
         )
         assert all(voter.part == score - voter.score_without for voter in label.neighbors)
         assert all(np.isfinite(value) for name, value in label.terms.items() if name != "theta")
+
+
+def alone(model, X, **options):
+    return [str(model.explain(X[[row]], **options)) for row in range(X.shape[0])]
+
+
+@pytest.mark.parametrize("name", [*METHODS, "LabelThresholds"])
+def test_several_items_are_explained_as_each_alone(name, monkeypatch):
+    data = nl.datasets.make_local_labels(120, 4, 7, random_state=0)
+    if name == "LabelThresholds":
+        model = nl.LabelThresholds(nl.BalancedkNN(3))
+    else:
+        model = estimator(name, 8, random_state=0)
+    model.fit(data.X, data.Y)
+    new = data.X[:9] + 0.1
+    expected = [model.explain(x, top=4) for x in new]
+    assert model.explain(new, top=4) == expected
+    assert model.explain(new[:1], top=4) == expected[0]
+    assert list(map(str, model.explain(new, labels=[6, 0]))) == alone(model, new, labels=[6, 0])
+    monkeypatch.setattr("nearlabel.methods.explanations._WORK_AT_ONCE", 100)  # two rows at once
+    assert model.explain(new, top=4) == expected
+
+
+def test_several_items_are_searched_together(monkeypatch):
+    data = nl.datasets.make_local_labels(120, 4, 7, random_state=0)
+    model = nl.MLkNN(n_neighbors=5).fit(data.X, data.Y)
+    searched, graph = [], ExactIndex.graph
+
+    def noted(self, k, queries=None, **options):
+        searched.append(len(queries))
+        return graph(self, k, queries, **options)
+
+    monkeypatch.setattr(ExactIndex, "graph", noted)
+    assert len(model.explain(data.X[:50])) == 50
+    assert searched == [50]
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, np.ndarray.tolist])
+def test_several_items_in_every_form(form):
+    data = nl.datasets.make_local_labels(60, 4, 5, random_state=0)
+    model = nl.BRkNN(n_neighbors=4).fit(data.X, data.Y, ids=[f"item {row}" for row in range(60)])
+    new = (data.X[:3] + np.float32(0.1)).astype(np.float64)
+    assert model.explain(form(new)) == model.explain(new)
+    assert model.explain(new, labels=[]) == [Explanation((), 4)] * 3
+
+
+def test_pipelines_explain_rows_and_texts():
+    data = nl.datasets.make_local_labels(60, 4, 5, random_state=0)
+    model = nl.make_pipeline("passthrough", MinMaxScaler(), nl.MLkNN(5)).fit(data.X, data.Y)
+    assert list(map(str, model.explain(data.X[:3]))) == alone(model, data.X[:3])
+    assert str(model.explain(data.X[0])) == alone(model, data.X[:1])[0]
+    texts = ["sea and sand", "the sea at night", "a city at night", "city lights"]
+    tags = [[1, 0], [1, 1], [0, 1], [0, 1]]
+    model = nl.make_pipeline(TfidfVectorizer(), nl.BRkNN(2)).fit(texts, tags)
+    one, other = model.explain("sand at night"), model.explain("the city")
+    assert one != other
+    for several in (["sand at night", "the city"], np.array(["sand at night", "the city"])):
+        assert model.explain(several) == [one, other]
+    assert model.explain(["the city"]) == other
+    counted = nl.make_pipeline(DictVectorizer(), nl.BRkNN(2))
+    counted.fit([dict.fromkeys(text.split(), 1) for text in texts], tags)
+    assert counted.explain([{"sea": 1}, {"city": 1}])[1] == counted.explain({"city": 1})
 
 
 def test_labels_by_column_are_made_once_a_fit():

@@ -11,6 +11,8 @@ from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.options import Count, Data, Switch
 from nearlabel.cli.output import WIDTH, is_table, printable, say
 
+_EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
+
 
 def rank(
     model: str,
@@ -83,9 +85,11 @@ def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
 def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
     """The name of each item and the explanation of its best labels."""
     for names, X, progress in blocks("explaining"):
-        for place, name in enumerate(names):
-            yield name, model.explain(X[place : place + 1], top)
-            progress(place + 1, len(names))
+        for start in range(0, len(names), _EXPLAINED_AT_ONCE):
+            some = names[start : start + _EXPLAINED_AT_ONCE]
+            found = model.explain(X[start : start + len(some)], top)
+            yield from zip(some, [found] if len(some) == 1 else found, strict=True)
+            progress(start + len(some), len(names))
 
 
 def _say_why(name: Any, explanation: Any) -> None:

@@ -36,7 +36,7 @@ from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods import answers, explanations
+from nearlabel.methods import answers, explanations, retrieval
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import model_from, model_tree
@@ -151,9 +151,10 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-        """The neighbors of one query; and these with the next nearest one, if there is any.
+        """The neighbors of queries; and these with the next nearest one, if there is any.
 
-        Only a method that searches by itself has others than those of the graph.
+        Only a method that searches by itself has others than those of the graph; it is asked for
+        one query at a time.
         """
         return explanations.nearest_voters(self, X)
 
@@ -517,22 +518,22 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         graph = self._items.neighbors(X, k, n_jobs=check_n_jobs(self.n_jobs))
         return (graph.distances, graph.indices) if return_distance else graph.indices
 
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> explanations.Explanation:
-        """Say why one item gets its labels.
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
+        """Say why an item, or each of several, gets its labels.
 
         Parameters
         ----------
-        x : array-like of shape (d,) or (1, d), or a sparse row
-            The item.
+        x : array-like, sparse matrix or DataFrame, shape (d,) or (n, d)
+            An item, or several, which are searched together.
         top : int, default=5
-            How many of its best labels.
+            How many of the best labels of each.
         labels : int, str or sequence of these, optional
             Columns or names of labels to explain instead, such as one that was expected and is
             missing.
 
         Returns
         -------
-        Explanation
+        Explanation, or list of n Explanation for more than one row
             For each label its score, the numbers that make it, the neighbors that carry it, and
             what the score would be without each of them.
         """
@@ -540,7 +541,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
     def retrieve(
         self, X: Any, top: int = 5, per_label: int = 8
-    ) -> list[list[explanations.LabelGroup]]:
+    ) -> list[list[retrieval.LabelGroup]]:
         """For each of the best labels of each row, find the nearest items that carry it.
 
         Parameters
@@ -555,7 +556,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         -------
         list of n lists of LabelGroup
         """
-        return explanations.retrieve(self, X, top, per_label)
+        return retrieval.retrieve(self, X, top, per_label)
 
     def _check_queries(self, X: Any) -> Any:
         """Vectors of queries, checked."""
