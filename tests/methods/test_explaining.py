@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from notebook_cells import Cells
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -137,6 +138,24 @@ def test_pipelines_explain_rows_and_texts():
     counted = nl.make_pipeline(DictVectorizer(), nl.BRkNN(2))
     counted.fit([dict.fromkeys(text.split(), 1) for text in texts], tags)
     assert counted.explain([{"sea": 1}, {"city": 1}])[1] == counted.explain({"city": 1})
+
+
+def test_html_shows_labels_terms_and_voters():
+    X, Y = np.arange(30.0)[:, None], np.zeros((30, 3), int)
+    Y[:15, 0] = Y[:2, 1] = Y[29, 2] = 1
+    ids = [f"<i>{row}" for row in range(30)]
+    model = nl.BRkNN(n_neighbors=16).fit(X, Y, label_names=["<b>&", "sea", "far"], ids=ids)
+    explained = model.explain([0.25], top=3)
+    shown = Cells(explained._repr_html_())
+    assert shown.tags == {"div", "table", "thead", "tbody", "tr", "th", "td", "br"}
+    assert "16 neighbors" in shown.text
+    first, sea, far = shown.rows[1], shown.rows[12], shown.rows[14]
+    assert first == ["<b>&", "0.9375", "yes", "count 15share 0.9375", "<i>0", "0.25", "0.8750"]
+    assert shown.rows[2] == ["<i>1", "0.75", "0.8750"]
+    assert shown.rows[11][0] == "… 5 more"
+    assert sea == ["sea", "0.1250", "no", "count 2share 0.125", "<i>0", "0.25", "0.0625"]
+    assert far == ["far", "0.0000", "no", "count 0share 0", "none", "", ""]
+    assert len(shown.rows) == 15
 
 
 def test_labels_by_column_are_made_once_a_fit():

@@ -37,7 +37,8 @@ def heading(content: Any, *, number: bool = False) -> str:
 def cell(content: Any, *, number: bool = False, span: int = 1, first: bool = False) -> str:
     """A cell that spans some rows; `first` puts a line above it, where a group of rows begins."""
     style = f"border-top:{_LINE}" if first else ""
-    return _cell("td", escape(str(content)), number, style, f" rowspan='{span}'" * (span > 1))
+    text = escape(str(content)).replace("\n", "<br>")
+    return _cell("td", text, number, style, f" rowspan='{span}'" * (span > 1))
 
 
 def words_and_numbers(pairs: Iterable[tuple[Any, str]], *, more: int = 0) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common import notebook_tables as html
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, runs
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.graph import NeighborGraph
@@ -16,6 +17,7 @@ from nearlabel.search import is_precomputed
 
 # Neighbors and scores of queries, and of their copies that lack a neighbor each.
 _WORK_AT_ONCE = 2**20
+_VOTERS_SHOWN = 10  # of a label, in a notebook
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,40 @@ class Explanation:
                 for voter in label.neighbors
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = ["label", "score", "predicted", "made of", "neighbor", "distance", "score without"]
+        numbers = {"score", "distance", "score without"}
+        rows = [row for label in self.labels for row in _html_rows(label)]
+        return html.table(
+            [html.heading(name, number=name in numbers) for name in head],
+            rows,
+            caption=f"Explanation: labels of one item, and those of its {self.n_neighbors} "
+            "neighbors that carry them",
+        )
+
+
+def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:
+    """A row per neighbor that carries the label, nearest first; its own cells span them."""
+    voters = [
+        (str(voter.id), f"{voter.distance:.4g}", f"{voter.score_without:.4f}")
+        for voter in label.neighbors[:_VOTERS_SHOWN]
+    ]
+    more = len(label.neighbors) - len(voters)
+    voters += [(f"… {more:,} more", "", "")] * bool(more)
+    voters = voters or [("none", "", "")]
+    terms = "\n".join(f"{term} {value:.4g}" for term, value in label.terms.items())
+    for place, (who, *numbers) in enumerate(voters):
+        first = place == 0
+        own = [
+            html.cell(label.name, span=len(voters), first=True),
+            html.cell(f"{label.score:.4f}", number=True, span=len(voters), first=True),
+            html.cell("yes" if label.predicted else "no", span=len(voters), first=True),
+            html.cell(terms, span=len(voters), first=True),
+        ]
+        votes = [html.cell(who, first=first)]
+        votes += [html.cell(value, number=True, first=first) for value in numbers]
+        yield own * first + votes
 
 
 def explain(model: Any, X: Any, top: int, labels: Any = None) -> Any:
