@@ -87,7 +87,7 @@ class LabelScores:
             raise ValueError("defaults must hold finite scores")
         self._touched, self._defaults = touched, DefaultScores(values)
         self._group = _group(group, n, len(values))
-        self.shape, self.label_names = touched.shape, _names(label_names, q)
+        self.shape, self.label_names = touched.shape, checked_names(label_names, q)
 
     @staticmethod
     def of(
@@ -110,7 +110,7 @@ class LabelScores:
         from sklearn.utils import check_array
 
         dense = check_array(scores, dtype=np.float64, input_name="scores")
-        return DenseScores(dense, _names(label_names, dense.shape[1]))
+        return DenseScores(dense, checked_names(label_names, dense.shape[1]))
 
     @staticmethod
     def joined(parts: Sequence[LabelScores]) -> LabelScores:
@@ -221,6 +221,13 @@ class LabelScores:
         names = None if self.label_names is None else self.label_names[order]
         return self.of(touched, DefaultScores(self._defaults.values[:, order]), self._group, names)
 
+    def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
+        """Runs of labels with the scores of all rows, which are bounded in number."""
+        work = np.bincount(self._touched.indices, minlength=self.shape[1])
+        for some in runs(work + len(self._defaults.values), _ENTRIES_AT_ONCE):
+            defaults = DefaultScores(self._defaults.values[:, some])
+            yield some, self.of(self._touched[:, some], defaults, self._group)
+
     def fill_top(self, labels: Array, scores: Floats) -> None:
         """Fill in the r best labels of each row, and their scores; both of shape (n, r)."""
         core, r = engine.core(), labels.shape[1]
@@ -316,6 +323,11 @@ class DenseScores(LabelScores):
         names = None if self.label_names is None else self.label_names[order]
         return DenseScores(self._dense[:, order], names)
 
+    def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
+        n, q = self.shape
+        for some in runs(np.full(q, n), _ENTRIES_AT_ONCE):
+            yield some, DenseScores(self._dense[:, some])
+
     def fill_top(self, labels: Array, scores: Floats) -> None:
         core, r = engine.core(), labels.shape[1]
         dense = kernel_array(self._dense, np.float64)
@@ -364,7 +376,8 @@ def _group(group: Any, n: int, n_groups: int) -> Array:
     return found
 
 
-def _names(label_names: Any, q: int) -> Array | None:
+def checked_names(label_names: Any, q: int) -> Array | None:
+    """The names of q labels as an array, or None."""
     if label_names is None:
         return None
     names = np.asarray(label_names)

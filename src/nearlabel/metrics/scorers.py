@@ -40,6 +40,8 @@ METRICS = {
     "mean_inverse_rank": Spec("scores"),
     "success_rate": Spec("scores", option="at"),
     "precision_at": Spec("scores", option="at"),
+    "macro_average_precision": Spec("scores"),
+    "macro_auc": Spec("scores"),
 }
 
 

@@ -10,6 +10,7 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.labels.counts import label_totals
 from nearlabel.metrics.conventions import convention_named
+from nearlabel.metrics.label_curves import ratio_or_nan
 
 
 def hamming_loss(Y: Any, predicted: Any) -> float:
@@ -91,6 +92,13 @@ class Agreement:
         """2 hits / (true + predicted), mean over rows."""
         hits, true, predicted = self._rows
         return float(np.mean(_ratio(2 * hits, true + predicted, convention)))
+
+    def per_label(self) -> tuple[Floats, Floats, Floats]:
+        """Precision, recall and F1 of each label; nan where a label has no rows for it."""
+        hits, true, predicted = self._labels
+        pairs = ((hits, predicted), (hits, true), (2 * hits, true + predicted))
+        precision, recall, f1 = (ratio_or_nan(part, whole) for part, whole in pairs)
+        return precision, recall, f1
 
 
 def _ratio(part: Array, whole: Array, convention: str) -> Floats:
