@@ -13,8 +13,9 @@ from nearlabel.common.messages import shown
 
 SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
-_AS_TAGS = "as tags, give sets: [set(row) for row in y]"
-_AS_MATRIX = "as a 0/1 matrix, give rows of equal length with nothing but 0 and 1"
+_MOST_MARKS = 2**26  # of an array of texts
+_AS_TAGS = "for tags, give sets: [set(row) for row in y]"
+_AS_MATRIX = "for a 0/1 matrix, give rows of equal length that hold only the numbers 0 and 1"
 
 
 class TagLists(list[Any]):
@@ -43,6 +44,21 @@ class TagForm(NamedTuple):
     row: type
     is_array: bool
     separator: str | None = None
+
+    @classmethod
+    def of_tree(cls, tree: Any) -> TagForm:
+        """The form that `tree` gave, or a ValueError."""
+        name, is_array, separator = tree
+        row = next((kind for kind in (*_ROWS, str) if kind.__name__ == name), None)
+        if row is None or type(is_array) is not bool or (row is str) == (separator is None):
+            raise ValueError("its labels are tags in an unknown form")
+        if separator is not None:
+            _check_separator(separator)
+        return cls(row, is_array, separator)
+
+    def tree(self) -> list[Any]:
+        """The form as plain values."""
+        return [self.row.__name__, self.is_array, self.separator]
 
     def rows(self, decided: Csr, names: Array) -> Any:
         """Label sets, shape (n, q), as tags in this form."""
@@ -86,12 +102,23 @@ class Tags(NamedTuple):
 
 def tag_array(tags: Sequence[Any]) -> Array:
     """Tags as an array: of texts where it can hold them as they are, else of objects."""
+    tags = [_plain(tag) for tag in tags]
     if all(isinstance(tag, str) and not tag.endswith("\0") for tag in tags):
-        return np.array(tags, dtype=np.str_)
+        longest = max(map(len, tags), default=0)  # whose room each of them takes
+        if longest < 200 or longest * len(tags) < _MOST_MARKS:
+            return np.array(tags, dtype=np.str_)
     return _column(tags)
 
 
-def read_tags(y: Any, separator: str | None = None) -> Tags | None:
+def _plain(tag: Any) -> Any:
+    """A tag as a plain str or int, whatever subclass of these it is; others as they are."""
+    tag = tag.item() if isinstance(tag, np.generic) else tag
+    if isinstance(tag, str):
+        return str.__str__(tag)
+    return int(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
+
+
+def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | None:
     """The tags of y where it is a table of tags; None where it is something else.
 
     Parameters
@@ -101,6 +128,8 @@ def read_tags(y: Any, separator: str | None = None) -> Tags | None:
         separator; or an array of texts, shape (n, m). Tags are str or int.
     separator : str, optional
         What stands between the tags of a text.
+    name : str, default="y"
+        What messages call y.
 
     Raises
     ------
@@ -110,30 +139,39 @@ def read_tags(y: Any, separator: str | None = None) -> Tags | None:
     rows = _listed(y)
     if rows is None:
         if separator is not None:
-            raise ValueError(f"separator={separator!r}: y must be a column of texts")
+            raise ValueError(f"separator={separator!r}: {name} must be a column of texts")
         return None
     is_array = not isinstance(y, list | tuple)
-    first = next((row for row in rows if row is not None), None)
+    first = next((row for row in rows if not _is_gap(row)), None)
     if isinstance(first, str):
-        return _read_texts(rows, separator, is_array)
+        return _read_texts(rows, separator, is_array, name)
     if separator is not None:
-        raise ValueError(f"separator={separator!r}: y must hold texts; got {shown(repr(first))}")
+        message = f"{name} must hold texts; got {shown(repr(first))}"
+        raise ValueError(f"separator={separator!r}: {message}")
     if not isinstance(first, _ROWS):
         return None
+    rows = [[] if _is_gap(row) else row for row in rows]
     kinds = [type(row) for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, _ROWS):
-            raise ValueError(f"y must hold the tags of each row; row {at} is {shown(repr(row))}")
-    listed = [_tags_of(row, at) for at, row in enumerate(rows)]
+            message = f"the tags of each row; row {at} is {shown(repr(row))}"
+            raise ValueError(f"{name} must hold {message}")
+    listed = [_tags_of(row, at, name) for at, row in enumerate(rows)]
     if None in listed:
         return None  # a row of floats or truth values: not tags
     table: list[list[Any]] = [row for row in listed if row is not None]
     if not any(issubclass(kind, set | frozenset) for kind in kinds):
         if _is_matrix(table):
             return None
-        _refuse_what_may_be_a_matrix(table)
-    row = next((kind for kind in _ROWS if issubclass(kinds[0], kind)), list)
+        _refuse_what_may_be_a_matrix(table, name)
+    row = next(kind for kind in _ROWS if isinstance(first, kind))
     return Tags(table, TagForm(row, is_array))
+
+
+def holds_texts(y: Any) -> bool:
+    """Whether y is a column of texts."""
+    rows = _listed(y)
+    return rows is not None and all(isinstance(row, str) or _is_gap(row) for row in rows)
 
 
 def _listed(y: Any) -> list[Any] | None:
@@ -159,11 +197,13 @@ def _listed(y: Any) -> list[Any] | None:
     return [row.to_list() if hasattr(row, "to_list") else row for row in rows]
 
 
-def _read_texts(rows: list[Any], separator: str | None, is_array: bool) -> Tags | None:
+def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:
     """Texts with tags between separators, or None where they are two classes."""
     for at, row in enumerate(rows):
         if not (isinstance(row, str) or _is_gap(row)):
-            raise ValueError(f"y must hold texts; row {at} is {shown(repr(row))}")
+            if separator is None:
+                return None  # classes of several types
+            raise ValueError(f"{name} must hold texts; row {at} is {shown(repr(row))}")
     texts = ["" if _is_gap(row) else row for row in rows]
     if separator is None:
         found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
@@ -171,34 +211,42 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool) -> Tags 
             return None
         if len(found) > 1 or len(set(texts)) < 3:
             raise ValueError(
-                f"y holds texts with {' and '.join(map(repr, found))}, which may be tags or the "
-                f"names of classes: for tags say what separates them, fit(…, "
-                f"separator={found[0]!r}); for two classes give 0 and 1"
+                f"{name} holds texts with {' and '.join(map(repr, found))}, which may be tags or "
+                f"the names of two classes: for tags, say what separates them, fit(…, "
+                f"separator={found[0]!r}); for classes, give 0 and 1"
             )
         separator = found[0]
-    if not isinstance(separator, str) or not separator:
-        raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
+    _check_separator(separator)
     table = [[tag.strip() for tag in text.split(separator)] for text in texts]
     table = [[tag for tag in row if tag] for row in table]
     return Tags(table, TagForm(str, is_array, separator))
 
 
+def _check_separator(separator: Any) -> None:
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
+
+
 def _is_gap(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))
+    """Whether a row has no value at all, as an empty cell of a table."""
+    if isinstance(value, float):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType"  # of pandas
 
 
-def _tags_of(row: Any, at: int) -> list[Any] | None:
+def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
     """The tags of a row as plain objects; None where it holds numbers that cannot be tags."""
     tags = []
     for tag in row.tolist() if isinstance(row, np.ndarray) else row:
-        plain = tag.item() if isinstance(tag, np.generic) else tag
+        plain = _plain(tag)
         if isinstance(plain, bool | float):
             if isinstance(plain, float) and np.isnan(plain):
-                raise ValueError(f"a tag of y is missing: row {at} has {shown(repr(tag))}")
+                raise ValueError(f"a tag of {name} is missing: row {at} has {shown(repr(tag))}")
             return None
         if not isinstance(plain, str | int):
-            raise ValueError(f"a tag must be a text or an integer; row {at} has {shown(repr(tag))}")
-        tags.append(str(plain) if isinstance(plain, str) else plain)
+            message = f"a tag must be a text or an integer; row {at} of {name} has"
+            raise ValueError(f"{message} {shown(repr(tag))}")
+        tags.append(plain)
     return tags
 
 
@@ -209,18 +257,18 @@ def _is_matrix(table: list[list[Any]]) -> bool:
     return all(tag in (0, 1) for row in table for tag in row)
 
 
-def _refuse_what_may_be_a_matrix(table: list[list[Any]]) -> None:
+def _refuse_what_may_be_a_matrix(table: list[list[Any]], name: str) -> None:
     values = {tag for row in table for tag in row}
     same_length = len({len(row) for row in table}) == 1
     if values and values <= {0, 1, "0", "1"}:
         raise ValueError(
-            f"y holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
+            f"{name} holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
             f"{_AS_TAGS}"
         )
     if same_length and len(table[0]) and not any(isinstance(tag, str) for tag in values):
         raise ValueError(
-            f"y holds rows of {len(table[0])} integers, such as {_some(values)}, that may be a "
-            f"matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
+            f"{name} holds rows of {len(table[0])} integers, such as {_some(values)}, that may be "
+            f"a matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
         )
 
 
