@@ -107,7 +107,7 @@ def test_metrics_of_tags():
         nl.metrics.hamming_loss(TAGS, decided)
     with pytest.raises(ValueError, match=r"Y holds tags.*label_names="):
         nl.metrics.one_error(TAGS, scores.toarray())
-    with pytest.warns(UserWarning, match=r"1 tags.*'fog'"):
+    with pytest.warns(UserWarning, match=r"\bY\b.*tags.*: 'fog'$"):
         nl.metrics.one_error([*TAGS[:-1], ["fog"]], scores)
 
 

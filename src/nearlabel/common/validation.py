@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
-from nearlabel.common.messages import first_twice, shown
+from nearlabel.common.messages import first_twice, some
 from nearlabel.common.tag_lists import TagForm, Tags, read_tags, tag_array
 
 _NUMBERS_AT_ONCE = 2**22  # that are looked at together
@@ -206,7 +206,7 @@ def _labels_of_tags(tags: Tags, names: Any) -> Labels:
     _refuse_twice(found)
     matrix, unknown = tags.matrix(found)
     if unknown:
-        message = f"label_names must hold every tag of y; {shown(repr(unknown[0]))} is missing"
+        message = f"label_names must hold every tag of y; missing: {some(unknown)}"
         raise ArgumentError(message, "label_names")
     return Labels(matrix, _classes(len(found)), found, tags=tags.form)
 
@@ -233,8 +233,7 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
         matrix, unknown = tags.matrix(tag_array(list(label_names)))
         if unknown:
             warnings.warn(
-                f"{name} has {len(unknown)} tags that are not among the labels and are left out, "
-                f"such as {shown(repr(unknown[0]))}",
+                f"{name} has tags that are none of the labels and are left out: {some(unknown)}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -288,7 +287,7 @@ def _label_names(names: Any, q: int) -> Array | None:
 def _refuse_twice(names: Array) -> None:
     twice = first_twice(names.tolist())
     if twice is not None:
-        message = f"label_names must be unique; got {shown(repr(twice))} twice"
+        message = f"label_names must be unique; got {some([twice])} twice"
         raise ArgumentError(message, "label_names")
 
 
