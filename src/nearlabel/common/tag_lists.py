@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import shown
 
 SEPARATORS = (";", "|", ",")
@@ -83,7 +84,7 @@ class Tags(NamedTuple):
 
     def names(self) -> Array:
         """All tags, integers first, each kind in order."""
-        tags = {tag for row in self.rows for tag in row}
+        tags = set(chain.from_iterable(self.rows))
         if not tags:
             raise ValueError("y holds no tag at all: at least one row must carry one")
         return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
@@ -91,13 +92,16 @@ class Tags(NamedTuple):
     def matrix(self, names: Array) -> tuple[Csr, list[Any]]:
         """The 0/1 matrix with one column for each of `names`; and tags that are none of these."""
         place = {tag: column for column, tag in enumerate(names.tolist())}
-        rows = [sorted({place[tag] for tag in row if tag in place}) for row in self.rows]
-        unknown = {tag for row in self.rows for tag in row if tag not in place}
-        indptr = np.cumsum([0, *map(len, rows)])
-        indices = np.fromiter((column for row in rows for column in row), np.int32, indptr[-1])
-        ones = np.ones(len(indices), np.int8)
-        matrix = sparse.csr_array((ones, indices, indptr), shape=(len(rows), len(names)))
-        return matrix, list(unknown)
+        tags = list(chain.from_iterable(self.rows))
+        label = np.fromiter((place.get(tag, -1) for tag in tags), np.int32, len(tags))
+        row = np.repeat(np.arange(len(self.rows)), list(map(len, self.rows)))
+        known = label >= 0
+        unknown = [] if known.all() else [*dict.fromkeys(tag for tag in tags if tag not in place)]
+        ones = np.ones(np.count_nonzero(known), np.int8)
+        shape = (len(self.rows), len(names))
+        matrix = canonical_csr(sparse.csr_array((ones, (row[known], label[known])), shape=shape))
+        matrix.data[:] = 1  # a tag that a row has twice was added up
+        return matrix, unknown
 
 
 def tag_array(tags: Sequence[Any]) -> Array:
@@ -151,7 +155,6 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
     if not isinstance(first, _ROWS):
         return None
     rows = [[] if _is_gap(row) else row for row in rows]
-    kinds = [type(row) for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, _ROWS):
             message = f"the tags of each row; row {at} is {shown(repr(row))}"
@@ -160,10 +163,9 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
     if None in listed:
         return None  # a row of floats or truth values: not tags
     table: list[list[Any]] = [row for row in listed if row is not None]
-    if not any(issubclass(kind, set | frozenset) for kind in kinds):
-        if _is_matrix(table):
-            return None
-        _refuse_what_may_be_a_matrix(table, name)
+    has_sets = any(isinstance(row, set | frozenset) for row in rows)
+    if not has_sets and _is_matrix(table, name):
+        return None
     row = next(kind for kind in _ROWS if isinstance(first, kind))
     return Tags(table, TagForm(row, is_array))
 
@@ -236,8 +238,11 @@ def _is_gap(value: Any) -> bool:
 
 def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
     """The tags of a row as plain objects; None where it holds numbers that cannot be tags."""
+    row = row.tolist() if isinstance(row, np.ndarray) else row
+    if set(map(type, row)) <= {str, int}:
+        return list(row)
     tags = []
-    for tag in row.tolist() if isinstance(row, np.ndarray) else row:
+    for tag in row:
         plain = _plain(tag)
         if isinstance(plain, bool | float):
             if isinstance(plain, float) and np.isnan(plain):
@@ -250,26 +255,23 @@ def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
     return tags
 
 
-def _is_matrix(table: list[list[Any]]) -> bool:
-    """Whether lists of integers are the rows of a 0/1 matrix."""
-    if len({len(row) for row in table}) > 1 or not table[0]:
-        return False
-    return all(tag in (0, 1) for row in table for tag in row)
-
-
-def _refuse_what_may_be_a_matrix(table: list[list[Any]], name: str) -> None:
-    values = {tag for row in table for tag in row}
-    same_length = len({len(row) for row in table}) == 1
+def _is_matrix(table: list[list[Any]], name: str) -> bool:
+    """Whether lists are the rows of a 0/1 matrix; a ValueError where they may be one, or tags."""
+    values = set(chain.from_iterable(table))
+    same_length = len(set(map(len, table))) == 1
+    if same_length and values and values <= {0, 1}:
+        return True
     if values and values <= {0, 1, "0", "1"}:
         raise ValueError(
             f"{name} holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
             f"{_AS_TAGS}"
         )
-    if same_length and len(table[0]) and not any(isinstance(tag, str) for tag in values):
+    if same_length and values and not any(isinstance(tag, str) for tag in values):
         raise ValueError(
             f"{name} holds rows of {len(table[0])} integers, such as {_some(values)}, that may be "
             f"a matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
         )
+    return False
 
 
 def _some(values: Iterable[Any]) -> str:
