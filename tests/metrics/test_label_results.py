@@ -131,6 +131,21 @@ def test_names_and_data_frames():
     assert named.label.tolist() == ["x", "y", "z"]
 
 
+def test_tags():
+    tags = [["sea", "road"], ["hill", "road"], []]
+    Y = np.array([[1, 0, 1], [0, 1, 1], [0, 0, 0]])
+    names = ["sea", "hill", "road"]
+    scores = nl.LabelScores.from_dense(Y - 0.5 * Y[::-1], label_names=names)
+    expected = nl.metrics.per_label(Y, scores, Y[::-1])
+    for got in (
+        nl.metrics.per_label(tags, scores, tags[::-1]),
+        nl.metrics.per_label(tags, scores.toarray(), tags[::-1], label_names=names),
+    ):
+        assert repr(got) == repr(expected)
+    with pytest.raises(ValueError, match="Y.*tags.*label_names"):
+        nl.metrics.per_label(tags, predicted=tags)
+
+
 def test_a_model_by_label(f6):
     X, Y, _ = f6
     model = nl.MLkNN(3).fit(X, Y, label_names=list("abcd"))

@@ -237,15 +237,16 @@ def _scores_without(
 
 
 def _columns(model: Any, labels: Any) -> Array:
-    """Columns of labels that are given by column or by name."""
-    q, names = model._items.labels.shape[1], model.label_names_
+    """Columns of labels that are given by name or by column; an integer is a tag among such."""
+    q = model._items.labels.shape[1]
+    names = [] if model.label_names_ is None else model.label_names_.tolist()
+    are_numbered = any(isinstance(name, int) for name in names)
     columns = []
     for label in [labels] if isinstance(labels, str) or np.ndim(labels) == 0 else labels:
-        if isinstance(label, str):
-            at = np.flatnonzero(names == label) if names is not None else np.empty(0, int)
-            if not at.size:
+        if isinstance(label, str) or are_numbered:
+            if label not in names:
                 raise ValueError(f"labels holds {label!r}, which is not the name of a label")
-            columns.append(int(at[0]))
+            columns.append(names.index(label))
         else:
             columns.append(check_integer(label, "a column of labels", low=0, high=q - 1))
     return np.array(columns, np.intp)
@@ -253,7 +254,7 @@ def _columns(model: Any, labels: Any) -> Array:
 
 def name_of(model: Any, label: int) -> Any:
     """The name of a label, or its column where it has none."""
-    return label if model.label_names_ is None else str(model.label_names_[label])
+    return label if model.label_names_ is None else model.label_names_[label : label + 1].item()
 
 
 def as_one_row(x: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nearlabel.common import notebook_tables as html
 from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, label_matrix
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.scores import checked_names
@@ -111,13 +112,13 @@ def per_label(
 
     Parameters
     ----------
-    Y : 0/1 matrix, shape (n, q)
-        True labels.
+    Y : 0/1 matrix, shape (n, q), or tags of n rows
+        True labels; tags only where the labels have names.
     scores : LabelScores, array or sparse matrix with default 0, shape (n, q), optional
         What the rows are ranked by, for average precision and AUC.
-    predicted : 0/1 matrix, shape (n, q), optional
+    predicted : 0/1 matrix, shape (n, q), or tags of n rows, optional
         Decided labels, for precision, recall and F1.
-    label_names : sequence of str, shape (q,), optional
+    label_names : sequence of str or int, shape (q,), optional
         By default those of the scores, else the columns of Y where it is a DataFrame.
 
     Returns
@@ -142,17 +143,18 @@ def per_label(
     """
     if scores is None and predicted is None:
         raise ValueError("per_label needs scores, predicted or both; got neither")
-    truth = label_matrix(Y, "Y")
+    if label_names is None:
+        label_names = getattr(scores, "label_names", None)
+    truth = label_matrix(Y, "Y", label_names)
+    if label_names is None:
+        label_names = getattr(Y, "columns", None)
+    q = truth.shape[1]
+    names = checked_names(None if label_names is None else tag_array(list(label_names)), q)
     sets: tuple[Floats | None, ...] = (None, None, None)
     areas: tuple[Floats | None, ...] = (None, None)
     if predicted is not None:
-        sets = Agreement(truth, predicted).per_label()
+        sets = Agreement(truth, predicted, label_names).per_label()
     if scores is not None:
         areas = checked_ranking(truth, scores).areas
-    if label_names is None:
-        label_names = getattr(scores, "label_names", None)
-    if label_names is None:
-        label_names = getattr(Y, "columns", None)
-    names = checked_names(label_names, truth.shape[1])
-    label = np.arange(truth.shape[1]) if names is None else names
+    label = np.arange(q) if names is None else names
     return LabelResults(label, label_totals(truth), *sets, *areas)

@@ -81,8 +81,9 @@ def macro_auc(Y: Any, scores: Any) -> float:
 
 
 def checked_ranking(Y: Any, scores: Any) -> Ranking:
-    """The ranking of a 0/1 matrix by scores: LabelScores, array or sparse matrix with default 0."""
-    truth, scores = label_matrix(Y, "Y"), as_label_scores(scores)
+    """The ranking of true labels by scores: LabelScores, array or sparse matrix with default 0."""
+    scores = as_label_scores(scores)
+    truth = label_matrix(Y, "Y", scores.label_names)
     if truth.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape; got {truth.shape} and {scores.shape}")
     return Ranking(truth, scores)
