@@ -12,6 +12,7 @@ from strategies import label_scores, rankings
 
 import nearlabel as nl
 from nearlabel.labels import scores as scores_module
+from nearlabel.metrics.label_results import mean_results
 
 
 def by_scikit_learn(Y, scores, predicted):
@@ -190,3 +191,15 @@ def test_ten_thousand_labels_without_a_dense_matrix():
     carried = results.support > 0
     assert (results.auc[carried] == 1).all()
     assert np.isnan(results.auc[~carried]).all()
+
+
+def test_means_over_parts_where_they_are_defined():
+    names = ["a", "b"]
+    first = nl.metrics.per_label([[1, 0], [0, 0]], [[1, 0], [0, 1]], label_names=names)
+    second = nl.metrics.per_label([[1, 0], [0, 0]], [[0, 0], [1, 1]], label_names=names)
+    third = nl.metrics.per_label([[0, 0], [0, 0]], [[0, 0], [1, 1]], label_names=names)
+    mean = mean_results([first, second, third])
+    assert mean.support.tolist() == [2, 0]
+    np.testing.assert_array_equal(mean.auc, [0.5, np.nan])
+    np.testing.assert_array_equal(mean.average_precision, [0.75, np.nan])
+    assert mean.precision is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, label_matrix
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.scores import checked_names
+from nearlabel.metrics.label_curves import ratio_or_nan
 from nearlabel.metrics.ranking import checked_ranking
 from nearlabel.metrics.sets import Agreement
 
@@ -98,6 +99,16 @@ class LabelResults:
         """The first entries of an array, as they are shown."""
         values = getattr(self, column)[:most]
         return [f"{one:.3f}" if isinstance(one, float) else str(one) for one in values.tolist()]
+
+
+def mean_results(parts: Sequence[LabelResults]) -> LabelResults:
+    """Means over the parts of a data set in which each number is defined, and support in all."""
+    means: dict[str, Array] = {"support": np.sum([part.support for part in parts], axis=0)}
+    for name in parts[0].to_dict().keys() - {"label", "support"}:
+        values = np.array([getattr(part, name) for part in parts])
+        known = ~np.isnan(values)
+        means[name] = ratio_or_nan(values.sum(axis=0, where=known), known.sum(axis=0))
+    return replace(parts[0], **means)
 
 
 def _aligned(texts: list[str], put: Callable[[str, int], str]) -> list[str]:
