@@ -84,5 +84,5 @@ def test_an_algorithm_that_refuses_is_noted(ask, here, monkeypatch):
 
 def test_notes_come_once(here, capsys):
     assert run(["compare", "songs.csv", "--k", "500", "--algorithm", "MLkNN", "BRkNN"]) == 0
-    notes = [line for line in capsys.readouterr().err.splitlines() if "n_neighbors=500" in line]
+    notes = [line for line in capsys.readouterr().err.splitlines() if "--k 500" in line]
     assert len(notes) == 1

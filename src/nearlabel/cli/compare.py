@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
-from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
+from nearlabel.cli.options import Algorithms, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
-from nearlabel.cli.output import say, say_table, steps
+from nearlabel.cli.output import counted, say, say_table, steps
 from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 def compare(
     data: Data,
     *,
-    algorithm: Annotated[tuple[Algorithm, ...], Several, Parameter(show_default=False)] = (),
+    algorithm: Annotated[Algorithms, Parameter(show_default=False)] = (),
     k: Neighbors = (),
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
@@ -107,7 +107,7 @@ def compare(
     told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
     both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
     results, records = [result for result, _ in both], chain(*(each for _, each in both))
-    what = f"{len(names)} algorithms, {what}{measuring.searching.title()}"
+    what = f"{counted(len(names), 'algorithm')}, {what}{measuring.searching.title()}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": results}, what, spread):
         return

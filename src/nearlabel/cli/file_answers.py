@@ -14,6 +14,7 @@ from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
     check_results,
+    counted,
     is_table,
     say,
     say_json,
@@ -92,7 +93,7 @@ class Answering:
             if self.json:
                 say_json({"output": self.output, "rows": count})
             else:
-                say(f"wrote {self.output} ({count} rows)")
+                say(f"wrote {self.output} ({counted(count, 'row')})")
 
 
 def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:

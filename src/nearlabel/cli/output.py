@@ -68,6 +68,11 @@ def say_json(value: Any) -> None:
     say(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, for people: 1 feature, 2 features."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def printable(name: Any) -> str:
     """A name from a file, for people: characters that control a terminal are written as escapes."""
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))

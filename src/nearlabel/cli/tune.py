@@ -8,11 +8,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
-from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Part, Several, Texts
+from nearlabel.cli.options import Algorithms, Data, Distance, Neighbors, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import check_target, say, say_table, steps
+from nearlabel.cli.output import check_target, counted, say, say_table, steps
 from nearlabel.cli.terminal_curve import legend, text_plot
 from nearlabel.methods.registry import title
 
@@ -25,7 +25,7 @@ Curve = list[tuple[int, float]]  # k and the metric, by rising k
 def tune(
     data: Data,
     *,
-    algorithm: Annotated[tuple[Algorithm, ...], Several] = ("MLkNN",),
+    algorithm: Algorithms = ("MLkNN",),
     k: Neighbors = (),
     grid: Texts = (),
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
@@ -92,7 +92,7 @@ def tune(
     graphs = len(set(distance))
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
-    tried = f"{len(candidates)} candidates{measuring.searching.title()}, {searches}"
+    tried = f"{counted(len(candidates), 'candidate')}{measuring.searching.title()}, {searches}"
     results = {"metric": first, "best": ranked[0], "results": records}
     if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
         return

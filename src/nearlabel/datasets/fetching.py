@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
-from nearlabel.common.validation import check_choice
+from nearlabel.common.messages import did_you_mean
+from nearlabel.common.validation import ArgumentError
 from nearlabel.datasets.dataset import Dataset, checked
 from nearlabel.datasets.downloads import FetchError, Records, download, is_secure, sha256_of
 from nearlabel.datasets.loading import load, save
@@ -77,7 +78,9 @@ def fetch(
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """
-    check_choice(name, "name", (*HOMES, *ELSEWHERE))
+    if name not in (*HOMES, *ELSEWHERE):
+        message = f"name must be one of {', '.join(map(repr, HOMES))}; got {name!r}"
+        raise ArgumentError(message + did_you_mean(str(name), HOMES), "name")
     folder = data_folders()[0] if folder is None else Path(folder)
     path, downloads = folder / f"{name}.npz", folder / "downloads"
     if path.is_file():

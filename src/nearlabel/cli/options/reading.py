@@ -72,7 +72,7 @@ class LabeledReading(Reading):
 
     tags: str | None = None
     separator: str | None = None
-    labels: Annotated[tuple[str, ...] | None, Several] = None
+    labels: Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)] = None
     xml: str | None = None
     ignore: Texts = ()
     nominal: Nominal = "onehot"
