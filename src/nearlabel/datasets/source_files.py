@@ -106,7 +106,8 @@ def _format_of_input(format: str | None) -> str:
     if sys.stdin is None:
         raise ValueError("standard input is closed")
     if format is None:
-        first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
+        begin = sys.stdin.buffer.peek(8)[:8]  # type: ignore[union-attr]
+        first = begin.lstrip(b"\xef\xbb\xbf\xff\xfe\0")[:1]  # after a byte-order mark
         named = (name for name, row in FORMATS.items() if first and first in row.begins)
         return next(named, "csv")
     if FORMATS[format].is_binary:

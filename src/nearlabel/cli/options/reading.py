@@ -27,11 +27,11 @@ class Reading:
     format
         Format of the file; by default by its suffix.
     id
-        Column of row ids; by default id.
+        Column of row ids; by default the one called id.
     delimiter
         Delimiter of a table's cells; by default found in its first line.
     encoding
-        Encoding of text files.
+        Encoding of text files; a byte-order mark of UTF-16 decides before it.
     """
 
     format: Format | None = None
@@ -57,15 +57,15 @@ class LabeledReading(Reading):
     Parameters
     ----------
     tags
-        Column with all labels of a row; by default tags or labels.
+        Column with all labels of a row; by default the one called tags or labels.
     separator
         Separator of tags; by default the first of ; | , that occurs.
     labels
-        Label columns, of 0 and 1.
+        Label columns, of 0 and 1; a pattern such as 'tag_*' stands for all that match it.
     xml
         Mulan's list of the labels of an ARFF file; by default the one beside it.
     ignore
-        Columns to leave out.
+        Columns to leave out, or patterns of them.
     nominal
         Nominal attributes of ARFF as one column per value, or as one number.
     """
