@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from nearlabel.experiments import SplitResult
 
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
-_COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
 
 def compare(
@@ -111,7 +110,7 @@ def compare(
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": results}, what, spread):
         return
-    _say_tables(results, wanted)
+    _say_table(results, wanted)
     searches = "a distance" if tune else "for all"
     say(f"* the best; s: processor seconds without the searches, one {searches}")
     for one in results:
@@ -145,7 +144,7 @@ def _told(
     return result, records
 
 
-def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:
+def _say_table(results: list[dict[str, Any]], wanted: list[str]) -> None:
     """Print what was measured, the best of each metric marked as it is printed."""
     from nearlabel.experiments.reporting.names import metric_head
     from nearlabel.metrics import METRICS
@@ -157,12 +156,10 @@ def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:
         known = [value for value in values if value is not None]
         best = metric_cell((min if METRICS[name].loss else max)(known)) if known else ""
         columns.append([f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)])
-    for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
-        some = slice(start, start + _COLUMNS_AT_ONCE)
-        heads = [metric_head(name, short=True) for name in wanted[some]]
-        titles = [title(one["algorithm"]) for one in run]
-        times = [f"{one['seconds']:.3g}" for one in run]
-        say_table(("", *heads, "s"), zip(titles, *columns[some], times, strict=True))
+    heads = [metric_head(name, short=True) for name in wanted]
+    titles = [title(one["algorithm"]) for one in run]
+    times = [f"{one['seconds']:.3g}" for one in run]
+    say_table(("", *heads, "s"), zip(titles, *columns, times, strict=True))
 
 
 def _say_choices(results: list[dict[str, Any]], parts: int) -> None:

@@ -11,8 +11,6 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import check_target, counted, say, say_json, say_table, steps
 
-_SETS_AT_ONCE = 3  # side by side in 80 columns
-
 
 def datasets_list(*, public: Switch = False, json: Json = False) -> None:
     """List the data sets of the data folder, or the public ones that can be fetched.
@@ -83,14 +81,11 @@ def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledR
     if json:
         say_json([{"dataset": name, **told} for name, told in found.items()])
         return
-    names = list(found)
-    for start in range(0, len(names), _SETS_AT_ONCE):
-        some = names[start : start + _SETS_AT_ONCE]
-        rows = [
-            (key.replace("_", " "), *(_cell(found[name][key]) for name in some))
-            for key in found[names[0]]
-        ]
-        say_table(("", *some), [row for row in rows if any(row[1:])])
+    rows = [
+        (key.replace("_", " "), *(_cell(told[key]) for told in found.values()))
+        for key in next(iter(found.values()))
+    ]
+    say_table(("", *found), [row for row in rows if any(row[1:])])
 
 
 def _cell(value: Any) -> str:

@@ -42,7 +42,7 @@ class Answering:
     part
         Rows to use, where the data set has a split.
     output
-        Write a .csv, .tsv or .jsonl file instead of a table.
+        Write a .csv, .tsv or .jsonl file instead of a table; - for CSV on standard output.
     """
 
     part: Part = "all"
@@ -50,6 +50,10 @@ class Answering:
     json: Json = False
     searching: Searching = Searching()
     reading: Reading = Reading()
+
+    def __post_init__(self) -> None:
+        if self.json and self.output == "-":  # where JSON goes anyway
+            object.__setattr__(self, "output", None)
 
     def load(self, path: str, data: str) -> tuple[Any, Blocks]:
         """Read a model, and items with its features, which come in blocks of rows."""
@@ -90,6 +94,8 @@ class Answering:
             if is_table(self.output):
                 records = (row for record in records for row in cells(record))
             count = write_results(self.output, records)
+            if self.output == "-":
+                return
             if self.json:
                 say_json({"output": self.output, "rows": count})
             else:

@@ -29,11 +29,11 @@ class Measuring:
     Parameters
     ----------
     output
-        Write a .csv, .tsv or .jsonl file, one result per row.
+        Write a .csv, .tsv or .jsonl file, one result per row; - for CSV on standard output.
     split
         official: the data set's own; holdout: a random test set;
         cv10: ten folds; cv10x5: ten folds, five times; loo: leave-one-out.
-        By default official, else cv10; compare: holdout; tune: loo.
+        By default official where there is one, else cv10 (compare: holdout); tune: loo.
     test_size
         Share of the items in the test set of holdout; by default a third.
     stratified
@@ -41,8 +41,8 @@ class Measuring:
     scale
         Scaling of the features, fitted to the training set.
     metric
-        Metrics to report, the first decides in tuning;
-        by default all; compare: five; tune: ranking_loss.
+        Metrics to report; the first decides in tuning.
+        By default all (compare: five; tune: ranking_loss).
     convention
         How ties and rows without labels count.
     at
@@ -63,6 +63,10 @@ class Measuring:
     json: Json = False
     searching: Searching = Searching()
     reading: LabeledReading = LabeledReading()
+
+    def __post_init__(self) -> None:
+        if self.json and self.output == "-":  # where JSON goes anyway
+            object.__setattr__(self, "output", None)
 
     def load(self, data: str) -> Dataset:
         """Read what is measured on, after a look at what is asked for; import what that takes."""
@@ -134,6 +138,8 @@ class Measuring:
         """Write records to a file; print results as JSON, or the setting: whether people follow."""
         if self.output is not None:
             write_results(self.output, ({**told, **record} for record in records))
+        if self.output == "-":
+            return False
         if self.json:
             say_json({**told, **results})
             return False

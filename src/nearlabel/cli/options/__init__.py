@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import fields
 from functools import partial
 from typing import Annotated, Any, Literal, get_origin
 
@@ -68,6 +69,18 @@ def _unexpected(token: Any, wanted: str, hint: str = ".") -> CoercionError:
 _algorithm = Parameter(converter=algorithm_names)
 Algorithm: Any = Annotated[Method, _algorithm]
 Algorithms: Any = Annotated[tuple[Method, ...], Several, _algorithm]
+
+
+def as_typed(options: Any) -> list[str]:
+    """The words of a command that set a group of options to what they are."""
+    words = []
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value != field.default:
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            words += [f"--{field.name}", *map(str, values)]
+    return words
+
 
 Whole = Annotated[int, Parameter(converter=whole_numbers)]
 _positive = Parameter(converter=partial(whole_numbers, low=1))
