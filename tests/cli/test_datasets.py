@@ -50,6 +50,9 @@ def test_the_public_sets_are_easy_to_find(ask, fail, monkeypatch, tmp_path):
     assert "did you mean 'scene'" in fail("evaluate", "scenne")
     assert "did you mean 'scene'" in fail("datasets", "fetch", "scenne")
     assert "datasets list --public" in fail("evaluate", "unlike_any")
+    message = fail("datasets", "fetch", "scene", "--mirror", "ftp://x")
+    assert message.startswith("nearlabel: --mirror must")
+    assert message.endswith("got 'ftp://x'\n")
 
 
 def test_what_a_form_has_no_place_for_is_a_note(here, tmp_path, capsys):

@@ -42,6 +42,10 @@ from nearlabel.datasets.text_lines import DataError
         (["fit", "new.csv", "-o", "m"], ["new.csv, line 1", "give --tags or --labels"]),
         (["fit", "songs.csv", "-o", "m", "--xml", "x"], ["nearlabel: --xml ", "'csv'"]),
         (["fit", "songs.csv", "-o", "m", "--encoding", "x"], ["nearlabel: --encoding ", "'x'"]),
+        (["evaluate", "songs.csv", "--set", "smoothin=2"], ["--set smoothin", "'smoothing'?"]),
+        (["evaluate", "songs.csv", "--smoothing", "2", "--algorithm", "brknn"], ["--smoothing: "]),
+        (["reproduce", "--paper", "zhan-2007"], ["--paper must", "mean 'zhang-2007'"]),
+        (["reproduce", "--paper", "zhang-2007", "--table", "99"], ["--table must", "'99'"]),
         (["rank", "songs.csv", "new.csv"], ["songs.csv"]),
         (["rank", "none", "new.csv"], ["none: No such file or directory"]),
         (["rank", "songs.model", "new.csv", "--top", "0"], ["--top", "from 1 up", "'0'"]),
@@ -66,6 +70,13 @@ def test_messages_name_options_rather_than_parameters(fail, answer, here, tmp_pa
     code, printed, notes = answer("fit", "songs.csv", "-o", tmp_path / "m", "--k", 600)
     assert (code, "599 neighbors" in printed) == (0, True)
     assert notes.startswith("nearlabel: note: --k 600 ")
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate", "tune", "compare"])
+def test_one_row_is_too_few(fail, tmp_path, verb):
+    (tmp_path / "one.csv").write_text("x,tags\n1,a\n")
+    more = ("-o", tmp_path / "m") if verb == "fit" else ()
+    assert "one.csv has 1 row to learn from" in fail(verb, tmp_path / "one.csv", *more)
 
 
 def test_algorithms_are_known_in_any_case(ask, here):

@@ -131,10 +131,10 @@ def _at_mirror(mirror: str, name: str) -> dict[str, str]:
     """The addresses of the files at a mirror, or a ValueError where that is not to be trusted."""
     is_plain = isinstance(mirror, str) and re.fullmatch("[!-~]+", mirror)
     if not is_plain or re.search("[@?#]", mirror) or not is_secure(mirror):
-        raise ValueError(
-            "mirror must be an address such as 'https://host/path', or 'http://localhost/path' "
-            f"of this machine; got {mirror!r}"
+        wanted = (
+            "an address such as 'https://host/path', or 'http://localhost/path' of this machine"
         )
+        raise ArgumentError(f"mirror must be {wanted}; got {mirror!r}", "mirror")
     return {file: f"{mirror.rstrip('/')}/{name}/{file}" for file in HOMES[name].files}
 
 

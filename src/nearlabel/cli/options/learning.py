@@ -90,12 +90,15 @@ def estimator(
 
     `options` names the option that each setting comes from.
     """
+    from nearlabel.common.messages import did_you_mean
+
     model = registry.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
     free = sorted(name for name in model.get_params() if OPTIONS.get(name, "--k") == "--k")
     for name in settings:
         if name not in free:
-            raise ValueError(f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}")
+            known = f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}"
+            raise ValueError(f"{options[name]}: {known}{did_you_mean(name, free)}")
     with naming(**{**OPTIONS, **options}):
         model.set_params(**settings).check_parameters()
     return model

@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Format, Nominal, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import steps
+from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -82,6 +82,9 @@ class LabeledReading(Reading):
         items = self.load(source, part)
         if not items.Y.shape[1]:
             raise ValueError(f"{source} has no labels")
+        if len(items) < 2:
+            rows = counted(len(items), "row")
+            raise ValueError(f"{source} has {rows} to learn from; at least 2 are needed")
         return items
 
 
