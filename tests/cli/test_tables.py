@@ -137,6 +137,7 @@ def test_tune_and_compare_prepare_alike(folder, ask):
     assert compared["results"][0]["metrics"]["ranking_loss"] == expected
     assert tuned["best"]["ranking_loss"] == pytest.approx(expected)
     assert compared["impute"] == tuned["impute"] == "median"
+    assert "--impute median --scale minmax --text title body" in tuned["fit_command"]
 
 
 def test_with_text_the_scale_is_chosen(folder, ask):

@@ -109,9 +109,9 @@ def test_two_files_of_a_split(put, tmp_path):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"text": ["lyrics"]}, "text: .*'lyrics'"),
-        ({"text": ["tags"]}, "text: .*'tags'"),
-        ({"text": ["title"], "ignore": ["title"]}, "text: .*'title'"),
+        ({"text": ["lyrics"]}, "text='lyrics'"),
+        ({"text": ["tags"]}, "text='tags'"),
+        ({"text": ["title"], "ignore": ["title"]}, "text='title'"),
         ({"text": ["title"]}, r"line 2: .*'tempo'.*empty.*gaps=True"),
     ],
 )
@@ -120,6 +120,13 @@ def test_options_that_do_not_fit(put, how, message):
         nl.datasets.load(put(TABLE), **how)
     with pytest.raises(TypeError, match="text must be a list"):
         nl.datasets.load(put(TABLE), text="title")
+
+
+def test_patterns_of_columns(put):
+    data = nl.datasets.load(put(TABLE), text=["ti*"], categories=["k?y"], gaps=True)
+    assert (data.text, data.X["key"].to_list()) == (("title",), [None, "7", "C"])
+    with pytest.raises(DataError, match=r"categories='z\*'"):
+        nl.datasets.load(put(TABLE), categories=["z*"])
 
 
 def test_too_many_words_may_be_a_text(put):

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
+from nearlabel.cli.measuring import sizes
 from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_target, say, say_folded, say_json, steps
+from nearlabel.cli.output import check_target, counted, say, say_folded, say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def fit(
     data: Data,
     *,
-    output: Annotated[str, Parameter(alias="-o")],
+    output: Annotated[str, Parameter(alias="-o", metavar="FILE")],
     k: Count = 10,
     part: Part = "all",
     seed: Seed = 0,
@@ -93,8 +94,9 @@ def fit(
         say_json(told)
         return
     scale = f"scale {preparing.scale}{' (auto)' if preparation.of(items).scale == 'auto' else ''}"
-    say(f"{learning.title()}, {told['k']} neighbors, {scale}, learned from {data}:")
-    say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
+    neighbors = counted(told["k"], "neighbor")
+    say(f"{learning.title()}, {neighbors}, {scale}, learned from {data}:")
+    say(sizes(told))
     if columns:
         say_folded(f"features: {shown_features(columns)}")
     if recall is not None:

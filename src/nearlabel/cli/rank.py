@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
+from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.options import Count, Data, Switch
-from nearlabel.cli.output import WIDTH, is_table, printable, say
+from nearlabel.cli.output import is_table, printable, say, say_folded
+
+_EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
 
 def rank(
@@ -38,7 +40,7 @@ def rank(
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     """
     if why and is_table(answering.output):
-        raise ValueError("--why has no place in a table: write a .jsonl file")
+        raise ValueError("--why has no place in a table: write a .jsonl file, or give --json")
     fitted, blocks = answering.load(model, data)
     if why and answering.output is None and not answering.json:
         for name, explanation in _explanations(fitted, blocks, top):
@@ -61,13 +63,8 @@ def _shown(label: Record) -> str:
 
 def _ranked(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
     for names, X, progress in blocks("ranking"):
-        best = model.rank(X, top, progress=progress)
-        rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
-        for name, labels, scores in rows:
-            scored = [
-                {"label": label_name(model, label), "score": score}
-                for label, score in zip(labels, scores, strict=True)
-            ]
+        for name, best in zip(names, model.rank(X, top, progress=progress), strict=True):
+            scored = [{"label": str(label), "score": score} for label, score in best]
             yield {"id": name, "labels": scored}
 
 
@@ -78,19 +75,34 @@ def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
                 "label": str(one.name),
                 "score": one.score,
                 "predicted": one.predicted,
-                "neighbors": [{"id": by.id, "distance": by.distance} for by in one.neighbors],
+                "terms": {term: _number(value) for term, value in one.terms.items()},
+                "neighbors": [
+                    {
+                        "id": by.id,
+                        "distance": by.distance,
+                        "score_without": _number(by.score_without),
+                    }
+                    for by in one.neighbors
+                ],
             }
             for one in explanation
         ]
-        yield {"id": name, "labels": labels}
+        yield {"id": name, "n_neighbors": explanation.n_neighbors, "labels": labels}
+
+
+def _number(value: float) -> float | None:
+    """A number for JSON, which has none for infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
     """The name of each item and the explanation of its best labels."""
     for names, X, progress in blocks("explaining"):
-        for place, name in enumerate(names):
-            yield name, model.explain(X[place : place + 1], top)
-            progress(place + 1, len(names))
+        for start in range(0, len(names), _EXPLAINED_AT_ONCE):
+            some = names[start : start + _EXPLAINED_AT_ONCE]
+            found = model.explain(X[start : start + len(some)], top)
+            yield from zip(some, [found] if len(some) == 1 else found, strict=True)
+            progress(start + len(some), len(names))
 
 
 def _say_why(name: Any, explanation: Any) -> None:
@@ -105,4 +117,4 @@ def _say_why(name: Any, explanation: Any) -> None:
     ]
     say(printable(name))
     for line in str(replace(explanation, labels=tuple(labels))).splitlines():
-        say(textwrap.fill(f"  {line}", WIDTH, subsequent_indent=" " * 8))
+        say_folded(f"  {line}", indent=" " * 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -59,7 +60,14 @@ def first_twice(names: Iterable[str]) -> str | None:
     return None
 
 
-def some(names: Sequence[str]) -> str:
-    """The first three names and how many more, for a message."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about a wrong word: the known one that is most like it, if one is."""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), names, 1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def some(names: Sequence[Any]) -> str:
+    """The first three names or numbers and how many more, for a message."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(map(shown, names[:3])) + more
+    return ", ".join(shown(one) if isinstance(one, str) else str(one) for one in names[:3]) + more

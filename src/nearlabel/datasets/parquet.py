@@ -60,12 +60,9 @@ def read_parquet(source: DataFile) -> Dataset:
     if not frame.width:
         raise file.error("there is no column")
     table = Table(file, frame.columns, source.options)
-    needed = table.places_needed
     table.add_columns(
         [
-            _cells(file, column, source.options, is_cell=place in table.cell_places)
-            if place in needed
-            else None
+            _cells(file, column, source.options, table) if place in table.roles.needed else None
             for place, column in enumerate(frame.iter_columns())
         ]
     )
@@ -88,12 +85,13 @@ def _try_to_read(path: Path) -> None:
         raise ValueError(f"this is not a Parquet file: {reason}")
 
 
-def _cells(file: _Rows, column: Any, options: ReadOptions, is_cell: bool) -> Any:
+def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table) -> Any:
     """The cells of a column: an array of numbers, in which NaN is a gap, or a list."""
     polars, kind = import_polars(), column.dtype
+    is_cell = table.columns.index(column.name) in table.roles.cells
     is_number = kind.is_numeric() or kind == polars.Boolean
     known = options.features is None or column.name in options.features
-    if is_cell and is_number and known and column.name not in options.categories:
+    if is_cell and is_number and known and column.name not in table.roles.categories:
         return column.cast(polars.Float64).fill_null(np.nan).to_numpy()
     if is_number:
         return [cell if cell is None or not is_cell else str(cell) for cell in column.to_list()]

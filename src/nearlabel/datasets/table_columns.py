@@ -7,10 +7,11 @@ labels of a row in one cell), ``label:NAME`` (one label, 0 or 1), ``id`` (the na
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from nearlabel.common.messages import first_twice, shown, some
-from nearlabel.datasets.column_values import source_columns
+from nearlabel.datasets.column_values import named_columns, no_column, source_columns
 from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.text_lines import LABEL_MARK, DataError
 
@@ -39,6 +40,8 @@ class ColumnRoles:
         The places of the columns with these meanings.
     texts : list of int
         The places of free text.
+    categories : frozenset of str
+        The columns that an option says to hold categories.
     cells : list of int
         The places of the other features, and of labels.
     """
@@ -53,7 +56,7 @@ class ColumnRoles:
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"two columns have the name {shown(twice)}")
-        self._ignored = frozenset(options.ignore)
+        self._ignored = frozenset(self._matching("ignore", options.ignore))
         labels, tags = self._find_labels()
         if options.labels is not None and not options.labels:  # they are found to be left out
             self._ignored |= {*labels, *([tags] if tags else [])}
@@ -64,17 +67,20 @@ class ColumnRoles:
         if self.id is None and not columns[0]:  # as pandas writes the names of rows
             self.id = 0
         self.split = self._place("split", self._named("split"))
-        self.texts = self._find_texts(known)
+        self.texts = self._find_texts()
+        self.categories = frozenset(self._features_named("categories", options.categories))
         self.cells = self._find_cells(known)
+
+    @property
+    def needed(self) -> set[int | None]:
+        """The places of all columns that are read."""
+        return {*self.cells, *self.texts, self.tags, self.id, self.split}
 
     def _find_labels(self) -> tuple[list[str], str | None]:
         """The columns that are labels, and the one that has all of them in one cell."""
         options = self._options
-        for what, wanted in (("labels", options.labels), ("ignore", options.ignore)):
-            for name in wanted or ():
-                self._place(what, name)
         if options.tags is not None or options.labels:
-            return list(options.labels or ()), options.tags
+            return self._matching("labels", options.labels or ()), options.tags
         marked = [name for name in self._columns if name.startswith(LABEL_MARK)]
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and options.labels is None:
@@ -83,17 +89,21 @@ class ColumnRoles:
             )
         return marked, None if marked else tags
 
-    def _find_texts(self, known: set[str] | None) -> list[int]:
+    def _find_texts(self) -> list[int]:
         """The places of free text."""
         places = []
-        for name in self._options.text:
-            if known is not None and name not in self._places:
-                continue  # what a model's file lacks is said of all columns together
-            place = self._place("text", name)
+        for name in self._features_named("text", self._options.text):
+            place = self._places[name]
             if place == self.tags or name in self.labels | self._ignored:
-                raise self._file.error(f"text: the column {shown(name)} is not a feature", 1)
-            places += [] if place is None else [place]
+                raise self._file.error(f"text={shown(name)}: the column is not a feature", 1)
+            places.append(place)
         return places
+
+    def _features_named(self, what: str, names: Sequence[str]) -> list[str]:
+        """The features that an option names; what a model's file lacks is said of all at once."""
+        if self._options.features is None:
+            return self._matching(what, names)
+        return [name for name in names if name in self._places]
 
     def _find_cells(self, known: set[str] | None) -> list[int]:
         """The places of the other features, and of labels with a column of their own."""
@@ -126,7 +136,11 @@ class ColumnRoles:
         """The place of a column that an option names."""
         if name is None or name in self._places:
             return None if name is None else self._places[name]
-        there = ", ".join(map(shown, self._columns[:8])) + (", …" if len(self._columns) > 8 else "")
-        raise self._file.error(
-            f"{what}: there is no column {shown(name)}; the columns are {there}", 1
-        )
+        raise self._file.error(no_column(what, name, self._columns), 1)
+
+    def _matching(self, what: str, names: Sequence[str]) -> list[str]:
+        """The columns that an option names, or patterns of names."""
+        try:
+            return named_columns(what, names, self._columns)
+        except ValueError as error:
+            raise self._file.error(str(error), 1) from None

@@ -45,13 +45,13 @@ class Table:
     ) -> None:
         self._file, self._options, self._decimal_comma = file, options, decimal_comma
         self.columns = columns
-        self._roles = ColumnRoles(file, columns, options)
-        self._labels, self._places = self._roles.labels, self._roles.cells
+        self.roles = ColumnRoles(file, columns, options)
+        self._labels, self._places = self.roles.labels, self.roles.cells
         self._columns: list[Column] = []  # at these places, as the first row has them
         self._undecided: set[int] = set()  # of them those in which there were only gaps so far
         self._fast: list[Callable[[Any], float]] = []
         self._cells = array("d")  # NaN for a gap
-        self._texts: dict[int, list[str]] = {place: [] for place in self._roles.texts}
+        self._texts: dict[int, list[str]] = {place: [] for place in self.roles.texts}
         self._unknown: dict[str, str] = {}  # columns and their first value that is not known
         self._rows = RowFields(file, options.separator, split_needed=options.features is None)
 
@@ -68,17 +68,6 @@ class Table:
         for place, texts in self._texts.items():
             texts.append(self._text(place, row[place]))
         self._add_fields(row)
-
-    @property
-    def cell_places(self) -> Sequence[int]:
-        """The places of columns that are numbers or words."""
-        return self._places
-
-    @property
-    def places_needed(self) -> set[int | None]:
-        """The places of columns that are read at all."""
-        roles = self._roles
-        return {*self._places, *self._texts, roles.tags, roles.id, roles.split}
 
     def add_columns(self, columns: Sequence[Any]) -> None:
         """Add all rows at once: of each column that is needed an array of numbers, or a list."""
@@ -118,7 +107,7 @@ class Table:
 
     def _add_fields(self, row: Sequence[Any]) -> None:
         """Add what a row has besides features."""
-        roles = self._roles
+        roles = self.roles
         places = (roles.tags, roles.id, roles.split)
         tags, name, split = (None if place is None else row[place] for place in places)
         self._rows.add("" if tags is None and roles.tags is not None else tags, name, split)
@@ -146,12 +135,12 @@ class Table:
 
     def _is_given(self, name: str) -> bool:
         """Whether an option says what a column holds, not its first cell."""
-        return name in self._options.categories or self._options.features is not None
+        return name in self.roles.categories or self._options.features is not None
 
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
         features = self._options.features
-        if name in self._options.categories:
+        if name in self.roles.categories:
             return {}
         if name in (features or ()):
             return None
@@ -178,7 +167,7 @@ class Table:
         name, codes = self._columns[at].name, self._columns[at].codes
         if codes is None:
             return self._number(name, cell)
-        is_given = name in self._options.categories
+        is_given = name in self.roles.categories
         if is_given and isinstance(cell, int | float):
             cell = str(cell)
         if not isinstance(cell, str) or not cell.strip():
@@ -272,7 +261,7 @@ class Table:
             X, Y, names, labels = assembled(columns, cells, self._labels)
             features = column_names(names)
         labels = [name.removeprefix(LABEL_MARK) for name in labels]
-        text = tuple(self.columns[place] for place in self._texts)
+        text = tuple(self.columns[place].removeprefix(FEATURE_MARK) for place in self._texts)
         return self._rows.finish(Dataset(X, Y, column_names(labels), features, text=text))
 
     def _stays_a_frame(self, columns: Sequence[Column]) -> bool:
@@ -305,7 +294,7 @@ class Table:
             return column
         count, n = len(column.codes), len(cells)
         too_many = f"{count} different texts in {n} rows" if n > 20 and count > n / 2 else None
-        if column.name not in self._options.categories:
+        if column.name not in self.roles.categories:
             self._check_words(column, too_many)
         codes = numbered(sorted(column.codes))
         there = ~np.isnan(cells)

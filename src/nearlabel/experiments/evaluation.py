@@ -19,7 +19,7 @@ from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
 from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.metrics import Scorer, evaluate
+from nearlabel.metrics import LabelResults, Scorer, evaluate, per_label
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
 
@@ -42,6 +42,8 @@ class SplitResult:
         Its leave-one-out score then, by which it was chosen; greater is better.
     scale : str
         How the features were scaled.
+    labels : LabelResults or None
+        Results per label, where they were asked for.
     """
 
     metrics: dict[str, float]
@@ -50,6 +52,7 @@ class SplitResult:
     chosen: NeighborClassifier | None = None
     left_out: float = math.nan
     scale: str = "none"
+    labels: LabelResults | None = None
 
 
 def evaluate_splits(
@@ -61,6 +64,7 @@ def evaluate_splits(
     impute: str = "none",
     convention: str = "paper",
     at: int = 5,
+    by_label: bool = False,
     refusals: bool = False,
     progress: Progress | None = None,
 ) -> list[list[SplitResult]]:
@@ -83,6 +87,8 @@ def evaluate_splits(
         What a missing number becomes.
     convention, at
         See `nearlabel.metrics.evaluate`.
+    by_label : bool, default=False
+        Whether results hold those of each label, too.
     refusals : bool, default=False
         Whether a model that refuses data of this size is noted, instead of raising its error.
     progress : callable, optional
@@ -116,7 +122,11 @@ def evaluate_splits(
             else:
                 seconds = time.process_time() - start
                 metrics = evaluate(truth, scores, predicted, convention, at=at)
-                found.append(SplitResult(metrics, seconds, scale=fold.scale))
+                names = data.label_names
+                labels = (
+                    per_label(truth, scores, predicted, label_names=names) if by_label else None
+                )
+                found.append(SplitResult(metrics, seconds, scale=fold.scale, labels=labels))
             tell(n, n)
     return results
 
