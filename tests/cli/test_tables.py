@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -264,3 +266,23 @@ def test_labels_that_were_forgotten(folder, answer):
     assert all(part in told for part in ("'sad', 'calm'", "--labels", "--ignore"))
     assert "'x'" not in told
     assert answer(*fit, "sad", "calm")[2] == ""
+
+
+def test_the_how_to_of_the_documents(folder, ask):
+    """The two commands and the Python beside them give one ranking, and one answers for both."""
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    how_to = page[page.index("## A spreadsheet") : page.index("## Broken")]
+    (commands,) = re.findall(r"```sh\n(.*?)```", how_to, re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", how_to, re.DOTALL)
+    fit, rank = (line.split()[1:] for line in commands.splitlines())
+    ask(*fit)
+    ask(*fit, "--scale", "minmax")  # as the code does; alone, the command may choose another
+    ranked = json.loads(ask(*rank, "--json"))
+    names = {**globals(), "make_column_transformer": make_column_transformer}
+    exec(compile(code, "data.md", "exec"), names)
+    assert len(code.splitlines()) <= 10
+    assert names["ranked"].names.tolist() == each(ranked, "label")
+    np.testing.assert_allclose(names["ranked"].scores, each(ranked, "score"))
+    again = json.loads(ask(*rank, "--json"))  # by the model of the code, which was saved
+    assert each(again, "label") == each(ranked, "label")
+    assert ask("predict", "songs.model", "new.csv").count("song ") == 9
