@@ -62,8 +62,9 @@ def test_columns_of_labels_and_of_a_model(write):
     ("columns", "how", "message"),
     [
         (["count", "tags", "when"], {}, "'when' .*Date.*ignore="),
-        (["x", "tags"], {}, "row 2: .*'x'.*'nan'.*gaps=True"),
-        (["count", "word", "tags"], {}, "row 3: .*'word'.*'None'.*gaps=True"),
+        (["word", "tags"], {"categories": ["word"], "ignore": ["x"]}, "ignore='x'"),
+        (["x", "tags"], {}, "row 2: .*'x'.*'nan'.*gaps="),
+        (["count", "word", "tags"], {}, "row 3: .*'word'.*'None'.*gaps="),
         (["count", "word"], {"labels": ["count"]}, "row 2: .*'count'.*0 or 1.*'2.0'"),
         (["count"], {}, "which columns are labels"),
         (["count", "tags"], {"labels": (), "features": ["x"]}, "'x'"),
@@ -75,6 +76,12 @@ def test_tables_that_are_refused(write, columns, how, message):
     with pytest.raises(DataError, match=message) as told:
         nl.datasets.load(path, **how)
     assert str(told.value).startswith(str(path))
+
+
+@good
+def test_a_gap_in_the_first_row(write):
+    with pytest.raises(DataError, match="row 1: .*'x'.*gaps="):
+        nl.datasets.load(write(FRAME.select("x", "tags").reverse()))
 
 
 @good

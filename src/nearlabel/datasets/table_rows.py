@@ -74,6 +74,7 @@ class Table:
         n = len(next(values for values in columns if values is not None))
         if not n:
             return
+        self._file.line = 1
         self._begin([columns[place][0] for place in self._places])
         cells = np.empty((n, len(self._places)))
         for at, place in enumerate(self._places):
@@ -199,7 +200,7 @@ class Table:
         hints = ["the cell is empty"] if cell in ("", None) else []
         if self._options.features is None and name not in self._labels:
             if _is_missing(cell):
-                hints.append("gaps=True accepts gaps")
+                hints.append("pass gaps= to accept gaps")
             elif isinstance(cell, str):
                 hints.append("if it holds words, pass it to categories= or text=")
         return f" ({'; '.join(hints)})" if hints else ""

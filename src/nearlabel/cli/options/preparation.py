@@ -30,7 +30,7 @@ class Preparation:
         What a missing number becomes; a missing word is a value of its own. By default a gap is
         an error.
     scale
-        Scaling of numbers; auto: the best one for the neighbors of a sample.
+        Scaling of numbers; auto: the one with the best average precision on a sample.
         By default none, with --text auto.
     """
 
