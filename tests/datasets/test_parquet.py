@@ -44,6 +44,9 @@ def test_types_of_columns(write):
     assert plain.X.tolist() == [[1, 1], [2, 0], [3, 1]]
     words = nl.datasets.load(write(FRAME), ignore=["when", "x", "word", "is"], categories=["count"])
     assert words.feature_names.tolist() == ["count=1", "count=2", "count=3"]
+    floats = FRAME.select("tags", zip=pl.Series([5.0, None, 2.5]))  # as pandas has whole numbers
+    words = nl.datasets.load(write(floats), categories=["zip"], gaps=True)
+    assert words.X["zip"].to_list() == ["5", None, "2.5"]
 
 
 @good

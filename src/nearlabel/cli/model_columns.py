@@ -140,7 +140,7 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
         words = getattr(step, "vocabulary_", None)
         yield ModelColumn(names[0], "text", None if words is None else tuple(words), gaps=True)
     elif hasattr(step, "categories_"):  # OneHotEncoder, OrdinalEncoder
-        ignores = step.handle_unknown != "error"
+        ignores = getattr(step, "handle_unknown", "error") != "error"
         for name, values in zip(names, step.categories_, strict=True):
             known = tuple(values.tolist())
             if any(isinstance(value, str) for value in known):

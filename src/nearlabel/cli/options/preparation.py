@@ -49,11 +49,17 @@ class Preparation:
         scale = self.scale or ("auto" if items.text else "none")
         return Preparing(scale, self.impute, items.text)
 
-    def recommend_scale(self, items: Dataset, distance: str) -> None:
-        """Warn where nothing is said about scales, and one would do clearly better than none."""
-        if self.scale is not None or items.text or len(items) < _FEWEST_ROWS:
+    def recommend_scale(self, items: Dataset, distance: str, rows: Any = None) -> None:
+        """Warn where nothing is said about scales, and one would do clearly better than none.
+
+        It is measured on the training rows: all, or those given.
+        """
+        count = len(items) if rows is None else len(rows)
+        if self.scale is not None or items.text or count < _FEWEST_ROWS:
             return
         from nearlabel.datasets.preparing import scale_scores
+
+        items = items if rows is None else items.rows(rows)
 
         scores: dict[str, float] = {}
         with suppress(MemoryError):  # what a method has room for, a hint need not have
