@@ -67,8 +67,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def frame(folder):
-    """The new items as pandas reads them, with texts that are not missing."""
-    return pd.read_csv("new.csv").fillna({"title": "", "body": ""})
+    """The new items as pandas reads them."""
+    return pd.read_csv("new.csv")
 
 
 def each(ranked, key):
@@ -89,7 +89,10 @@ def test_two_commands_and_the_same_in_python(folder, ask, frame):
     assert (raw["key"][0], raw["key"].dtype) == (None, pl.String)
     assert raw["tempo"].is_nan().sum() == 1
     turned = frame[[*reversed(frame.columns)]]
-    for asked in (raw, frame, frame.astype({"key": object}), turned, raw[:, ::-1]):
+    assert frame["body"].isna().any()
+    objects = frame.astype({"key": object, "body": object}).replace({np.nan: None})
+    objects = objects.astype({"tempo": float, "loudness": float})
+    for asked in (raw, frame, objects, frame.convert_dtypes(), turned, raw[:, ::-1]):
         best = model.rank(asked, 3)
         assert best.names.tolist() == [
             [label["label"] for label in one["labels"]] for one in ranked
@@ -99,6 +102,16 @@ def test_two_commands_and_the_same_in_python(folder, ask, frame):
         ]
     assert "77" in ask("rank", "songs.model", "new.csv", "--why") or True
     assert ask("predict", "songs.model", "new.csv").count("song ") == 9
+
+
+def test_categories_that_pandas_takes_for_numbers(folder, ask):
+    ask("fit", "songs.csv", *PREPARED, "-o", "m")
+    write(folder / "seven.csv", [{**row, "key": "77"} for row in rows(5, 4)])
+    ranked = json.loads(ask("rank", "m", "seven.csv", "--json"))
+    frame = pd.read_csv("seven.csv")
+    assert frame["key"].dtype.kind == "i"
+    for key in (frame["key"], frame["key"].astype(float)):
+        assert nl.load("m").rank(frame.assign(key=key)).scores.tolist() == each(ranked, "score")
 
 
 def by_hand():
@@ -238,7 +251,7 @@ def test_a_pipeline_made_in_python_answers_on_the_command_line(folder, ask, fram
     Y = nl.datasets.load("songs.csv", text=["title", "body"], gaps=True).Y
     nl.save(nl.make_pipeline(columns, nl.BRkNN(5)).fit(songs, Y), "own")
     ranked = json.loads(ask("rank", "own", "new.csv", "--json", "--top", 3))
-    best = nl.load("own").rank(frame, 3)
+    best = nl.load("own").rank(frame.fillna({"title": ""}), 3)
     assert each(ranked, "label") == best.labels.astype(str).tolist()
     assert each(ranked, "score") == best.scores.tolist()
 

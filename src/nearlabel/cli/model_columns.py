@@ -104,7 +104,7 @@ def _of_steps(steps: Sequence[Any], names: Sequence[str]) -> Iterator[ModelColum
     One that fills gaps gives the same columns to the next, which knows more about them.
     """
     first, *others = steps or [None]
-    if first is None or first == "passthrough":
+    if first is None or first == "passthrough" or type(first).__name__ == "FilledTexts":
         yield from _of_steps(others, names) if others else map(ModelColumn, names)
     elif hasattr(first, "statistics_"):  # SimpleImputer
         is_text = first.statistics_.dtype.kind in "OU"

@@ -138,12 +138,6 @@ def no_column(option: str, name: str, columns: Sequence[str]) -> str:
     return f"{option}={shown(name)}: no {what}; the columns are {there}"
 
 
-def as_word(number: float) -> str:
-    """A number that is a category, as a table has it: 5, not 5.0."""
-    whole = isinstance(number, float) and number.is_integer()
-    return str(int(number) if whole else number)
-
-
 def source_columns(features: Sequence[str]) -> set[str]:
     """The columns that features come from: ``color=red`` comes from ``color``."""
     names = set(features)

@@ -11,9 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import shown
+from nearlabel.common.messages import as_word, shown
 from nearlabel.common.validation import physical_memory
-from nearlabel.datasets.column_values import as_word
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.frames import import_polars, is_frame

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.messages import shown, text_array
+from nearlabel.common.messages import as_word, shown, text_array
 from nearlabel.datasets.column_values import (
     Column,
-    as_word,
     assembled,
     known_values,
     labels_of,

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.filled_texts import FilledTexts
 from nearlabel.methods.pipeline import Pipeline
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.thresholds import LabelThresholds
@@ -26,6 +27,7 @@ _OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
+    "FilledTexts": FilledTexts,
 }
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
 
@@ -91,7 +93,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
 def _tree(model: Any) -> Any:
     """A model, or a part of one, as a tree."""
-    if isinstance(model, NeighborClassifier | NeighborGraph):
+    if isinstance(model, NeighborClassifier | NeighborGraph | FilledTexts):
         return model._tree()
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
     if type(model) in (Pipeline, SklearnPipeline):
