@@ -234,6 +234,9 @@ def metric(name, Y, scores, predicted, convention, at):
             _f1(truth, decided, convention)
             for truth, decided in zip(Y.T.tolist(), predicted.T.tolist(), strict=True)
         ]
+    if name in ("macro_average_precision", "macro_auc"):
+        columns = zip(Y.T.tolist(), scores.T.tolist(), strict=True)
+        values = [_column(name, truth, score) for truth, score in columns]
     if name == "micro_f1":
         values = [_f1(Y.ravel().tolist(), predicted.ravel().tolist(), convention)]
     if "absent" in values:
@@ -284,6 +287,18 @@ def _row(name, truth, scores, convention, at):
         at, lower = min(at, q), ranks(scores, "lower")
         return sum(lower[a] <= at for a in Y) / at
     return None
+
+
+def _column(name, truth, scores):
+    """How well one label orders the rows; None where that is not defined."""
+    n = len(truth)
+    carry, others = [i for i in range(n) if truth[i]], [i for i in range(n) if not truth[i]]
+    if name == "macro_average_precision":
+        rank = ranks(scores, "max")
+        precisions = [sum(rank[j] <= rank[i] for j in carry) / rank[i] for i in carry]
+        return sum(precisions) / len(carry) if carry else None
+    pairs = [(scores[i], scores[j]) for i in carry for j in others]
+    return sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs) if pairs else None
 
 
 def _set_row(name, truth, decided, convention):

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 
+import numpy as np
+
 import nearlabel as nl
 
 
@@ -50,6 +52,45 @@ def test_evaluate_is_what_the_library_computes(ask, tmp_path):
     assert told["split"] == "official"
     assert told["results"][0]["metrics"] == expected
     assert told["results"][0]["std"] is None
+
+
+def test_per_label(ask, here, tmp_path):
+    songs, rows = nl.datasets.load("songs.csv"), tmp_path / "labels.csv"
+    command = ("evaluate", "songs.csv", "--split", "loo", "--k", 5, 20, "--per-label")
+    told = json.loads(ask(*command, "-o", rows, "--json"))
+    model = nl.MLkNN(n_neighbors=5).fit(songs.X, songs.Y)
+    near = nl.neighbor_graph(songs.X, 5)
+    scores = model._left_out_scores(near, songs.X, np.arange(600))
+    expected = nl.metrics.per_label(songs.Y, scores, model._decide(scores, near))
+    order = np.argsort(expected.f1, kind="stable")
+    labels = told["results"][0]["labels"]
+    assert [one["label"] for one in labels] == songs.label_names[order].tolist()
+    for name in ("support", "precision", "recall", "f1", "average_precision", "auc"):
+        values = np.array([one[name] for one in labels], float)  # None as nan
+        np.testing.assert_array_equal(values, getattr(expected, name)[order])
+    assert "macro_auc" in told["results"][0]["metrics"]
+    written = list(csv.DictReader(io.StringIO(rows.read_text())))
+    assert [(row["k"], row["label"]) for row in written][:12] == [
+        ("5", one["label"]) for one in labels
+    ]
+    printed = ask(*command)
+    first = printed[printed.index("k = 5, per label") :].splitlines()[3].split("   ")[0]
+    assert first.strip() == labels[0]["label"]
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_per_label_over_folds_where_it_is_defined(ask, tmp_path, monkeypatch):
+    lines = [f"{row},{'a' if row % 2 else 'b'}{';rare' if row == 7 else ''}" for row in range(40)]
+    path = tmp_path / "rare.csv"
+    path.write_text("x,tags\n" + "\n".join(lines) + "\n")
+    told = json.loads(ask("evaluate", path, "--k", 3, "--per-label", "--json"))
+    by_name = {one["label"]: one for one in told["results"][0]["labels"]}
+    assert [by_name[name]["support"] for name in ("a", "b", "rare")] == [20, 20, 1]
+    assert by_name["rare"]["precision"] is None
+    assert by_name["rare"]["recall"] == 0
+    monkeypatch.setattr("nearlabel.cli.evaluate._LABELS_SHOWN", 2)
+    printed = ask("evaluate", path, "--k", 3, "--per-label")
+    assert printed.splitlines()[-1].startswith("… 1 more label")
 
 
 def test_published_digits(ask, load):

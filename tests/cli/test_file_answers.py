@@ -13,6 +13,7 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.cli import file_answers as answers
+from nearlabel.cli import rank as ranking
 from nearlabel.cli import run
 from nearlabel.cli.process import INTERRUPTED
 from nearlabel.search import ExactIndex
@@ -255,8 +256,12 @@ def test_progress_of_answers(there, monkeypatch):
         assert told[-1][1:] == (1500, 1500)
     told.clear()
     nl.datasets.save(nl.datasets.make_local_labels(9, 6, 12), there / "few.npz")
+    monkeypatch.setattr(ranking, "_EXPLAINED_AT_ONCE", 4)
     assert run(["rank", "exact", "few.npz", "--why", "-o", "w.jsonl"]) == 0
-    np.testing.assert_array_equal([one[1] for one in told], np.arange(1, 10))
+    assert [one[1] for one in told] == [4, 8, 9]
+    monkeypatch.setattr(ranking, "_EXPLAINED_AT_ONCE", 9)
+    assert run(["rank", "exact", "few.npz", "--why", "-o", "whole.jsonl"]) == 0
+    assert (there / "w.jsonl").read_bytes() == (there / "whole.jsonl").read_bytes()
 
 
 def test_names_do_not_control_a_terminal(ask, tmp_path):

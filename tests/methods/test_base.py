@@ -46,10 +46,7 @@ def test_too_many_neighbors_are_lowered_with_a_warning(f6):
         (sparse.csr_array([[1, 0], [0, 3], [0, 0]]), "3 at row 1, column 1"),
         (sparse.csr_array(([1, 1], ([0, 0], [1, 1])), shape=(3, 2)), "2 at row 0, column 1"),
         (np.array([[1, np.nan], [0, 1], [0, 0]]), "Input y contains NaN"),
-        (np.array([["a", "b"], ["c", "d"], ["e", "f"]]), r"\by\b.*<U1"),
         ([[1, 0], [0, 1]], "X .*3.*y .*2"),
-        ([["sea"], ["sea", "hill"], []], "MultiLabelBinarizer"),
-        ([{"sea"}, {"sea", "hill"}, {"town"}], "MultiLabelBinarizer"),
         (np.array([1, "a", 1], dtype=object), "Unknown label type"),
         (np.array(["a", 1, "a"], dtype=object), r"\by\b.*classes.*type"),
         (np.array([["1", 0], [0, 1], [0, 1]], dtype=object), r"\by\b.*'1'"),
@@ -169,8 +166,6 @@ def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
     assert len(model.explain(x, top=2)) == 2
     assert [a.label for a in model.explain(x, labels=[5, 0])] == [5, 0]
     assert [a.label for a in model.explain(x, labels=5)] == [5]
-    with pytest.raises(ValueError, match=r"\bx\b.* 2 "):
-        model.explain(data.X[:2])
     with pytest.raises(ValueError, match="labels.*integer.*7"):
         model.explain(x, labels=[7])
 
@@ -195,6 +190,9 @@ def test_explain_says_when_a_precomputed_graph_is_too_short(data):
     model.predict(asked)
     with pytest.raises(ValueError, match="explain.* 7 .*n_neighbors.* 6"):
         model.explain(asked)
+    longer = nl.neighbor_graph(data.X, 7, data.X[:2]).to_csr()
+    with pytest.raises(ValueError, match="explain.* 7 .*row 2 .* 6"):
+        model.explain(sparse.vstack([longer, asked], format="csr"))
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "label_scores", "rank", "retrieve"])

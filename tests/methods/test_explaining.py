@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from notebook_cells import Cells
+from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
+from nearlabel.methods.explanations import Explanation
 from nearlabel.methods.registry import METHODS, estimator
+from nearlabel.search import ExactIndex
 
 pytestmark = pytest.mark.engines
 
@@ -69,6 +76,86 @@ def test_every_method_explains_its_answers(name):
         )
         assert all(voter.part == score - voter.score_without for voter in label.neighbors)
         assert all(np.isfinite(value) for name, value in label.terms.items() if name != "theta")
+
+
+def alone(model, X, **options):
+    return [str(model.explain(X[[row]], **options)) for row in range(X.shape[0])]
+
+
+@pytest.mark.parametrize("name", [*METHODS, "LabelThresholds"])
+def test_several_items_are_explained_as_each_alone(name, monkeypatch):
+    data = nl.datasets.make_local_labels(120, 4, 7, random_state=0)
+    if name == "LabelThresholds":
+        model = nl.LabelThresholds(nl.BalancedkNN(3))
+    else:
+        model = estimator(name, 8, random_state=0)
+    model.fit(data.X, data.Y)
+    new = data.X[:9] + 0.1
+    expected = [model.explain(x, top=4) for x in new]
+    assert model.explain(new, top=4) == expected
+    assert model.explain(new[:1], top=4) == expected[0]
+    assert list(map(str, model.explain(new, labels=[6, 0]))) == alone(model, new, labels=[6, 0])
+    monkeypatch.setattr("nearlabel.methods.explanations._WORK_AT_ONCE", 100)  # two rows at once
+    assert model.explain(new, top=4) == expected
+
+
+def test_several_items_are_searched_together(monkeypatch):
+    data = nl.datasets.make_local_labels(120, 4, 7, random_state=0)
+    model = nl.MLkNN(n_neighbors=5).fit(data.X, data.Y)
+    searched, graph = [], ExactIndex.graph
+
+    def noted(self, k, queries=None, **options):
+        searched.append(len(queries))
+        return graph(self, k, queries, **options)
+
+    monkeypatch.setattr(ExactIndex, "graph", noted)
+    assert len(model.explain(data.X[:50])) == 50
+    assert searched == [50]
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, np.ndarray.tolist])
+def test_several_items_in_every_form(form):
+    data = nl.datasets.make_local_labels(60, 4, 5, random_state=0)
+    model = nl.BRkNN(n_neighbors=4).fit(data.X, data.Y, ids=[f"item {row}" for row in range(60)])
+    new = (data.X[:3] + np.float32(0.1)).astype(np.float64)
+    assert model.explain(form(new)) == model.explain(new)
+    assert model.explain(new, labels=[]) == [Explanation((), 4)] * 3
+
+
+def test_pipelines_explain_rows_and_texts():
+    data = nl.datasets.make_local_labels(60, 4, 5, random_state=0)
+    model = nl.make_pipeline("passthrough", MinMaxScaler(), nl.MLkNN(5)).fit(data.X, data.Y)
+    assert list(map(str, model.explain(data.X[:3]))) == alone(model, data.X[:3])
+    assert str(model.explain(data.X[0])) == alone(model, data.X[:1])[0]
+    texts = ["sea and sand", "the sea at night", "a city at night", "city lights"]
+    tags = [[1, 0], [1, 1], [0, 1], [0, 1]]
+    model = nl.make_pipeline(TfidfVectorizer(), nl.BRkNN(2)).fit(texts, tags)
+    one, other = model.explain("sand at night"), model.explain("the city")
+    assert one != other
+    for several in (["sand at night", "the city"], np.array(["sand at night", "the city"])):
+        assert model.explain(several) == [one, other]
+    assert model.explain(["the city"]) == other
+    counted = nl.make_pipeline(DictVectorizer(), nl.BRkNN(2))
+    counted.fit([dict.fromkeys(text.split(), 1) for text in texts], tags)
+    assert counted.explain([{"sea": 1}, {"city": 1}])[1] == counted.explain({"city": 1})
+
+
+def test_html_shows_labels_terms_and_voters():
+    X, Y = np.arange(30.0)[:, None], np.zeros((30, 3), int)
+    Y[:15, 0] = Y[:2, 1] = Y[29, 2] = 1
+    ids = [f"<i>{row}" for row in range(30)]
+    model = nl.BRkNN(n_neighbors=16).fit(X, Y, label_names=["<b>&", "sea", "far"], ids=ids)
+    explained = model.explain([0.25], top=3)
+    shown = Cells(explained._repr_html_())
+    assert shown.tags == {"div", "table", "thead", "tbody", "tr", "th", "td", "br"}
+    assert "16 neighbors" in shown.text
+    first, sea, far = shown.rows[1], shown.rows[12], shown.rows[14]
+    assert first == ["<b>&", "0.9375", "yes", "count 15share 0.9375", "<i>0", "0.25", "0.8750"]
+    assert shown.rows[2] == ["<i>1", "0.75", "0.8750"]
+    assert shown.rows[11][0] == "… 5 more"
+    assert sea == ["sea", "0.1250", "no", "count 2share 0.125", "<i>0", "0.25", "0.0625"]
+    assert far == ["far", "0.0000", "no", "count 0share 0", "none", "", ""]
+    assert len(shown.rows) == 15
 
 
 def test_labels_by_column_are_made_once_a_fit():

@@ -324,7 +324,7 @@ class TestAllRows:
         model = nl.PositivekNN(n_neighbors=None).fit(data.X, data.Y)
         expected = model.rank(data.X, top=5), model.explain(data.X[0])
         monkeypatch.setattr("nearlabel.methods.answers._NEIGHBORS_AT_ONCE", 200)
-        monkeypatch.setattr("nearlabel.methods.explanations._NEIGHBORS_AT_ONCE", 200)
+        monkeypatch.setattr("nearlabel.methods.explanations._WORK_AT_ONCE", 200)
         np.testing.assert_array_equal(model.rank(data.X, top=5).scores, expected[0].scores)
         assert str(model.explain(data.X[0])) == str(expected[1])
         monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 50_000)

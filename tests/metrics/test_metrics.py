@@ -136,7 +136,8 @@ def test_many_labels_without_a_dense_matrix():
             "Y and scores.*shape",
         ),
         (lambda: nl.metrics.hamming_loss([[1, 0]], [[1]]), "Y and predicted.*shape"),
-        (lambda: nl.metrics.evaluate([[2, 0]], [[0.1, 0.2]]), "2 at row 0, column 0"),
+        (lambda: nl.metrics.evaluate([[2, 0]], [[0.1, 0.2]]), r"\bY\b.*2.*matrix.*tags"),
+        (lambda: nl.metrics.evaluate(np.array([[2, 0]]), [[0.1, 0.2]]), "2 at row 0, column 0"),
         (
             lambda: nl.metrics.coverage([[1]], [[1.0]], convention="weka"),
             "convention.*'paper', 'lamda'.*'weka'",

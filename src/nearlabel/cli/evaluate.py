@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads, summary
-from nearlabel.cli.options import Counts, Data
+from nearlabel.cli.options import Counts, Data, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.output import say, say_table, steps
+
+if TYPE_CHECKING:
+    from nearlabel.experiments.evaluation import SplitResult
+
+_LABELS_SHOWN = 40
 
 
 def evaluate(
     data: Data,
     *,
     k: Counts = (10,),
+    per_label: Switch = False,
     learning: Learning = Learning(),
     measuring: Measuring = Measuring(),
 ) -> None:
@@ -22,6 +31,8 @@ def evaluate(
     ----------
     k
         Number of neighbors; several values share one search.
+    per_label
+        Report each label, too, the one with the lowest F1 first; --output writes a row per label.
 
     Examples
     --------
@@ -29,6 +40,7 @@ def evaluate(
     nearlabel evaluate songs.csv --split cv10 --k 5 10 20
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
+    nearlabel evaluate emotions --scale minmax --per-label
     """
     items = measuring.load(data)
     from nearlabel.experiments import evaluate_splits
@@ -36,16 +48,21 @@ def evaluate(
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
     with steps("evaluating") as progress, naming(scale="--scale"):
-        results = evaluate_splits(items, models, parts, progress=progress, **measuring.how())
+        how = {"by_label": per_label, **measuring.how()}
+        results = evaluate_splits(items, models, parts, progress=progress, **how)
     found = {count: [one.metrics for one in each] for count, each in zip(k, results, strict=True)}
     wanted = list(measuring.metric or found[k[0]][0])
     told = measuring.told(data, items, split, parts, learning.told(models[0]))
     means = [{"k": count, **summary(metrics, wanted)} for count, metrics in found.items()]
-    records = (
+    records: Iterable[dict[str, Any]] = (
         {"k": count, "part": place, **defined(metrics, wanted)}
         for count, of_model in found.items()
         for place, metrics in enumerate(of_model, 1)
     )
+    if per_label:
+        for one, of_model in zip(means, results, strict=True):
+            one["labels"] = _by_label(of_model)
+        records = ({"k": one["k"], **label} for one in means for label in one["labels"])
     own = "".join(
         f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
         for name, value in told["parameters"].items()
@@ -59,5 +76,38 @@ def evaluate(
         for name, head in zip(wanted, metric_heads(wanted), strict=True)
     )
     say_table(("", *(f"k = {one['k']}" for one in means)), rows)
+    for one in means if per_label else ():
+        _say_labels(one["labels"], f"\nk = {one['k']}, per label")
     if measuring.output is not None:
         say(f"wrote {measuring.output}")
+
+
+def _by_label(parts: Sequence[SplitResult]) -> list[dict[str, Any]]:
+    """Results of each label, means over the parts in which they are defined, the worst first."""
+    from nearlabel.metrics.label_results import mean_results
+
+    labels = mean_results([one.labels for one in parts if one.labels is not None]).sort_by("f1")
+    columns = labels.to_dict()
+    _, _, *numbers = columns
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [
+        {
+            "label": str(label),
+            "support": support,
+            **defined(dict(zip(numbers, values, strict=True)), numbers),
+        }
+        for label, support, *values in rows
+    ]
+
+
+def _say_labels(labels: Sequence[dict[str, Any]], title: str) -> None:
+    """Print what there is room for: the worst labels."""
+    say(title)
+    rows = ([_cell(value) for value in one.values()] for one in labels[:_LABELS_SHOWN])
+    say_table([{"average_precision": "av prec"}.get(name, name) for name in labels[0]], rows)
+    if len(labels) > _LABELS_SHOWN:
+        say(f"… {len(labels) - _LABELS_SHOWN:,} more labels: --json or --output has all")
+
+
+def _cell(value: Any) -> Any:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else value

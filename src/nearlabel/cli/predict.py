@@ -40,15 +40,8 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
 
 
 def _predicted(model: Any, blocks: Blocks) -> Iterator[Record]:
-    import numpy as np
-    from scipy import sparse
-
     for names, X, progress in blocks("predicting"):
-        decided = model.predict(X, progress=progress)
-        if isinstance(model.classes_, np.ndarray):  # y was one column of two classes
-            decided = (decided == model.classes_[1])[:, None]
-        sets = sparse.csr_array(decided)
-        sets.sort_indices()
+        sets = model.label_matrix(model.predict(X, progress=progress))
         for name, start, stop in zip(names, sets.indptr[:-1], sets.indptr[1:], strict=True):
             labels = sets.indices[start:stop].tolist()
             yield {"id": name, "labels": [label_name(model, label) for label in labels]}

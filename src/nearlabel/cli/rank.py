@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
+from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.options import Count, Data, Switch
 from nearlabel.cli.output import is_table, printable, say, say_folded
+
+_EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
 
 def rank(
@@ -61,13 +63,8 @@ def _shown(label: Record) -> str:
 
 def _ranked(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
     for names, X, progress in blocks("ranking"):
-        best = model.rank(X, top, progress=progress)
-        rows = zip(names, best.labels.tolist(), best.scores.tolist(), strict=True)
-        for name, labels, scores in rows:
-            scored = [
-                {"label": label_name(model, label), "score": score}
-                for label, score in zip(labels, scores, strict=True)
-            ]
+        for name, best in zip(names, model.rank(X, top, progress=progress), strict=True):
+            scored = [{"label": str(label), "score": score} for label, score in best]
             yield {"id": name, "labels": scored}
 
 
@@ -101,9 +98,11 @@ def _number(value: float) -> float | None:
 def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
     """The name of each item and the explanation of its best labels."""
     for names, X, progress in blocks("explaining"):
-        for place, name in enumerate(names):
-            yield name, model.explain(X[place : place + 1], top)
-            progress(place + 1, len(names))
+        for start in range(0, len(names), _EXPLAINED_AT_ONCE):
+            some = names[start : start + _EXPLAINED_AT_ONCE]
+            found = model.explain(X[start : start + len(some)], top)
+            yield from zip(some, [found] if len(some) == 1 else found, strict=True)
+            progress(start + len(some), len(names))
 
 
 def _say_why(name: Any, explanation: Any) -> None:

@@ -67,7 +67,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
-def some(names: Sequence[str]) -> str:
-    """The first three names and how many more, for a message."""
+def some(names: Sequence[Any]) -> str:
+    """The first three names or numbers and how many more, for a message."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(map(shown, names[:3])) + more
+    return ", ".join(shown(one) if isinstance(one, str) else str(one) for one in names[:3]) + more

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import shown
 
 SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
-_AS_TAGS = "as tags, give sets: [set(row) for row in y]"
-_AS_MATRIX = "as a 0/1 matrix, give rows of equal length with nothing but 0 and 1"
+_MOST_MARKS = 2**26  # of an array of texts
+_AS_TAGS = "for tags, give sets: [set(row) for row in y]"
+_AS_MATRIX = "for a 0/1 matrix, give rows of equal length that hold only the numbers 0 and 1"
 
 
 class TagLists(list[Any]):
@@ -44,6 +46,21 @@ class TagForm(NamedTuple):
     is_array: bool
     separator: str | None = None
 
+    @classmethod
+    def of_tree(cls, tree: Any) -> TagForm:
+        """The form that `tree` gave, or a ValueError."""
+        name, is_array, separator = tree
+        row = next((kind for kind in (*_ROWS, str) if kind.__name__ == name), None)
+        if row is None or type(is_array) is not bool or (row is str) == (separator is None):
+            raise ValueError("its labels are tags in an unknown form")
+        if separator is not None:
+            _check_separator(separator)
+        return cls(row, is_array, separator)
+
+    def tree(self) -> list[Any]:
+        """The form as plain values."""
+        return [self.row.__name__, self.is_array, self.separator]
+
     def rows(self, decided: Csr, names: Array) -> Any:
         """Label sets, shape (n, q), as tags in this form."""
         tags = names.tolist()
@@ -67,7 +84,7 @@ class Tags(NamedTuple):
 
     def names(self) -> Array:
         """All tags, integers first, each kind in order."""
-        tags = {tag for row in self.rows for tag in row}
+        tags = set(chain.from_iterable(self.rows))
         if not tags:
             raise ValueError("y holds no tag at all: at least one row must carry one")
         return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
@@ -75,23 +92,37 @@ class Tags(NamedTuple):
     def matrix(self, names: Array) -> tuple[Csr, list[Any]]:
         """The 0/1 matrix with one column for each of `names`; and tags that are none of these."""
         place = {tag: column for column, tag in enumerate(names.tolist())}
-        rows = [sorted({place[tag] for tag in row if tag in place}) for row in self.rows]
-        unknown = {tag for row in self.rows for tag in row if tag not in place}
-        indptr = np.cumsum([0, *map(len, rows)])
-        indices = np.fromiter((column for row in rows for column in row), np.int32, indptr[-1])
-        ones = np.ones(len(indices), np.int8)
-        matrix = sparse.csr_array((ones, indices, indptr), shape=(len(rows), len(names)))
-        return matrix, list(unknown)
+        tags = list(chain.from_iterable(self.rows))
+        label = np.fromiter((place.get(tag, -1) for tag in tags), np.int32, len(tags))
+        row = np.repeat(np.arange(len(self.rows)), list(map(len, self.rows)))
+        known = label >= 0
+        unknown = [] if known.all() else [*dict.fromkeys(tag for tag in tags if tag not in place)]
+        ones = np.ones(np.count_nonzero(known), np.int8)
+        shape = (len(self.rows), len(names))
+        matrix = canonical_csr(sparse.csr_array((ones, (row[known], label[known])), shape=shape))
+        matrix.data[:] = 1  # a tag that a row has twice was added up
+        return matrix, unknown
 
 
 def tag_array(tags: Sequence[Any]) -> Array:
     """Tags as an array: of texts where it can hold them as they are, else of objects."""
+    tags = [_plain(tag) for tag in tags]
     if all(isinstance(tag, str) and not tag.endswith("\0") for tag in tags):
-        return np.array(tags, dtype=np.str_)
+        longest = max(map(len, tags), default=0)  # whose room each of them takes
+        if longest < 200 or longest * len(tags) < _MOST_MARKS:
+            return np.array(tags, dtype=np.str_)
     return _column(tags)
 
 
-def read_tags(y: Any, separator: str | None = None) -> Tags | None:
+def _plain(tag: Any) -> Any:
+    """A tag as a plain str or int, whatever subclass of these it is; others as they are."""
+    tag = tag.item() if isinstance(tag, np.generic) else tag
+    if isinstance(tag, str):
+        return str.__str__(tag)
+    return int(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
+
+
+def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | None:
     """The tags of y where it is a table of tags; None where it is something else.
 
     Parameters
@@ -101,6 +132,8 @@ def read_tags(y: Any, separator: str | None = None) -> Tags | None:
         separator; or an array of texts, shape (n, m). Tags are str or int.
     separator : str, optional
         What stands between the tags of a text.
+    name : str, default="y"
+        What messages call y.
 
     Raises
     ------
@@ -110,30 +143,37 @@ def read_tags(y: Any, separator: str | None = None) -> Tags | None:
     rows = _listed(y)
     if rows is None:
         if separator is not None:
-            raise ValueError(f"separator={separator!r}: y must be a column of texts")
+            raise ValueError(f"separator={separator!r}: {name} must be a column of texts")
         return None
     is_array = not isinstance(y, list | tuple)
-    first = next((row for row in rows if row is not None), None)
+    first = next((row for row in rows if not _is_gap(row)), None)
     if isinstance(first, str):
-        return _read_texts(rows, separator, is_array)
+        return _read_texts(rows, separator, is_array, name)
     if separator is not None:
-        raise ValueError(f"separator={separator!r}: y must hold texts; got {shown(repr(first))}")
+        message = f"{name} must hold texts; got {shown(repr(first))}"
+        raise ValueError(f"separator={separator!r}: {message}")
     if not isinstance(first, _ROWS):
         return None
-    kinds = [type(row) for row in rows]
+    rows = [[] if _is_gap(row) else row for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, _ROWS):
-            raise ValueError(f"y must hold the tags of each row; row {at} is {shown(repr(row))}")
-    listed = [_tags_of(row, at) for at, row in enumerate(rows)]
+            message = f"the tags of each row; row {at} is {shown(repr(row))}"
+            raise ValueError(f"{name} must hold {message}")
+    listed = [_tags_of(row, at, name) for at, row in enumerate(rows)]
     if None in listed:
         return None  # a row of floats or truth values: not tags
     table: list[list[Any]] = [row for row in listed if row is not None]
-    if not any(issubclass(kind, set | frozenset) for kind in kinds):
-        if _is_matrix(table):
-            return None
-        _refuse_what_may_be_a_matrix(table)
-    row = next((kind for kind in _ROWS if issubclass(kinds[0], kind)), list)
+    has_sets = any(isinstance(row, set | frozenset) for row in rows)
+    if not has_sets and _is_matrix(table, name):
+        return None
+    row = next(kind for kind in _ROWS if isinstance(first, kind))
     return Tags(table, TagForm(row, is_array))
+
+
+def holds_texts(y: Any) -> bool:
+    """Whether y is a column of texts."""
+    rows = _listed(y)
+    return rows is not None and all(isinstance(row, str) or _is_gap(row) for row in rows)
 
 
 def _listed(y: Any) -> list[Any] | None:
@@ -159,11 +199,13 @@ def _listed(y: Any) -> list[Any] | None:
     return [row.to_list() if hasattr(row, "to_list") else row for row in rows]
 
 
-def _read_texts(rows: list[Any], separator: str | None, is_array: bool) -> Tags | None:
+def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:
     """Texts with tags between separators, or None where they are two classes."""
     for at, row in enumerate(rows):
         if not (isinstance(row, str) or _is_gap(row)):
-            raise ValueError(f"y must hold texts; row {at} is {shown(repr(row))}")
+            if separator is None:
+                return None  # classes of several types
+            raise ValueError(f"{name} must hold texts; row {at} is {shown(repr(row))}")
     texts = ["" if _is_gap(row) else row for row in rows]
     if separator is None:
         found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
@@ -171,57 +213,65 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool) -> Tags 
             return None
         if len(found) > 1 or len(set(texts)) < 3:
             raise ValueError(
-                f"y holds texts with {' and '.join(map(repr, found))}, which may be tags or the "
-                f"names of classes: for tags say what separates them, fit(…, "
-                f"separator={found[0]!r}); for two classes give 0 and 1"
+                f"{name} holds texts with {' and '.join(map(repr, found))}, which may be tags or "
+                f"the names of two classes: for tags, say what separates them, fit(…, "
+                f"separator={found[0]!r}); for classes, give 0 and 1"
             )
         separator = found[0]
-    if not isinstance(separator, str) or not separator:
-        raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
+    _check_separator(separator)
     table = [[tag.strip() for tag in text.split(separator)] for text in texts]
     table = [[tag for tag in row if tag] for row in table]
     return Tags(table, TagForm(str, is_array, separator))
 
 
+def _check_separator(separator: Any) -> None:
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
+
+
 def _is_gap(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))
+    """Whether a row has no value at all, as an empty cell of a table."""
+    if isinstance(value, float):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType"  # of pandas
 
 
-def _tags_of(row: Any, at: int) -> list[Any] | None:
+def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
     """The tags of a row as plain objects; None where it holds numbers that cannot be tags."""
+    row = row.tolist() if isinstance(row, np.ndarray) else row
+    if set(map(type, row)) <= {str, int}:
+        return list(row)
     tags = []
-    for tag in row.tolist() if isinstance(row, np.ndarray) else row:
-        plain = tag.item() if isinstance(tag, np.generic) else tag
+    for tag in row:
+        plain = _plain(tag)
         if isinstance(plain, bool | float):
             if isinstance(plain, float) and np.isnan(plain):
-                raise ValueError(f"a tag of y is missing: row {at} has {shown(repr(tag))}")
+                raise ValueError(f"a tag of {name} is missing: row {at} has {shown(repr(tag))}")
             return None
         if not isinstance(plain, str | int):
-            raise ValueError(f"a tag must be a text or an integer; row {at} has {shown(repr(tag))}")
-        tags.append(str(plain) if isinstance(plain, str) else plain)
+            message = f"a tag must be a text or an integer; row {at} of {name} has"
+            raise ValueError(f"{message} {shown(repr(tag))}")
+        tags.append(plain)
     return tags
 
 
-def _is_matrix(table: list[list[Any]]) -> bool:
-    """Whether lists of integers are the rows of a 0/1 matrix."""
-    if len({len(row) for row in table}) > 1 or not table[0]:
-        return False
-    return all(tag in (0, 1) for row in table for tag in row)
-
-
-def _refuse_what_may_be_a_matrix(table: list[list[Any]]) -> None:
-    values = {tag for row in table for tag in row}
-    same_length = len({len(row) for row in table}) == 1
+def _is_matrix(table: list[list[Any]], name: str) -> bool:
+    """Whether lists are the rows of a 0/1 matrix; a ValueError where they may be one, or tags."""
+    values = set(chain.from_iterable(table))
+    same_length = len(set(map(len, table))) == 1
+    if same_length and values and values <= {0, 1}:
+        return True
     if values and values <= {0, 1, "0", "1"}:
         raise ValueError(
-            f"y holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
+            f"{name} holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
             f"{_AS_TAGS}"
         )
-    if same_length and len(table[0]) and not any(isinstance(tag, str) for tag in values):
+    if same_length and values and not any(isinstance(tag, str) for tag in values):
         raise ValueError(
-            f"y holds rows of {len(table[0])} integers, such as {_some(values)}, that may be a "
-            f"matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
+            f"{name} holds rows of {len(table[0])} integers, such as {_some(values)}, that may be "
+            f"a matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
         )
+    return False
 
 
 def _some(values: Iterable[Any]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,12 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.common.messages import first_twice, some
+from nearlabel.common.tag_lists import TagForm, Tags, read_tags, tag_array
 
 _NUMBERS_AT_ONCE = 2**22  # that are looked at together
-_NOT_A_MATRIX = (
-    "y must be a 0/1 matrix with one column per label; got a list of labels for each row "
-    "(scikit-learn's MultiLabelBinarizer makes a matrix of these)"
-)
 
 
 class _AnyArgumentError(Exception):
@@ -66,7 +65,8 @@ class Labels:
     matrix: Csr  # of int8, (n, q): row i has a one in the columns of its labels
     classes: LabelClasses | Array  # [0, 1] for each column; the two classes where y was 1-d
     names: Array | None  # of the columns, where y had names
-    sparse: bool  # whether y was sparse; predictions then are, too
+    sparse: bool = False  # whether y was sparse; predictions then are, too
+    tags: TagForm | None = None  # how tags were given; predictions then are tags, too
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
@@ -161,8 +161,8 @@ def all_finite(values: Array) -> bool:
     )
 
 
-def check_labels(y: Any, names: Any = None) -> Labels:
-    """Read y: an array, sparse matrix or DataFrame of 0 and 1, shape (n, q); or two classes, 1-d.
+def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Labels:
+    """Read y: a 0/1 matrix of shape (n, q), in any form; the tags of each row; or two classes, 1-d.
 
     `names` are those of the labels, where y does not bring them or they are to be others.
     """
@@ -171,19 +171,16 @@ def check_labels(y: Any, names: Any = None) -> Labels:
 
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
+    tags = read_tags(y, separator)
+    if tags is not None:
+        return _labels_of_tags(tags, names)
     if not hasattr(y, "shape"):
-        try:
-            y = np.asarray(y)
-        except ValueError:
-            raise ValueError(_NOT_A_MATRIX) from None
+        y = np.asarray(y)
     if len(y.shape) == 2:
         matrix = label_matrix(y, "y")
-        classes = LabelClasses([np.array([0, 1])] * matrix.shape[1])
         names = getattr(y, "columns", None) if names is None else names
-        return Labels(matrix, classes, _label_names(names, len(classes)), bool(sparse.issparse(y)))
-
-    if y.dtype == object and any(isinstance(row, list | tuple | set | frozenset) for row in y):
-        raise ValueError(_NOT_A_MATRIX)
+        names = _label_names(names, matrix.shape[1])
+        return Labels(matrix, _classes(matrix.shape[1]), names, bool(sparse.issparse(y)))
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     try:
         check_classification_targets(column)
@@ -194,18 +191,53 @@ def check_labels(y: Any, names: Any = None) -> Labels:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(column)}: a 1-d y with {len(two)} classes. Give several labels "
-            "as a 0/1 matrix, one column per label (scikit-learn's MultiLabelBinarizer makes one)."
+            "as lists of tags, [['sea', 'sunset'], ['sea'], …] ([[tag] for tag in y] where each "
+            "row has one), or as a 0/1 matrix with one column per label."
         )
     if len(two) < 2:
         raise ValueError(f"a 1-d y must hold two classes; got one class: {two[0]!r}")
     matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
-    return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1), False)
+    return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1))
 
 
-def label_matrix(Y: Any, name: str) -> Csr:
-    """A 0/1 matrix in any form as a canonical ``csr_array`` of int8 ones, shape (n, q)."""
+def _labels_of_tags(tags: Tags, names: Any) -> Labels:
+    """The labels that tags stand for: those that occur, unless `names` says which there are."""
+    found = tags.names() if names is None else tag_array(list(names))
+    _refuse_twice(found)
+    matrix, unknown = tags.matrix(found)
+    if unknown:
+        message = f"label_names must hold every tag of y; missing: {some(unknown)}"
+        raise ArgumentError(message, "label_names")
+    return Labels(matrix, _classes(len(found)), found, tags=tags.form)
+
+
+def _classes(q: int) -> LabelClasses:
+    return LabelClasses([np.array([0, 1])] * q)
+
+
+def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | None = None) -> Csr:
+    """A 0/1 matrix in any form as a canonical ``csr_array`` of int8 ones, shape (n, q).
+
+    Where the labels have names, Y may be tags as well: of those that are none of the names a
+    warning tells.
+    """
     from sklearn.utils import check_array
 
+    tags = read_tags(Y, separator, name)
+    if tags is not None:
+        if label_names is None:
+            raise ValueError(
+                f"{name} holds tags, so label_names= must say which labels there are, such as "
+                "label_names=model.label_names_"
+            )
+        matrix, unknown = tags.matrix(tag_array(list(label_names)))
+        if unknown:
+            warnings.warn(
+                f"{name} has tags that are none of the labels and are left out: {some(unknown)}",
+                UserWarning,
+                stacklevel=4,
+            )
+        return matrix
     if hasattr(Y, "dtypes") and hasattr(Y, "to_numpy"):  # a DataFrame, of pandas or polars
         Y = Y.to_numpy()
     if getattr(Y, "dtype", None) == np.dtype(object):
@@ -248,7 +280,27 @@ def _label_names(names: Any, q: int) -> Array | None:
     found = np.array([str(name) for name in names])
     if len(found) != q:
         raise ValueError(f"label_names must hold a name for each of {q} labels; got {len(found)}")
+    _refuse_twice(found)
     return found
+
+
+def _refuse_twice(names: Array) -> None:
+    twice = first_twice(names.tolist())
+    if twice is not None:
+        message = f"label_names must be unique; got {some([twice])} twice"
+        raise ArgumentError(message, "label_names")
+
+
+def refuse_arguments(function: str, unknown: dict[str, Any]) -> None:
+    """Refuse keywords that a function does not have; for weights of rows, say so."""
+    for name in unknown:
+        if name == "sample_weight":
+            raise ArgumentTypeError(
+                f"sample_weight is not supported: every training row has one vote; {function}() "
+                "takes no weights (leave rows out, or repeat them)",
+                name,
+            )
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def check_same_length(**lengths: int) -> None:

@@ -17,7 +17,7 @@ from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
 from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.metrics import Scorer, evaluate
+from nearlabel.metrics import LabelResults, Scorer, evaluate, per_label
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
 
@@ -38,6 +38,8 @@ class SplitResult:
         Unfitted; where the model was chosen among candidates.
     left_out : float
         Its leave-one-out score then, by which it was chosen; greater is better.
+    labels : LabelResults or None
+        Results per label, where they were asked for.
     """
 
     metrics: dict[str, float]
@@ -45,6 +47,7 @@ class SplitResult:
     refusal: str | None = None
     chosen: NeighborClassifier | None = None
     left_out: float = math.nan
+    labels: LabelResults | None = None
 
 
 def evaluate_splits(
@@ -55,6 +58,7 @@ def evaluate_splits(
     scale: str = "none",
     convention: str = "paper",
     at: int = 5,
+    by_label: bool = False,
     refusals: bool = False,
     progress: Progress | None = None,
 ) -> list[list[SplitResult]]:
@@ -70,6 +74,8 @@ def evaluate_splits(
         Fitted to the training rows of each part: each part has a search of its own then.
     convention, at
         See `nearlabel.metrics.evaluate`.
+    by_label : bool, default=False
+        Whether results hold those of each label, too.
     refusals : bool, default=False
         Whether a model that refuses data of this size is noted, instead of raising its error.
     progress : callable, optional
@@ -104,7 +110,11 @@ def evaluate_splits(
             else:
                 seconds = time.process_time() - start
                 metrics = evaluate(truth, scores, predicted, convention, at=at)
-                found.append(SplitResult(metrics, seconds))
+                names = data.label_names
+                labels = (
+                    per_label(truth, scores, predicted, label_names=names) if by_label else None
+                )
+                found.append(SplitResult(metrics, seconds, labels=labels))
             tell(n, n)
     return results
 

@@ -24,11 +24,13 @@ from nearlabel.common.validation import (
     check_dense_size,
     check_labels,
     check_same_length,
+    refuse_arguments,
 )
 from nearlabel.experiments.candidates import Trial, best_place, try_candidates
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.search import Progress
@@ -116,13 +118,15 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         *,
         label_names: Any = None,
         ids: Any = None,
+        separator: str | None = None,
         progress: Progress | None = None,
+        **unknown: Any,
     ) -> Self:
         """Search the neighbors once, try every candidate, and fit the best.
 
         Parameters
         ----------
-        X, y, label_names, ids
+        X, y, label_names, ids, separator
             As in `MLkNN.fit`.
         progress : callable, optional
             Called with (steps done, steps in all): a step is a row that was searched, or that a
@@ -132,12 +136,13 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        refuse_arguments("fit", unknown)
         scorers = _scorers(self.scoring)
         self._check_refit(scorers)
         grid = list(ParameterGrid(self.param_grid))
         models = [self._model(parameters) for parameters in grid]
         search = copy(self)  # so that a search that fails or is interrupted changes nothing
-        labels = check_labels(y, label_names)
+        labels = check_labels(y, label_names, separator)
         given, X = X, canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         parts = self._parts(X, labels)
@@ -151,7 +156,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             start = time.perf_counter()
             chosen = models[search.best_index_]
             graph, best = trial.graphs.get(Searching.of(chosen)), clone(chosen)
-            names = {"label_names": label_names, "ids": ids}
+            names = {"label_names": label_names, "ids": ids, "separator": separator}
             if graph is None:
                 search.best_estimator_ = best.fit(given, y, **names)
             else:

@@ -12,8 +12,6 @@ computes is trusted: `LabelScores.of` and `DenseScores` look at nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,39 +37,11 @@ from nearlabel.common.validation import (
     label_matrix,
 )
 from nearlabel.labels.default_scores import DefaultScores, zero_defaults
+from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.ranks import Places, Ties, standing
 
 _ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
 _CELLS_AT_ONCE = 2**24  # of a dense matrix that are filled together
-
-
-@dataclass(frozen=True, eq=False)
-class RankedLabels:
-    """The best labels of each row, best first; equal scores in the order of the columns.
-
-    Attributes
-    ----------
-    labels : ndarray of int, shape (n, top)
-        Columns of the labels.
-    scores : ndarray of float, shape (n, top)
-    label_names : ndarray of str or None
-        Names of all columns, where they have some.
-    """
-
-    labels: Array
-    scores: Floats
-    label_names: Array | None
-
-    @cached_property
-    def names(self) -> Array:
-        """Names of the labels, shape (n, top); their columns where they have none.
-
-        Made when they are first asked for: those of many rows are much longer than the columns.
-        """
-        return self.labels if self.label_names is None else self.label_names[self.labels]
-
-    def __len__(self) -> int:
-        return len(self.labels)
 
 
 class LabelScores:
@@ -117,7 +87,7 @@ class LabelScores:
             raise ValueError("defaults must hold finite scores")
         self._touched, self._defaults = touched, DefaultScores(values)
         self._group = _group(group, n, len(values))
-        self.shape, self.label_names = touched.shape, _names(label_names, q)
+        self.shape, self.label_names = touched.shape, checked_names(label_names, q)
 
     @staticmethod
     def of(
@@ -140,7 +110,7 @@ class LabelScores:
         from sklearn.utils import check_array
 
         dense = check_array(scores, dtype=np.float64, input_name="scores")
-        return DenseScores(dense, _names(label_names, dense.shape[1]))
+        return DenseScores(dense, checked_names(label_names, dense.shape[1]))
 
     @staticmethod
     def joined(parts: Sequence[LabelScores]) -> LabelScores:
@@ -251,6 +221,13 @@ class LabelScores:
         names = None if self.label_names is None else self.label_names[order]
         return self.of(touched, DefaultScores(self._defaults.values[:, order]), self._group, names)
 
+    def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
+        """Runs of labels with the scores of all rows, which are bounded in number."""
+        work = np.bincount(self._touched.indices, minlength=self.shape[1])
+        for some in runs(work + len(self._defaults.values), _ENTRIES_AT_ONCE):
+            defaults = DefaultScores(self._defaults.values[:, some])
+            yield some, self.of(self._touched[:, some], defaults, self._group)
+
     def fill_top(self, labels: Array, scores: Floats) -> None:
         """Fill in the r best labels of each row, and their scores; both of shape (n, r)."""
         core, r = engine.core(), labels.shape[1]
@@ -346,6 +323,11 @@ class DenseScores(LabelScores):
         names = None if self.label_names is None else self.label_names[order]
         return DenseScores(self._dense[:, order], names)
 
+    def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
+        n, q = self.shape
+        for some in runs(np.full(q, n), _ENTRIES_AT_ONCE):
+            yield some, DenseScores(self._dense[:, some])
+
     def fill_top(self, labels: Array, scores: Floats) -> None:
         core, r = engine.core(), labels.shape[1]
         dense = kernel_array(self._dense, np.float64)
@@ -394,7 +376,8 @@ def _group(group: Any, n: int, n_groups: int) -> Array:
     return found
 
 
-def _names(label_names: Any, q: int) -> Array | None:
+def checked_names(label_names: Any, q: int) -> Array | None:
+    """The names of q labels as an array, or None."""
     if label_names is None:
         return None
     names = np.asarray(label_names)

@@ -17,7 +17,8 @@ from nearlabel.common.threads import run_slices
 from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import blocks_of_votes
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
 
 # To search a row takes about as long as to count or to rank the labels of so many. Progress is told
@@ -144,7 +145,8 @@ def label_sets(
     model: Any, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
 ) -> Any:
     """The label sets of queries, in the form of the y given to fit."""
-    if not (model._items.sparse_output or _is_one_column(model)):
+    items: Items = model._items
+    if not (items.sparse_output or items.tags or _is_one_column(model)):
         shape = (X.shape[0] if graph is None else len(graph), model._items.labels.shape[1])
         check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
     found: dict[int, Csr] = {}
@@ -159,9 +161,12 @@ def label_sets(
 
 def in_the_form_of_y(model: Any, decided: Csr) -> Any:
     """Label sets as `predict` gives them."""
+    items: Items = model._items
+    if items.tags is not None:
+        return items.tags.rows(decided, model.label_names_)
     if _is_one_column(model):
         return model.classes_[decided.toarray().ravel()]
-    return sparse.csr_array(decided) if model._items.sparse_output else decided.toarray()
+    return sparse.csr_array(decided) if items.sparse_output else decided.toarray()
 
 
 def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Floats:

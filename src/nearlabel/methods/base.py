@@ -24,18 +24,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.files import write_tree
 from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.tag_lists import holds_texts
 from nearlabel.common.validation import (
     LabelClasses,
+    Labels,
     check_integer,
     check_labels,
     check_n_jobs,
     check_same_length,
     checked_vectors,
+    label_matrix,
+    refuse_arguments,
 )
 from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.scores import LabelScores, RankedLabels
-from nearlabel.methods import answers, explanations
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods import answers, explanations, retrieval
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import model_from, model_tree
@@ -150,9 +155,10 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
 
     def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-        """The neighbors of one query; and these with the next nearest one, if there is any.
+        """The neighbors of queries; and these with the next nearest one, if there is any.
 
-        Only a method that searches by itself has others than those of the graph.
+        Only a method that searches by itself has others than those of the graph; it is asked for
+        one query at a time.
         """
         return explanations.nearest_voters(self, X)
 
@@ -193,7 +199,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         *,
         label_names: Any = None,
         ids: Any = None,
+        separator: str | None = None,
         progress: Progress | None = None,
+        **unknown: Any,
     ) -> Self:
         """Search the neighbors of the training rows and learn from them.
 
@@ -202,12 +210,18 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         X : array-like, sparse matrix or DataFrame, shape (n, d)
             Training vectors; distances among them where ``metric="precomputed"``. Kept, not
             copied: do not write to them afterwards.
-        y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q)
-            Labels: column l of row i is 1 where item i carries label l. Or 1-d with two classes.
+        y : array-like, sparse matrix or DataFrame of 0 and 1, shape (n, q), or tags of n rows
+            Labels: column l of row i is 1 where item i carries label l. Or the tags of each row,
+            str or int: a list, an array or a column of lists, tuples, sets or arrays, or of texts
+            with a separator. Or 1-d with two classes.
         label_names : sequence of str, shape (q,), optional
-            Names of the labels; by default the columns of y, where it is a DataFrame.
+            Names of the labels; by default the columns of y, where it is a DataFrame, or the tags
+            in y, sorted.
         ids : sequence of str or int, shape (n,), optional
             Unique row ids, by which `explain` and `retrieve` name the rows; by default 0, 1, 2 …
+        separator : str, optional
+            What stands between two tags where y holds texts; by default found among ``;``, ``|``
+            and ``,`` where that is certain.
         progress : callable, optional
             Called with (steps done, steps in all): a step is a row that was searched, or some that
             were learned from.
@@ -216,7 +230,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         -------
         self
         """
-        return self._fit(X, y, None, label_names, ids, progress)
+        refuse_arguments("fit", unknown)
+        return self._fit(X, None, check_labels(y, label_names, separator), ids, progress)
 
     def fit_graph(
         self,
@@ -226,6 +241,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         *,
         label_names: Any = None,
         ids: Any = None,
+        separator: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Learn from neighbors that were searched before.
@@ -235,7 +251,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         graph : NeighborGraph or sparse matrix
             At least `n_neighbors` neighbors of each training row among the others: from
             `neighbor_graph`, or a graph in scikit-learn's precomputed form.
-        y, label_names : labels and their names, as in `fit`
+        y, label_names, separator : labels and their names, as in `fit`
         X : training vectors, optional
             Needed by what searches later: `predict` and the like on new vectors; without them the
             model answers by `scores_from_graph`. A few methods look at vectors and say so where
@@ -248,14 +264,14 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         -------
         self
         """
-        return self._fit(X, y, as_self_graph(graph), label_names, ids, progress)
+        labels = check_labels(y, label_names, separator)
+        return self._fit(X, as_self_graph(graph), labels, ids, progress)
 
     def _fit(
         self,
         X: Any,
-        y: Any,
         graph: NeighborGraph | None,
-        label_names: Any,
+        labels: Labels,
         ids: Any,
         progress: Progress | None,
     ) -> Self:
@@ -264,7 +280,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         A fit that fails or is interrupted leaves this model as it was.
         """
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
-        model, labels = copy(self), check_labels(y, label_names)
+        model = copy(self)
         n = labels.matrix.shape[0]
         X = model._check_training(X, n, graph)
         k = self._usable_neighbors(n)
@@ -272,7 +288,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             graph = _first_neighbors(graph, min(k, n - 1))
         rows = self._rows_to_learn_from(labels.matrix, X)
         store = None if X is None else VectorStore(X, ids)
-        model._items = items = Items(labels.matrix, labels.sparse, self.metric, self.search, store)
+        model._items = items = Items(
+            labels.matrix, labels.sparse, labels.tags, self.metric, self.search, store
+        )
         searched = 0 if graph is not None else n if rows is None else len(rows)
         learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
@@ -403,7 +421,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
         Returns
         -------
-        ndarray of int or csr_array, shape (n, q); or ndarray of classes, shape (n,)
+        ndarray of int or csr_array, shape (n, q); tags of n rows; or ndarray of classes, shape (n,)
             In the form of the y given to fit.
         """
         return answers.label_sets(self, self._check_queries(X), progress=progress)
@@ -516,22 +534,22 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         graph = self._items.neighbors(X, k, n_jobs=check_n_jobs(self.n_jobs))
         return (graph.distances, graph.indices) if return_distance else graph.indices
 
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> explanations.Explanation:
-        """Say why one item gets its labels.
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
+        """Say why an item, or each of several, gets its labels.
 
         Parameters
         ----------
-        x : array-like of shape (d,) or (1, d), or a sparse row
-            The item.
+        x : array-like, sparse matrix or DataFrame, shape (d,) or (n, d)
+            An item, or several, which are searched together.
         top : int, default=5
-            How many of its best labels.
+            How many of the best labels of each.
         labels : int, str or sequence of these, optional
             Columns or names of labels to explain instead, such as one that was expected and is
             missing.
 
         Returns
         -------
-        Explanation
+        Explanation, or list of n Explanation for more than one row
             For each label its score, the numbers that make it, the neighbors that carry it, and
             what the score would be without each of them.
         """
@@ -539,7 +557,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
     def retrieve(
         self, X: Any, top: int = 5, per_label: int = 8
-    ) -> list[list[explanations.LabelGroup]]:
+    ) -> list[list[retrieval.LabelGroup]]:
         """For each of the best labels of each row, find the nearest items that carry it.
 
         Parameters
@@ -554,7 +572,49 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         -------
         list of n lists of LabelGroup
         """
-        return explanations.retrieve(self, X, top, per_label)
+        return retrieval.retrieve(self, X, top, per_label)
+
+    def label_matrix(self, y: Any) -> Csr:
+        """Labels in any form that `fit` takes, as the 0/1 matrix of this model's labels.
+
+        Parameters
+        ----------
+        y : labels of n rows
+            A matrix, tags, or classes, as given to `fit` or as `predict` gives them. Of tags that
+            the model does not know a warning tells.
+
+        Returns
+        -------
+        csr_array of int8, shape (n, q)
+            One column for each of `label_names_`.
+        """
+        check_is_fitted(self)
+        if isinstance(self.classes_, np.ndarray) and np.ndim(y) == 1:
+            y = (np.asarray(y) == self.classes_[1]).reshape(-1, 1)
+        form = self._items.tags
+        separator = form.separator if form is not None and holds_texts(y) else None
+        return label_matrix(y, "y", self.label_names_, separator)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose label set is predicted exactly.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : true labels, in the form of the y given to fit
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows in the share.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score
+
+        decided = self.predict(X)
+        if self._items.tags is not None:
+            y, decided = self.label_matrix(y), self.label_matrix(decided)
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def _check_queries(self, X: Any) -> Any:
         """Vectors of queries, checked."""

@@ -1,4 +1,4 @@
-"""What a model says about its answers: why a label, and which items carry it."""
+"""Why an item gets its labels: the numbers behind each score, and the neighbors that voted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats, runs
+from nearlabel.common import notebook_tables as html
+from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, runs
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import each_run
-from nearlabel.methods.items import Items
-from nearlabel.search import is_precomputed, pair_distances
+from nearlabel.search import is_precomputed
 
-_NEIGHBORS_AT_ONCE = 2**22  # of the copies of one item that lack a neighbor each
+# Neighbors and scores of queries, and of their copies that lack a neighbor each.
+_WORK_AT_ONCE = 2**20
+_VOTERS_SHOWN = 10  # of a label, in a notebook
 
 
 @dataclass(frozen=True)
@@ -98,157 +98,167 @@ class Explanation:
             )
         return "\n".join(lines)
 
-
-@dataclass(frozen=True, eq=False)
-class LabelGroup:
-    """The nearest training items that carry one of an item's best labels.
-
-    Attributes
-    ----------
-    label : int
-    name : str or int
-    score : float
-    ids : ndarray of shape (m,)
-        Items, nearest first.
-    distances : ndarray of shape (m,)
-    """
-
-    label: int
-    name: Any
-    score: float
-    ids: Array
-    distances: Floats
-
-
-def explain(model: Any, x: Any, top: int, labels: Any = None) -> Explanation:
-    """Why one item gets its best labels, or those that are asked for."""
-    top = check_integer(top, "top", low=1)
-    X = model._check_queries(as_one_row(x))
-    if X.shape[0] != 1:
-        raise ValueError(f"explain takes one item; x has {X.shape[0]} rows")
-    graph, further = model._voters(X)
-    scores, items = model._scores(graph, X), model._items
-    chosen = scores.top(top)[0][0] if labels is None else _columns(model, labels)
-    chosen_scores = scores.at(np.zeros(len(chosen), np.intp), chosen).tolist()
-    carried = items.labels[graph.indices[0]][:, chosen].toarray() == 1
-    score_without = _scores_without(model, further, carried, X, chosen)
-    predicted = np.isin(chosen, model._decide(scores, graph).indices)
-    ids, distances = items.ids(graph.indices[0]).tolist(), graph.distances[0].tolist()
-    explained = []
-    for column, (label, score) in enumerate(zip(chosen.tolist(), chosen_scores, strict=True)):
-        voters = [
-            Voter(ids[place], distances[place], left, score - left)
-            for place, left in enumerate(score_without[:, column].tolist())
-            if carried[place, column]
-        ]
-        terms = model._terms(label, len(voters), graph, X)
-        explained.append(
-            LabelExplanation(
-                label=label,
-                name=_name(model, label),
-                score=score,
-                predicted=bool(predicted[column]),
-                terms={"count": len(voters), **terms},
-                neighbors=tuple(voters),
-            )
+    def _repr_html_(self) -> str:
+        head = ["label", "score", "predicted", "made of", "neighbor", "distance", "score without"]
+        numbers = {"score", "distance", "score without"}
+        rows = [row for label in self.labels for row in _html_rows(label)]
+        return html.table(
+            [html.heading(name, number=name in numbers) for name in head],
+            rows,
+            caption=f"Explanation: labels of one item, and those of its {self.n_neighbors} "
+            "neighbors that carry them",
         )
-    return Explanation(tuple(explained), graph.k)
+
+
+def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:
+    """A row per neighbor that carries the label, nearest first; its own cells span them."""
+    voters = [
+        (str(voter.id), f"{voter.distance:.4g}", f"{voter.score_without:.4f}")
+        for voter in label.neighbors[:_VOTERS_SHOWN]
+    ]
+    more = len(label.neighbors) - len(voters)
+    voters += [(f"… {more:,} more", "", "")] * bool(more)
+    voters = voters or [("none", "", "")]
+    terms = "\n".join(f"{term} {value:.4g}" for term, value in label.terms.items())
+    for place, (who, *numbers) in enumerate(voters):
+        first = place == 0
+        own = [
+            html.cell(label.name, span=len(voters), first=True),
+            html.cell(f"{label.score:.4f}", number=True, span=len(voters), first=True),
+            html.cell("yes" if label.predicted else "no", span=len(voters), first=True),
+            html.cell(terms, span=len(voters), first=True),
+        ]
+        votes = [html.cell(who, first=first)]
+        votes += [html.cell(value, number=True, first=first) for value in numbers]
+        yield own * first + votes
+
+
+def explain(model: Any, X: Any, top: int, labels: Any = None) -> Any:
+    """Why an item gets its best labels, or those that are asked for; a list for several items."""
+    top = check_integer(top, "top", low=1)
+    X = model._check_queries(as_one_row(X))
+    asked = None if labels is None else _columns(model, labels)
+    c = min(top, model._items.labels.shape[1]) if asked is None else len(asked)
+    # The queries of a method that searches by itself have different numbers of voters.
+    rows = max(1, _WORK_AT_ONCE // _work_of_a_row(model, c)) if model.needs.graph else 1
+    found: list[Explanation] = []
+    for start in range(0, X.shape[0], rows):
+        found += _explained(model, X[start : start + rows], top, asked)
+    return found[0] if len(found) == 1 else found
+
+
+def _work_of_a_row(model: Any, c: int) -> int:
+    """Neighbors of a query, each with c labels, and scores where every label has one of its own."""
+    dense: int = model._items.labels.shape[1] if model.needs.dense_scores else 0
+    return (int(model.n_neighbors_) + 1) * (c + 1) + dense
+
+
+def _explained(model: Any, X: Any, top: int, asked: Array | None) -> list[Explanation]:
+    """The explanations of queries: searched, scored and decided together."""
+    graph, further = model._voters(X)
+    scores, items, n = model._scores(graph, X), model._items, len(graph)
+    chosen = scores.top(top)[0] if asked is None else np.tile(asked, (n, 1))
+    row, label = np.repeat(np.arange(n), chosen.shape[1]), chosen.ravel()
+    chosen_scores = scores.at(row, label).reshape(chosen.shape)
+    decided = canonical_csr(model._decide(scores, graph))
+    predicted = entries_at(decided, row, label)[0].reshape(chosen.shape)
+    carried = _carried(items.labels[graph.indices.ravel()], graph.k, chosen)
+    score_without = _scores_without(model, further, carried, X, chosen)
+    explanations = []
+    for place in range(n):
+        near, x = graph.rows(place, place + 1), X[place : place + 1]
+        ids, distances = items.ids(graph.indices[place]), graph.distances[place]
+        explained = []
+        for column, one in enumerate(chosen[place].tolist()):
+            score, votes = float(chosen_scores[place, column]), carried[place, :, column]
+            without = score_without[place, votes, column].tolist()
+            voters = zip(ids[votes].tolist(), distances[votes].tolist(), without, strict=True)
+            neighbors = tuple(Voter(*voter, score - voter[-1]) for voter in voters)
+            terms = model._terms(one, len(neighbors), near, x)
+            explained.append(
+                LabelExplanation(
+                    label=one,
+                    name=name_of(model, one),
+                    score=score,
+                    predicted=bool(predicted[place, column]),
+                    terms={"count": len(neighbors), **terms},
+                    neighbors=neighbors,
+                )
+            )
+        explanations.append(Explanation(tuple(explained), graph.k))
+    return explanations
 
 
 def nearest_voters(model: Any, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-    """The neighbors of one query; and these with the next nearest one, if there is any."""
+    """The neighbors of queries; and these with the next nearest one, if there is any."""
     items, k = model._items, model.n_neighbors_
     n = items.labels.shape[0]
-    if sparse.issparse(X) and is_precomputed(items.metric) and X.nnz <= k < n:
-        raise ValueError(
-            f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
-            f"the graph of x holds {X.nnz}"
-        )
+    if sparse.issparse(X) and is_precomputed(items.metric) and k < n:
+        held = np.diff(X.indptr)
+        if held.min() <= k:
+            raise ValueError(
+                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
+                f"row {held.argmin()} of X holds {held.min()}"
+            )
     further = items.neighbors(X, min(k + 1, n), n_jobs=check_n_jobs(model.n_jobs))
     return further.head(k), further
+
+
+def _carried(votes: Csr, k: int, chosen: Array) -> Array:
+    """Whether each of k neighbors of n queries carries each chosen label, shape (n, k, c).
+
+    `votes` has the labels of the neighbors, shape (n k, q).
+    """
+    n, c = chosen.shape
+    neighbor, label = np.repeat(np.arange(n * k), c), np.repeat(chosen, k, axis=0).ravel()
+    return entries_at(votes, neighbor, label)[0].reshape(n, k, c)
 
 
 def _scores_without(
     model: Any, further: NeighborGraph, carried: Array, X: Any, chosen: Array
 ) -> Floats:
-    """Row i: the scores of the chosen labels of one query if neighbor i were not there.
+    """At (i, j): the scores of the chosen labels of query i if neighbor j were not there.
 
     Only for neighbors that carry one of them. They are left out a few at a time: with all
     training rows as neighbors there are many, each with a graph of all others.
     """
     result = np.full(carried.shape, np.nan)
-    some = np.flatnonzero(carried.any(axis=1))
-    for run in runs(np.full(len(some), further.k), _NEIGHBORS_AT_ONCE):
-        left_out = further.indices[0, some[run]]
-        copies = np.zeros(len(left_out), np.intp)
+    query, place = np.nonzero(carried.any(axis=2))
+    for run in runs(np.full(len(query), _work_of_a_row(model, 0)), _WORK_AT_ONCE):
+        copies, left_out = query[run], further.indices[query[run], place[run]]
         if model.needs.graph:
             scores = model._scores(further.take(copies).without(left_out), X[copies])
         else:
             scores = model._left_out_scores(further, X[copies], left_out)
-        row, label = np.indices((len(scores), len(chosen))).reshape(2, -1)
-        result[some[run]] = scores.at(row, chosen[label]).reshape(-1, len(chosen))
+        labels = chosen[copies]
+        row = np.repeat(np.arange(len(copies)), labels.shape[1])
+        result[copies, place[run]] = scores.at(row, labels.ravel()).reshape(labels.shape)
     return result
 
 
-def retrieve(model: Any, X: Any, top: int, per_label: int) -> list[list[LabelGroup]]:
-    """The nearest items that carry each of the best labels of each query."""
-    top = check_integer(top, "top", low=1)
-    per_label = check_integer(per_label, "per_label", low=1)
-    X = model._check_queries(X)
-    found: list[list[LabelGroup]] = [[] for _ in range(X.shape[0])]
-    items = model._items
-    by_label = items.by_label
-
-    def look(place: slice, scores: LabelScores, graph: NeighborGraph, queries: Any) -> None:
-        labels, values = scores.top(top)
-        for row in range(len(graph)):
-            near, x = graph.rows(row, row + 1), queries[row : row + 1]
-            for label, score in zip(labels[row].tolist(), values[row].tolist(), strict=True):
-                carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-                nearest, distances = _nearest_of(carriers, items, near, x, per_label)
-                group = LabelGroup(label, _name(model, label), score, items.ids(nearest), distances)
-                found[place.start + row].append(group)
-
-    each_run(model, look, X)
-    return found
-
-
-def _nearest_of(
-    carriers: Array, items: Items, near: NeighborGraph, x: Any, m: int
-) -> tuple[Array, Floats]:
-    """The m nearest of `carriers`: from the neighbors if enough of these are carriers."""
-    among = np.isin(near.indices[0], carriers)
-    nearest, distances = near.indices[0][among], near.distances[0][among]
-    if len(nearest) < min(m, len(carriers)):
-        only = np.zeros(len(carriers), np.intp)
-        distances = pair_distances(items.vectors, items.metric, x, only, carriers)
-        known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
-        nearest, distances = carriers[known], distances[known]
-    order = np.lexsort((nearest, distances))[:m]
-    return nearest[order], distances[order]
-
-
 def _columns(model: Any, labels: Any) -> Array:
-    """Columns of labels that are given by column or by name."""
-    q, names = model._items.labels.shape[1], model.label_names_
+    """Columns of labels that are given by name or by column; an integer is a tag among such."""
+    q = model._items.labels.shape[1]
+    names = [] if model.label_names_ is None else model.label_names_.tolist()
+    are_numbered = any(isinstance(name, int) for name in names)
     columns = []
     for label in [labels] if isinstance(labels, str) or np.ndim(labels) == 0 else labels:
-        if isinstance(label, str):
-            at = np.flatnonzero(names == label) if names is not None else np.empty(0, int)
-            if not at.size:
+        if isinstance(label, str) or are_numbered:
+            if label not in names:
                 raise ValueError(f"labels holds {label!r}, which is not the name of a label")
-            columns.append(int(at[0]))
+            columns.append(names.index(label))
         else:
             columns.append(check_integer(label, "a column of labels", low=0, high=q - 1))
     return np.array(columns, np.intp)
 
 
-def _name(model: Any, label: int) -> Any:
-    return label if model.label_names_ is None else str(model.label_names_[label])
+def name_of(model: Any, label: int) -> Any:
+    """The name of a label, or its column where it has none."""
+    return label if model.label_names_ is None else model.label_names_[label : label + 1].item()
 
 
 def as_one_row(x: Any) -> Any:
-    """One item, given as a 1-d row or a matrix of one row, as the latter."""
+    """An item that is given as a 1-d row as a matrix of one row; anything else as it is."""
     if hasattr(x, "iloc") and x.ndim == 1:  # a Series of pandas: keep the names of the features
         return x.to_frame().T
     if sparse.issparse(x):

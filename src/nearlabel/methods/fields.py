@@ -17,6 +17,7 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.messages import text_array
+from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, check_integer, check_real
 from nearlabel.labels.histograms import LabelHistograms
 
@@ -225,6 +226,15 @@ def stored_names(stored: Any, count: int) -> Array | None:
     if not isinstance(stored, list) or len(stored) != count:
         raise ValueError(f"its names are not {count} texts")
     return text_array(stored)
+
+
+def stored_tags(stored: Any, count: int) -> Array:
+    """Tags of a tree: texts and integers, each once."""
+    if not isinstance(stored, list) or len(stored) != count:
+        raise ValueError(f"its names are not {count} tags")
+    if not all(type(tag) in (str, int) for tag in stored) or len(set(stored)) < count:
+        raise ValueError("its tags are not texts and integers, each once")
+    return tag_array(stored)
 
 
 def _check_shape(array: Array, key: str, shape: str, sizes: dict[str, int]) -> None:

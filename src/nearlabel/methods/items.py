@@ -10,6 +10,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.progress import Progress
+from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
@@ -53,6 +54,8 @@ class Items:
         The label sets.
     sparse_output : bool
         Whether the labels were given as a sparse matrix.
+    tags : TagForm or None
+        How the labels were given where they were tags.
     metric, search
         As given to the estimator when it was fitted.
     store : VectorStore or None
@@ -63,6 +66,7 @@ class Items:
 
     labels: Csr
     sparse_output: bool
+    tags: TagForm | None
     metric: Any
     search: Any
     store: VectorStore | None

@@ -14,13 +14,14 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.scores import LabelScores, RankedLabels
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import each_run, ranked
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CalibratedRanking(RankedLabels):
     """Labels of each row in order, and where the neutral label stands among them.
 

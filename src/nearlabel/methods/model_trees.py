@@ -11,10 +11,11 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import csr_from, csr_tree
+from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
 from nearlabel.graph import stored_recall
-from nearlabel.methods.fields import stored_array, stored_names
+from nearlabel.methods.fields import stored_array, stored_names, stored_tags
 from nearlabel.methods.items import Items
 from nearlabel.methods.needs import needs_vectors
 from nearlabel.methods.registry import METHODS, method
@@ -71,6 +72,7 @@ def model_tree(model: Any) -> dict[str, Any]:
         "search": _plain("search", items.search),
         "classes": _class_tree(model.classes_),
         "sparse_output": items.sparse_output,
+        **({} if items.tags is None else {"tags": items.tags.tree()}),
         "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
         "labels": csr_tree(items.labels, only_ones=True),
@@ -99,11 +101,12 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     recall = tree.get("search_recall")  # files of exact searches, and older ones, have none
     model.search_recall_ = None if recall is None else stored_recall(recall)
     model.classes_ = _classes(tree["classes"], q)
-    model.label_names_ = stored_names(tree["label_names"], q)
+    tags = TagForm.of_tree(tree["tags"]) if "tags" in tree else None  # how they were given
+    model.label_names_ = (stored_names if tags is None else stored_tags)(tree["label_names"], q)
     is_sparse = check_flag(tree["sparse_output"], "sparse_output")
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
     check_search(search)
-    model._items = Items(labels, is_sparse, metric, search, None)
+    model._items = Items(labels, is_sparse, tags, metric, search, None)
     if tree["vectors"] is not None:
         vectors = _vectors(tree["vectors"], n)
         model._items.store = VectorStore(vectors, _ids(tree["ids"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.pipeline import Pipeline as SklearnPipeline
@@ -9,8 +10,10 @@ from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.progress import Progress
-from nearlabel.labels.scores import LabelScores, RankedLabels
-from nearlabel.methods.explanations import Explanation, LabelGroup, as_one_row
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explanations import as_one_row
+from nearlabel.methods.retrieval import LabelGroup
 
 
 class Pipeline(SklearnPipeline):
@@ -58,11 +61,13 @@ class Pipeline(SklearnPipeline):
         found = self._method().retrieve(self._transformed(X), top, per_label)
         return found
 
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Explanation:
-        """Say why one item, in the form that the first step takes, gets its labels."""
-        x = [x] if isinstance(x, str) else as_one_row(x)
-        reasons: Explanation = self._method().explain(self._transformed(x), top, labels=labels)
-        return reasons
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
+        """Say why an item, or each of several, gets its labels, as the method does.
+
+        Items come in the form that the first step takes: a text is one item, a list of texts has
+        one or several.
+        """
+        return self._method().explain(self._transformed(self._as_items(x)), top, labels=labels)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -71,6 +76,14 @@ class Pipeline(SklearnPipeline):
         X = None if X is None else self._transformed(X)
         return self._method().kneighbors(X, n_neighbors, return_distance)
 
+    def _as_items(self, x: Any) -> Any:
+        """One item as a collection of one; anything else as it is."""
+        if isinstance(x, str | Mapping):
+            return [x]
+        # What takes texts or dicts knows no number of features: a list of these is of items.
+        first = next(step for _, step in self.steps if not _is_skipped(step))
+        return as_one_row(x) if hasattr(first, "n_features_in_") else x
+
     def _method(self) -> Any:
         return self.steps[-1][1]
 
@@ -78,9 +91,13 @@ class Pipeline(SklearnPipeline):
         """Items as the method sees them."""
         check_is_fitted(self._method())
         for _, step in self.steps[:-1]:
-            if step is not None and step != "passthrough":
+            if not _is_skipped(step):
                 X = step.transform(X)
         return X
+
+
+def _is_skipped(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:

@@ -1,9 +1,12 @@
 """Metrics of multi-label ranking and classification, in named conventions."""
 
 from nearlabel.metrics.conventions import CONVENTIONS
+from nearlabel.metrics.label_results import LabelResults, per_label
 from nearlabel.metrics.ranking import (
     average_precision,
     coverage,
+    macro_auc,
+    macro_average_precision,
     mean_inverse_rank,
     one_error,
     precision_at,
@@ -23,6 +26,7 @@ from nearlabel.metrics.sets import (
 __all__ = [
     "CONVENTIONS",
     "METRICS",
+    "LabelResults",
     "Scorer",
     "average_precision",
     "coverage",
@@ -30,10 +34,13 @@ __all__ = [
     "example_f1",
     "hamming_loss",
     "jaccard",
+    "macro_auc",
+    "macro_average_precision",
     "macro_f1",
     "mean_inverse_rank",
     "micro_f1",
     "one_error",
+    "per_label",
     "precision_at",
     "ranking_loss",
     "scorer",

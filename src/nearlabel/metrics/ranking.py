@@ -1,6 +1,6 @@
-"""Metrics of the order of the labels.
+"""Metrics of the order of the labels, and of the order in which labels put the rows.
 
-All are read off the ranks of the true labels, which cost no rows x labels matrix. In the formulas
+Most are read off the ranks of the true labels, which cost no rows x labels matrix. In the formulas
 Y is the set of a row's y labels, q the number of labels, r(l) the rank of label l, and G(l) the
 number of labels of Y ranked at or above l.
 """
@@ -17,6 +17,7 @@ from nearlabel.common.validation import check_integer, label_matrix
 from nearlabel.labels.ranks import Places, at_or_above
 from nearlabel.labels.scores import LabelScores, as_label_scores
 from nearlabel.metrics.conventions import Rule, convention_named, rule_of
+from nearlabel.metrics.label_curves import LabelAreas, label_areas
 
 
 def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
@@ -60,9 +61,29 @@ def precision_at(Y: Any, scores: Any, at: int = 5) -> float:
     return checked_ranking(Y, scores).precision_at(at)
 
 
+def macro_average_precision(Y: Any, scores: Any) -> float:
+    """Mean over labels of the average precision with which their scores rank the rows.
+
+    A label's is the mean over its rows of the share of them among those with no smaller score.
+    Labels that no row carries are left out.
+    """
+    return checked_ranking(Y, scores).macro_average_precision()
+
+
+def macro_auc(Y: Any, scores: Any) -> float:
+    """Mean over labels of the area under their ROC curve.
+
+    A label's is the share of pairs of a row that carries it and one that does not in which the
+    former has the greater score; a tie counts half. Labels that no row or every row carries are
+    left out.
+    """
+    return checked_ranking(Y, scores).macro_auc()
+
+
 def checked_ranking(Y: Any, scores: Any) -> Ranking:
-    """The ranking of a 0/1 matrix by scores: LabelScores, array or sparse matrix with default 0."""
-    truth, scores = label_matrix(Y, "Y"), as_label_scores(scores)
+    """The ranking of true labels by scores: LabelScores, array or sparse matrix with default 0."""
+    scores = as_label_scores(scores)
+    truth = label_matrix(Y, "Y", scores.label_names)
     if truth.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape; got {truth.shape} and {scores.shape}")
     return Ranking(truth, scores)
@@ -127,6 +148,19 @@ class Ranking:
         hits = self._per_row(np.add, self._places.ranks("lower") <= at)
         return self._mean(hits / at, Rule("lower", empty=0.0))
 
+    @cached_property
+    def areas(self) -> LabelAreas:
+        """How well each label ranks the rows."""
+        return label_areas(self._truth, self._scores)
+
+    def macro_average_precision(self) -> float:
+        """Mean over labels of their average precision."""
+        return _mean_of_defined(self.areas.average_precision)
+
+    def macro_auc(self) -> float:
+        """Mean over labels of their AUC."""
+        return _mean_of_defined(self.areas.auc)
+
     def _per_row(self, reduce: np.ufunc, values: Array) -> Array:
         """`values` of the true labels reduced over each row; 0 for rows without labels."""
         result = np.zeros(len(self._sizes), np.result_type(values, np.int64))
@@ -147,3 +181,8 @@ class Ranking:
         else:
             contributions[empty] = rule.empty
         return float(contributions[kept].mean()) if kept.any() else float("nan")
+
+
+def _mean_of_defined(values: Floats) -> float:
+    kept = values[~np.isnan(values)]
+    return float(kept.mean()) if len(kept) else float("nan")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Csr
-from nearlabel.common.validation import check_choice, check_integer
+from nearlabel.common.validation import check_choice, check_integer, label_matrix
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking, checked_ranking
@@ -40,6 +40,8 @@ METRICS = {
     "mean_inverse_rank": Spec("scores"),
     "success_rate": Spec("scores", option="at"),
     "precision_at": Spec("scores", option="at"),
+    "macro_average_precision": Spec("scores"),
+    "macro_auc": Spec("scores"),
 }
 
 
@@ -50,11 +52,11 @@ def evaluate(
 
     Parameters
     ----------
-    Y : 0/1 matrix, shape (n, q)
-        True labels.
+    Y : 0/1 matrix, shape (n, q), or tags of n rows
+        True labels; tags only with `LabelScores` of labels with names.
     scores : LabelScores, array or sparse matrix with default 0, shape (n, q)
         What the labels are ranked by.
-    predicted : 0/1 matrix, shape (n, q), optional
+    predicted : 0/1 matrix, shape (n, q), or tags of n rows, optional
         Decided labels; without them only the ranking metrics are computed.
     convention : {"paper", "lamda", "mulan", "sklearn"}, default="paper"
         What ties and rows without labels count; see `nearlabel.metrics.conventions`.
@@ -73,9 +75,11 @@ def evaluate(
     >>> result["ranking_loss"], result["coverage"], round(result["hamming_loss"], 4)
     (0.5, 2.0, 0.3333)
     """
+    names = getattr(scores, "label_names", None)
+    Y = label_matrix(Y, "Y", names)
     given: dict[str, Ranking | Agreement] = {"scores": checked_ranking(Y, scores)}
     if predicted is not None:
-        given["sets"] = Agreement(Y, predicted)
+        given["sets"] = Agreement(Y, predicted, names)
     return {
         name: _value(given[spec.reads], name, convention, at)
         for name, spec in METRICS.items()
@@ -187,7 +191,12 @@ def _scores_of(estimator: Any, X: Any) -> Any:
 
 
 def _as_matrix(estimator: Any, y: Any) -> Any:
-    """Labels as a 0/1 matrix, where y is one column of two classes."""
-    if sparse.issparse(y) or len(np.shape(y)) == 2:
+    """Labels as a 0/1 matrix, where y holds tags or is one column of two classes."""
+    if sparse.issparse(y) or (hasattr(y, "shape") and len(y.shape) == 2):
+        return y
+    model = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if hasattr(model, "label_matrix"):
+        return model.label_matrix(y)
+    if len(np.shape(y)) == 2:
         return y
     return (np.asarray(y) == estimator.classes_[1]).astype(np.int8).reshape(-1, 1)

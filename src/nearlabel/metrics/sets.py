@@ -1,4 +1,7 @@
-"""Metrics of decided label sets."""
+"""Metrics of decided label sets.
+
+True and predicted labels are 0/1 matrices, or tags: then `label_names` says which labels there are.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,43 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.labels.counts import label_totals
 from nearlabel.metrics.conventions import convention_named
+from nearlabel.metrics.label_curves import ratio_or_nan
 
 
-def hamming_loss(Y: Any, predicted: Any) -> float:
+def hamming_loss(Y: Any, predicted: Any, *, label_names: Any = None) -> float:
     """Share of the n q decisions that are wrong."""
-    return Agreement(Y, predicted).hamming_loss()
+    return Agreement(Y, predicted, label_names).hamming_loss()
 
 
-def subset_accuracy(Y: Any, predicted: Any) -> float:
+def subset_accuracy(Y: Any, predicted: Any, *, label_names: Any = None) -> float:
     """Share of rows whose label set is predicted exactly."""
-    return Agreement(Y, predicted).subset_accuracy()
+    return Agreement(Y, predicted, label_names).subset_accuracy()
 
 
-def jaccard(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+def jaccard(Y: Any, predicted: Any, *, convention: str = "paper", label_names: Any = None) -> float:
     """Mean over rows of |Y and P| / |Y or P|."""
-    return Agreement(Y, predicted).jaccard(convention)
+    return Agreement(Y, predicted, label_names).jaccard(convention)
 
 
-def micro_f1(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+def micro_f1(
+    Y: Any, predicted: Any, *, convention: str = "paper", label_names: Any = None
+) -> float:
     """F1 of all decisions together."""
-    return Agreement(Y, predicted).micro_f1(convention)
+    return Agreement(Y, predicted, label_names).micro_f1(convention)
 
 
-def macro_f1(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+def macro_f1(
+    Y: Any, predicted: Any, *, convention: str = "paper", label_names: Any = None
+) -> float:
     """Mean over labels of their F1."""
-    return Agreement(Y, predicted).macro_f1(convention)
+    return Agreement(Y, predicted, label_names).macro_f1(convention)
 
 
-def example_f1(Y: Any, predicted: Any, *, convention: str = "paper") -> float:
+def example_f1(
+    Y: Any, predicted: Any, *, convention: str = "paper", label_names: Any = None
+) -> float:
     """Mean over rows of their F1."""
-    return Agreement(Y, predicted).example_f1(convention)
+    return Agreement(Y, predicted, label_names).example_f1(convention)
 
 
 class Agreement:
@@ -47,11 +57,14 @@ class Agreement:
 
     Parameters
     ----------
-    Y, predicted : 0/1 matrices, shape (n, q)
+    Y, predicted : 0/1 matrices, shape (n, q), or tags of n rows
+    label_names : sequence of str or int, shape (q,), optional
+        The labels that tags are of.
     """
 
-    def __init__(self, Y: Any, predicted: Any) -> None:
-        truth, decided = label_matrix(Y, "Y"), label_matrix(predicted, "predicted")
+    def __init__(self, Y: Any, predicted: Any, label_names: Any = None) -> None:
+        truth = label_matrix(Y, "Y", label_names)
+        decided = label_matrix(predicted, "predicted", label_names)
         if truth.shape != decided.shape:
             raise ValueError(
                 f"Y and predicted must have one shape; got {truth.shape} and {decided.shape}"
@@ -91,6 +104,13 @@ class Agreement:
         """2 hits / (true + predicted), mean over rows."""
         hits, true, predicted = self._rows
         return float(np.mean(_ratio(2 * hits, true + predicted, convention)))
+
+    def per_label(self) -> tuple[Floats, Floats, Floats]:
+        """Precision, recall and F1 of each label; nan where a label has no rows for it."""
+        hits, true, predicted = self._labels
+        pairs = ((hits, predicted), (hits, true), (2 * hits, true + predicted))
+        precision, recall, f1 = (ratio_or_nan(part, whole) for part, whole in pairs)
+        return precision, recall, f1
 
 
 def _ratio(part: Array, whole: Array, convention: str) -> Floats:

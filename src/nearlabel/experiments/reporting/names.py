@@ -15,7 +15,8 @@ _SHORT = {
 
 def metric_title(metric: str) -> str:
     """A metric's name for people."""
-    return {"one_error": "one-error"}.get(metric, metric.replace("_", " "))
+    special = {"one_error": "one-error", "macro_auc": "macro AUC"}
+    return special.get(metric, metric.replace("_", " "))
 
 
 def metric_head(metric: str, *, short: bool = False) -> str:

@@ -1,0 +1,157 @@
+"""What is a table of tags, what is refused, and answers in the same form."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import examples
+
+from nearlabel.common.tag_lists import TagForm, TagLists, read_tags, tag_array
+
+LISTS = [["sea", "sunset"], ["sea"], []]
+
+
+class Mood(str, Enum):  # noqa: UP042 - whose str() is not its value
+    CALM = "calm"
+
+
+@pytest.mark.parametrize(
+    ("y", "form"),
+    [
+        (LISTS, TagForm(list, is_array=False)),
+        ([tuple(row) for row in LISTS], TagForm(tuple, is_array=False)),
+        ([set(row) for row in LISTS], TagForm(set, is_array=False)),
+        (tuple(frozenset(row) for row in LISTS), TagForm(frozenset, is_array=False)),
+        ([np.array(row, dtype=str) for row in LISTS], TagForm(np.ndarray, is_array=False)),
+        (pd.Series(LISTS), TagForm(list, is_array=True)),
+        (pd.Series([*LISTS[:2], None]), TagForm(list, is_array=True)),
+        (pd.DataFrame({"tags": LISTS}), TagForm(list, is_array=True)),
+        (pl.Series(LISTS), TagForm(list, is_array=True)),
+        (pl.Series([*LISTS[:2], None]), TagForm(list, is_array=True)),
+        (pl.DataFrame({"tags": LISTS}), TagForm(list, is_array=True)),
+        (np.array([*LISTS, None], dtype=object)[:3], TagForm(list, is_array=True)),
+        (["sea;sunset", "sea", ""], TagForm(str, is_array=False, separator=";")),
+        (["sunset| sea ", "sea|", None], TagForm(str, is_array=False, separator="|")),
+        (pd.Series(["sea,sunset", "sea", np.nan]), TagForm(str, is_array=True, separator=",")),
+        (pd.Series(["sea,sunset", "sea", pd.NA], dtype="string"), TagForm(str, True, ",")),
+        (pl.Series(["sea;sunset", "sea", None]), TagForm(str, is_array=True, separator=";")),
+    ],
+)
+def test_the_forms_of_tags(y, form):
+    tags = read_tags(y)
+    assert [sorted(row) for row in tags.rows] == LISTS
+    assert tags.form == form
+    matrix, unknown = tags.matrix(tags.names())
+    assert matrix.toarray().tolist() == [[1, 1], [1, 0], [0, 0]]
+    assert not unknown
+    answer = form.rows(matrix, tags.names())
+    assert isinstance(answer, np.ndarray if form.is_array else TagLists)
+    assert all(type(row) is form.row for row in answer)
+    assert [sorted(row) for row in read_tags(answer, form.separator).rows] == LISTS
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[1, 0], [0, 1]],
+        [[1.0, 0.0], [0.0, 1.0]],
+        [[True, False], [False, True]],
+        np.array([[1, 2], [3, 4]]),
+        np.array([0, 1, 1]),
+        pd.DataFrame({"a": [0, 1], "b": [1, 1]}),
+        pl.DataFrame({"a": [0, 1], "b": [1, 1]}),
+        sparse.csr_array([[1, 0], [0, 1]]),
+        ["yes", "no", "yes"],
+        [0, 1, 1],
+        "sea",
+        None,
+    ],
+)
+def test_what_is_no_table_of_tags(y):
+    assert read_tags(y) is None
+
+
+@pytest.mark.parametrize(
+    ("y", "separator", "message"),
+    [
+        ([[1, 0], [1]], None, "0/1 matrix.*sets"),
+        ([["1", "0"], ["0", "1"]], None, "0/1 matrix.*sets"),
+        ([[3, 4], [4, 5]], None, "2 integers.*matrix.*sets"),
+        (["a;b", "c,d", "e"], None, r"';' and ','.*separator=';'.*0 and 1"),
+        (["a;b", "c", "a;b"], None, r"separator=';'"),
+        (["a", "b", "c"], "", "separator must be.*''"),
+        (["a", "b", "c"], 1, "separator must be.*1"),
+        ([["a"], ["b"]], ";", r"separator=';'.*texts.*\['a'\]"),
+        ([[1, 0], [0, 1]], ";", "separator=';'.*texts"),
+        (np.eye(2), ";", "separator=';'.*texts"),
+        (["a", 2, "b"], ";", "row 1 is '2'"),
+        ([["a"], "b"], None, "row 1 is \"'b'\""),
+        ([["a", None], ["b"]], None, "row 0.*None"),
+        ([["a"], ["b", float("nan")]], None, "missing.*row 1"),
+        ([["a"], [("b", "c")]], None, r"row 1.*\('b', 'c'\)"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_or_not_at_all_is_refused(y, separator, message):
+    with pytest.raises(ValueError, match=message):
+        read_tags(y, separator)
+
+
+def test_a_separator_makes_tags_of_any_texts():
+    assert read_tags(["a", "b", "a"], "/").rows == [["a"], ["b"], ["a"]]
+    assert read_tags(["a / b", "b;c/", "/ /"], "/").rows == [["a", "b"], ["b;c"], []]
+
+
+def test_tags_are_plain_whatever_they_are_given_as():
+    y = [[Mood.CALM, np.str_("sea"), np.int64(3)], [True + 1, 2**70]]
+    rows = read_tags(y).rows
+    assert rows == [["calm", "sea", 3], [2, 2**70]]
+    assert all(type(tag) in (str, int) for row in rows for tag in row)
+
+
+def test_integers_stand_before_texts_in_the_order_of_labels():
+    names = read_tags([["b", 10], [9, "a"], ["9"]]).names()
+    assert names.tolist() == [9, 10, "9", "a", "b"]
+
+
+def test_arrays_hold_tags_as_they_are():
+    assert tag_array(["a", "bc"]).dtype.kind == "U"
+    for tags in (["a", "b\0"], [1, "a"], ["a" * 2**20] + ["b"] * 100):
+        assert tag_array(tags).tolist() == tags
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ["dict", False, None],
+        ["list", 1, None],
+        ["list", False, ";"],
+        ["str", False, None],
+        ["str", True, ""],
+        ["str", True, 7],
+    ],
+)
+def test_forms_of_files_that_make_no_sense(tree):
+    with pytest.raises(ValueError, match=r"form|separator"):
+        TagForm.of_tree(tree)
+
+
+@examples(300)
+@given(
+    rows=st.lists(st.lists(st.text(max_size=3) | st.integers(2, 5)), min_size=1),
+    kind=st.sampled_from([list, tuple, set, frozenset]),
+)
+def test_any_tags_come_back(rows, kind):
+    rows = [*rows, ["sea"]]  # so that they can be nothing else
+    tags = read_tags([kind(row) for row in rows])
+    matrix, unknown = tags.matrix(tags.names())
+    assert not unknown
+    back = tags.form.rows(matrix, tags.names())
+    assert [set(row) for row in back] == [set(row) for row in rows]
+    assert all(type(row) is kind for row in back)
