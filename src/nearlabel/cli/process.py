@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
                 code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
-            return _say_error(problem(error))
+            return _say_error(problem(error, arguments))
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
