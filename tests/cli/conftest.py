@@ -10,6 +10,11 @@ from nearlabel.search import ExactIndex
 from nearlabel.search.approximate import inverted_lists as lists
 
 
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session")
 def songs(tmp_path_factory):
     """The folder of the demonstration's files."""

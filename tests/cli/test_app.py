@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from typing import get_args
@@ -37,7 +38,7 @@ def test_the_verbs():
 
 
 def test_the_choices_of_options_are_those_of_the_library():
-    assert get_args(options.Algorithm) == METHODS
+    assert get_args(options.Method) == METHODS
     assert tuple(CONVENTIONS) == choices.CONVENTIONS
     assert tuple(SPACES) == choices.DISTANCES
     assert tuple(FORMATS) == choices.FORMATS
@@ -57,6 +58,18 @@ def test_every_verb_has_help_with_examples_in_80_columns(ask, verb):
     examples = printed.partition("Examples:\n")[2].strip().splitlines()
     assert examples
     assert all(f"nearlabel {verb}" in line for line in examples)
+
+
+def test_help_is_folded_by_the_terminal_alone(ask, monkeypatch):
+    """Lines of the source end nowhere in the help, and a default is what would be typed."""
+    monkeypatch.setenv("COLUMNS", "200")
+    printed = ask("tune", "--help")
+    assert "own training set, where it has one, so that the test" in printed  # two lines there
+    assert "leave-one-out, or as --split says. They share one graph per distance." in printed
+    assert "[default: MLkNN]" in printed
+    assert "[default: 10]" in ask("evaluate", "--help")
+    for verb in VERBS:
+        assert not re.search(r"\(\d*,\)|',\)|\d\.\d{5}", ask(*verb.split(), "--help"))
 
 
 def test_help_and_version(ask):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
+import pytest
 
 import nearlabel as nl
 from nearlabel.cli import run
@@ -82,7 +84,21 @@ def test_an_algorithm_that_refuses_is_noted(ask, here, monkeypatch):
     assert found["results"][1]["metrics"] == {}
 
 
+@pytest.mark.parametrize("columns", [100, 60, 40, 20])
+def test_a_narrow_terminal_has_all_digits(ask, here, monkeypatch, columns):
+    command = ("compare", "songs.csv", "--algorithm", "MLkNN", "BRkNN")
+    monkeypatch.setenv("COLUMNS", "1000")
+    wide = re.findall(r"\*?\d\.\d{4}\b", ask(*command))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    printed = ask(*command)
+    assert sorted(re.findall(r"\*?\d\.\d{4}\b", printed)) == sorted(wide)
+    assert len(wide) == 10
+    table = [line for line in printed.splitlines() if re.match("ML-kNN|BRkNN|─| {4}", line)]
+    assert max(map(len, table)) <= max(columns, len("ML-kNN   coverage ↓"))
+    assert len(table) == 4 * {100: 1, 60: 2, 40: 3, 20: 6}[columns]
+
+
 def test_notes_come_once(here, capsys):
     assert run(["compare", "songs.csv", "--k", "500", "--algorithm", "MLkNN", "BRkNN"]) == 0
-    notes = [line for line in capsys.readouterr().err.splitlines() if "n_neighbors=500" in line]
+    notes = [line for line in capsys.readouterr().err.splitlines() if "--k 500" in line]
     assert len(notes) == 1

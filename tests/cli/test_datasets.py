@@ -21,14 +21,38 @@ def test_datasets(ask, fail, here, tmp_path, monkeypatch):
         assert item == told[0]
     assert (told[0]["instances"], told[0]["features"], told[0]["labels"]) == (600, 6, 12)
     assert "cardinality" in ask("datasets", "describe", "one")
-    for verb in ("describe", "fetch"):
+    for verb, name in (("describe", "DATA"), ("fetch", "NAME")):
         message = fail("datasets", verb)
-        assert "data set" in message
-        assert "name" in message
+        assert f"{name} is missing" in message
+        assert f"nearlabel datasets {verb} yeast" in message
     assert "'nothing'" in fail("datasets", "fetch", "nothing")
-    message = fail("datasets", "convert", "songs.csv", tmp_path / "x.xls")
+
+
+def test_a_target_of_an_unknown_format_is_refused_before_anything_is_read(fail):
+    message = fail("datasets", "convert", "no such file", "out.xls")
     assert message.startswith("nearlabel: TARGET ")
-    assert "x.xls" in message
+    assert ".npz, .arff" in message
+    assert "=" not in message
+    assert message.endswith("got out.xls\n")
+
+
+def test_the_public_sets_are_easy_to_find(ask, fail, monkeypatch, tmp_path):
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    assert "datasets list --public" in ask("datasets", "list")
+    (tmp_path / "yeast.npz").touch()
+    rows = [line.split() for line in ask("datasets", "list", "--public").splitlines()]
+    assert ["yeast", "2417", "103", "14", "yes"] in rows
+    assert ["scene", "2407", "294", "6", "no"] in rows
+    told = json.loads(ask("datasets", "list", "--public", "--json"))
+    scene = {"name": "scene", "items": 2407, "features": 294, "labels": 6, "there": False}
+    assert scene in told
+    assert "datasets fetch scene" in fail("evaluate", "scene")
+    assert "did you mean 'scene'" in fail("evaluate", "scenne")
+    assert "did you mean 'scene'" in fail("datasets", "fetch", "scenne")
+    assert "datasets list --public" in fail("evaluate", "unlike_any")
+    message = fail("datasets", "fetch", "scene", "--mirror", "ftp://x")
+    assert message.startswith("nearlabel: --mirror must")
+    assert message.endswith("got 'ftp://x'\n")
 
 
 def test_what_a_form_has_no_place_for_is_a_note(here, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from pathlib import Path
@@ -12,26 +13,39 @@ import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.options.errors import OptionError, naming
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError, check_integer
+from nearlabel.datasets.text_lines import DataError
 
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["fit"], ["fit", "--data"]),
+        (["fit"], ["fit", "DATA is missing", "nearlabel fit songs.csv -o songs.model"]),
         (["fly"], ["fly"]),
-        (["fit", "songs.csv"], ["fit", "--output"]),
+        (
+            ["fit", "songs.csv"],
+            ["--output is missing", "nearlabel fit songs.csv -o songs.model"],
+        ),
+        (["datasets", "convert", "songs.csv"], ["TARGET", "nearlabel datasets convert "]),
+        (["fit", "songs.csv", "-o"], ["-o needs a value"]),
+        (["fit", "songs.csv", "-o", "m", "--labels"], ["--labels needs a value"]),
         (["fit", "songs.csv", "-o", "m", "--k", "x"], ["--k", "'x'"]),
         (["fit", "songs.csv", "-o", "m", "--k", "0"], ["--k", "from 1 up", "'0'"]),
         (["fit", "songs.csv", "-o", "m", "--seed", "-1"], ["--seed", "-1"]),
         (
             ["fit", "songs.csv", "-o", "m", "--algorithm", "kNN"],
-            ["--algorithm", '"kNN"', '"MLkNN"'],
+            ["--algorithm", "'kNN'", "MLkNN,", "did you mean '"],
         ),
         (["fit", "songs.csv", "-o", "m", "--fast"], ["--fast"]),
         (["fit", "none.csv", "-o", "m"], ["'none.csv'"]),
-        (["fit", "new.csv", "-o", "m"], ["new.csv, line 1", "--tags", "--labels"]),
+        (["fit", "Song.csv", "-o", "m"], ["'Song.csv'", "did you mean 'songs.csv'"]),
+        (["evaluate", "songs.csv", "--metric", "haming"], ["--metric", "mean 'hamming_loss'"]),
+        (["fit", "new.csv", "-o", "m"], ["new.csv, line 1", "give --tags or --labels"]),
         (["fit", "songs.csv", "-o", "m", "--xml", "x"], ["nearlabel: --xml ", "'csv'"]),
         (["fit", "songs.csv", "-o", "m", "--encoding", "x"], ["nearlabel: --encoding ", "'x'"]),
+        (["evaluate", "songs.csv", "--set", "smoothin=2"], ["--set smoothin", "'smoothing'?"]),
+        (["evaluate", "songs.csv", "--smoothing", "2", "--algorithm", "brknn"], ["--smoothing: "]),
+        (["reproduce", "--paper", "zhan-2007"], ["--paper must", "mean 'zhang-2007'"]),
+        (["reproduce", "--paper", "zhang-2007", "--table", "99"], ["--table must", "'99'"]),
         (["rank", "songs.csv", "new.csv"], ["songs.csv"]),
         (["rank", "none", "new.csv"], ["none: No such file or directory"]),
         (["rank", "songs.model", "new.csv", "--top", "0"], ["--top", "from 1 up", "'0'"]),
@@ -42,6 +56,44 @@ def test_users_errors_are_one_line_with_code_2(fail, here, arguments, parts):
     message = fail(*arguments)
     assert all(part in message for part in parts), message
     assert not Path("m").exists()
+
+
+def test_messages_name_options_rather_than_parameters(fail, answer, here, tmp_path):
+    rows = "".join(f"text number {row},{row},a\n" for row in range(30))
+    (tmp_path / "text.csv").write_text(f"title,x,tags\n{rows}")
+    message = fail("datasets", "describe", tmp_path / "text.csv")
+    assert "--ignore to leave it out, or to --id to name" in message
+    (tmp_path / "latin.csv").write_bytes(b"x,tags\n1,caf\xe9\n")
+    assert "--encoding 'latin-1'" in fail("datasets", "describe", tmp_path / "latin.csv")
+    shutil.copy("songs.csv", tmp_path / "songs.data")
+    assert "give --format" in fail("datasets", "describe", tmp_path / "songs.data")
+    code, printed, notes = answer("fit", "songs.csv", "-o", tmp_path / "m", "--k", 600)
+    assert (code, "599 neighbors" in printed) == (0, True)
+    assert notes.startswith("nearlabel: note: --k 600 ")
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate", "tune", "compare"])
+def test_one_row_is_too_few(fail, tmp_path, verb):
+    (tmp_path / "one.csv").write_text("x,tags\n1,a\n")
+    more = ("-o", tmp_path / "m") if verb == "fit" else ()
+    assert "one.csv has 1 row to learn from" in fail(verb, tmp_path / "one.csv", *more)
+
+
+def test_algorithms_are_known_in_any_case(ask, here):
+    both = ("tune", "songs.csv", "--k", "5", "--json", "--algorithm")
+    assert ask(*both, "mlknn", "IBLR") == ask(*both, "MLkNN", "iblr")
+    one = ("evaluate", "songs.csv", "--split", "holdout", "--algorithm", "brknn", "--json")
+    assert json.loads(ask(*one))["algorithm"] == "BRkNN"
+
+
+def test_one_thing_is_not_several(ask, tmp_path):
+    (tmp_path / "one.csv").write_text("x,tags\n" + "".join(f"{row},a\n" for row in range(9)))
+    (tmp_path / "row.csv").write_text("x\n1\n")
+    model = tmp_path / "m"
+    printed = ask("fit", tmp_path / "one.csv", "-o", model, "--k", 1)
+    assert "1 neighbor," in printed
+    assert "9 items, 1 feature, 1 label\n" in printed
+    assert "(1 row)" in ask("predict", model, tmp_path / "row.csv", "-o", tmp_path / "p.csv")
 
 
 def test_a_message_does_not_control_a_terminal(fail):
@@ -98,10 +150,13 @@ def test_an_option_is_named_in_place_of_its_parameter():
     with pytest.raises(ArgumentTypeError) as caught:
         check_integer("x", "k (or None)", low=1)
     assert refused(caught.value)[1].startswith("--k (or None) ")
-    # What follows may quote a file: it stays, and the option of a hint is added.
-    assert about_k("k=1.csv has none; give tags=") == (
-        OptionError,
-        "--k 1.csv has none; give tags= (--tags)",
+    assert about_k("k='x' has none; give tags=") == (OptionError, "--k 'x' has none; give --tags")
+    assert refused(ValueError("with k=7 (tags='y', say)"))[1] == "with --k 7 (--tags 'y', say)"
+    # What is quoted may come from a file, and a file's name stays as it is.
+    for text in ("column 'k=1'", 'column "k=\'1"', r"column 'it\'s k= 1'", "top_k=3", "x=k=3"):
+        assert refused(ValueError(text)) == (ValueError, text)
+    assert refused(DataError("the k= of.csv", 3, "give tags="))[1] == (
+        "the k= of.csv, line 3: give --tags"
     )
     assert refused(ValueError("q.csv: bad")) == (ValueError, "q.csv: bad")
     assert refused(ValueError("k is a column of q.csv")) == (ValueError, "k is a column of q.csv")

@@ -59,6 +59,13 @@ def test_why(ask, here):
         voter.id for voter in explained[0].neighbors
     ]
     assert item["labels"][0]["neighbors"][0]["id"].startswith("song ")
+    assert item["n_neighbors"] == explained.n_neighbors == 10
+    for told, one in zip(item["labels"], explained, strict=True):  # all that people are shown
+        assert told["terms"] == dict(one.terms)
+        assert (told["score"], told["predicted"]) == (one.score, one.predicted)
+        assert [(by["id"], by["distance"], by["score_without"]) for by in told["neighbors"]] == [
+            (by.id, by.distance, by.score_without) for by in one.neighbors
+        ]
     printed = ask("rank", "songs.model", "new.csv", "--top", 2, "--why")
     assert max(map(len, printed.splitlines())) <= 80
     first = printed.partition("song 602\n")[0].removeprefix("song 601\n")
@@ -106,6 +113,26 @@ def test_result_files(ask, fail, here, tmp_path):
     assert all(part in message for part in ("--output", ".csv", ".tsv", ".jsonl", "r.xls"))
     missing = tmp_path / "none" / "r.csv"
     assert f"--output {missing}" in fail("rank", "songs.model", "new.csv", "-o", missing)
+
+
+def test_results_on_standard_output(ask, fail, here, tmp_path, monkeypatch):
+    """As the same command writes them to a .csv file; with --json as without -o."""
+    monkeypatch.chdir(tmp_path)
+    model, new, songs = here / "songs.model", here / "new.csv", here / "songs.csv"
+    for command in (
+        ("predict", model, new),
+        ("rank", model, new),
+        ("evaluate", songs, "--split", "holdout"),
+        ("tune", songs, "--k", "3-5"),
+    ):
+        ask(*command, "-o", "file.csv")
+        assert ask(*command, "-o", "-") == (tmp_path / "file.csv").read_text()
+        assert ask(*command, "-o", "-", "--json") == ask(*command, "--json")
+    printed = ask("compare", songs, "--algorithm", "BRkNN", "-o", "-")
+    assert [row["algorithm"] for row in csv.DictReader(io.StringIO(printed))] == ["BRkNN"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file.csv"]
+    assert ".jsonl" in fail("rank", model, new, "--why", "-o", "-")
+    assert "got --json" in fail("rank", model, new, "-o", "--json")
 
 
 def test_standard_input(ask, here, monkeypatch):

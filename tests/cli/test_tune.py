@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -84,6 +86,35 @@ def test_the_curve_as_a_figure(ask, here, tmp_path):
         target = tmp_path / f"curve{suffix}"
         assert f"wrote {target}" in ask("tune", "songs.csv", "--k", "1-5", "--figure", target)
         assert target.read_bytes().startswith(start)
+
+
+def test_the_command_that_fits_the_best(ask, here, tmp_path, monkeypatch):
+    """It is accepted, and makes the model that was the best."""
+    path = tmp_path / "my songs.csv"
+    path.write_text((here / "songs.csv").read_text().replace("tags", "all moods"))
+    monkeypatch.chdir(tmp_path)
+    options = ("--tags", "all moods", "--ignore", "sp*", "tempo", "--scale", "minmax")
+    candidates = ("--algorithm", "DMLkNN", "--k", "4-6", "--distance", "cosine")
+    grid = ("--grid", "smoothing=0.5,2", "--seed", "3")
+    command = ("tune", path, *options, *candidates, *grid)
+    told = json.loads(ask(*command, "--json"))
+    assert ask(*command).splitlines()[-2:] == ["to fit the best:", told["fit_command"]]
+    best, words = told["best"], shlex.split(told["fit_command"])
+    assert words[:2] == ["nearlabel", "fit"]
+    fitted = json.loads(ask(*words[1:], "--json"))
+    assert (fitted["model"], fitted["features"]) == ("my songs.model", 4)
+    for key in ("algorithm", "k", "distance"):
+        assert fitted[key] == best[key]
+    assert best["parameters"].items() <= fitted["parameters"].items()
+    assert fitted["scale"] == "minmax"
+
+
+def test_the_command_keeps_to_the_items_to_learn_from(ask, here, tmp_path):
+    rows = Path("songs.csv").read_text().splitlines()
+    parts = [f"{row},train" for row in rows[1:100]] + [f"{row},test" for row in rows[100:150]]
+    (tmp_path / "parts.csv").write_text("\n".join([f"{rows[0]},split", *parts]))
+    assert "--part train" in ask("tune", tmp_path / "parts.csv", "--k", "3-4")
+    assert "--part" not in ask("tune", "songs.csv", "--k", "3-4")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import csv
+import json
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.datasets import DataError
+from nearlabel.datasets import DataError, csv_tables
 
 FILE = "toy.csv"
 SONGS = """id,tempo,mode,live,tags
@@ -30,6 +34,81 @@ def test_a_table_with_a_column_a_label(put):
     assert data.label_names.tolist() == ["calm", "sad"]
     assert data.Y.toarray().tolist() == [[1, 1], [0, 0]]
     assert data.train.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;\r"])
+def test_excels_first_line(put, first):
+    data = nl.datasets.load(put(f"{first}\nx;'a,b';tags\n1,5;0;c\n2,5;0;d,e\n"))
+    assert data.X.tolist() == [[1.5, 0], [2.5, 0]]
+    assert data.label_names.tolist() == ["c", "d", "e"]
+    assert nl.datasets.load(put("sep=|\nx;tags\n1;a\n"), delimiter=";").X.tolist() == [[1]]
+    with pytest.raises(DataError, match="first row"):
+        nl.datasets.load(put(f"{first}\n"))
+
+
+def test_a_long_cell_is_read(put):
+    """Here csv's own limit, of 131,072 characters for all of the process, is another one."""
+    before = csv.field_size_limit()
+    text = "note,x,tags\n" + f'"{"long " * 40_000}",1,a\nshort,2,b\n'
+    data = nl.datasets.load(put(text), ignore=["note"])
+    assert data.X.tolist() == [[1], [2]]
+    assert csv.field_size_limit() == before
+    with pytest.raises(DataError, match="line 3"):
+        nl.datasets.load(put(text.replace(",2,", ",two,")), ignore=["note"])
+    assert csv.field_size_limit() == before
+
+
+def test_a_quote_that_does_not_end(put, monkeypatch):
+    """It is told by the line of its row, before all of a large file is taken for one cell."""
+    rows = "".join(f"some text,{row},a\n" for row in range(40_000))
+    path = put(f'note,x,tags\ntext,1,a\n"text,2,b\n{rows}')
+    with pytest.raises(DataError, match=r"line 3: .*end"):
+        nl.datasets.load(path, ignore=["note"])
+    seen = []
+    monkeypatch.setattr(csv_tables, "LONGEST_LINE", 200_000)
+    with pytest.raises(DataError, match=r"line 3: a cell has more than 200,000 .*quote"):
+        nl.datasets.load(path, ignore=["note"], progress=lambda done, total: seen.append(done))
+    assert seen[-1] < 250_000 < path.stat().st_size
+
+
+def test_readers_in_several_threads_share_the_limit(put):
+    before, path = csv.field_size_limit(), put(f"note,x,tags\n{'y' * 150_000},1,a\n")
+    outer = csv_tables._long_cells
+    with outer:
+        assert nl.datasets.load(path, ignore=["note"]).X.tolist() == [[1]]
+        assert csv.field_size_limit() > before  # the first reader is not done
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "arff"])
+def test_patterns_of_columns(put, suffix):
+    names, cells = ["x", "y", "note_1", "tag_b", "tag_a", "tag_*", "is[1]"], [5, 6, 7, 1, 0, 1, 1]
+    text = {
+        "csv": ",".join(names) + "\n" + ",".join(map(str, cells)) + "\n",
+        "tsv": "\t".join(names) + "\n" + "\t".join(map(str, cells)) + "\n",
+        "jsonl": json.dumps(dict(zip(names, cells, strict=True))) + "\n",
+        "arff": "@relation r\n"
+        + "".join(f"@attribute '{name}' numeric\n" for name in names)
+        + "@data\n"
+        + ",".join(map(str, cells)),
+    }[suffix]
+    path = put(text, f"toy.{suffix}")
+
+    def found(**options):
+        data = nl.datasets.load(path, **options)
+        return data.feature_names.tolist(), data.label_names.tolist()
+
+    labels = ["tag_b", "tag_a", "tag_*"]
+    assert found(labels=["tag_?"], ignore=["note_*", "is*"]) == (["x", "y"], labels)
+    assert found(labels=["tag_*"], ignore=["[n]*", "tag_[ab]"]) == (["x", "y", "is[1]"], ["tag_*"])
+    assert found(labels=["is[1]"], ignore=["note_1", "tag_?"]) == (["x", "y"], ["is[1]"])
+    assert found(labels=["tag_?"], ignore=["tag_a", "i*", "n*"])[1] == ["tag_b", "tag_*"]
+    for option in ("labels", "ignore"):
+        for name in ("topic_*", "topic", "TAG_?"):
+            options = {"labels": ["tag_?"], option: [name]}
+            message = rf"{option}='{re.escape(name)}'.*'x', 'y', 'note_1'"
+            with pytest.raises(DataError, match=message):
+                nl.datasets.load(path, **options)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +158,7 @@ def test_quoted_cells_with_line_ends(put):
         (",minor", ",", r"line 3: .*'mode'.*''"),
         ("tempo", "id", r"line 1: .*'id'"),
         ("tags", "moods", r"line 1: .*labels.*'tags'"),
-        ("calm; sad", '"calm', r"line 4: .*unexpected end of data"),
+        ("calm; sad", '"calm', r"line 2: .*unexpected end of data"),
     ],
 )
 def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, message):

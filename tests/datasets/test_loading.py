@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import sys
 import tracemalloc
 import zipfile
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.common.files import replacing
-from nearlabel.datasets import DataError, Dataset
+from nearlabel.datasets import DataError, Dataset, text_lines
 from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.formats import FORMATS
 
@@ -262,12 +263,54 @@ def test_encodings(tmp_path):
     path = tmp_path / "toy.csv"
     path.write_bytes("x,tags\n1,é\n".encode("latin-1"))
     assert nl.datasets.load(path, encoding="latin-1").label_names.tolist() == ["é"]
-    for encoding in ("foo", "utf-16", "rot13", None):
-        with pytest.raises(ValueError, match="encoding.*'utf-8'.*'latin-1'"):
+    for encoding in ("foo", "punycode", "cp037", "rot13", None):
+        with pytest.raises(ValueError, match="encoding.*'utf-8'.*'latin-1'.*'utf-16'"):
             nl.datasets.load(path, encoding=encoding)
-    path.write_bytes("x,tags\n1,é\n".encode("utf-16"))
-    with pytest.raises(DataError, match="line 1: .*UTF-16.*UTF-8"):
+
+
+WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "utf-8-sig")
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "arff", "txt"])
+@pytest.mark.parametrize("encoding", WIDE)
+def test_wide_encodings(tmp_path, made, suffix, encoding, zipped):
+    """Lines are told apart in texts, not in bytes, among which b"\\n" may be half of a letter."""
+    path = tmp_path / f"toy.{suffix}"
+    names = np.array([f"\u010a\u0a0d {label}" for label in range(made.Y.shape[1])])
+    nl.datasets.save(replace(made, label_names=names), path)
+    expected = nl.datasets.load(path)
+    assert expected.label_names.tolist() == names.tolist()
+    for file in tmp_path.iterdir():
+        content = file.read_text("utf-8").encode(encoding)
+        file.write_bytes(gzip.compress(content) if zipped and file == path else content)
+    found = [nl.datasets.load(path, encoding=encoding)]
+    if encoding in ("utf-16", "utf-32"):  # a mark says what the encoding is
+        found += [nl.datasets.load(path), nl.datasets.load(path, encoding="latin-1")]
+    for data in found:
+        assert_same(data, expected)
+
+
+def test_wide_text_that_is_none(tmp_path, monkeypatch):
+    path = tmp_path / "toy.csv"
+    path.write_bytes("x,tags\n".encode("utf-16-le") + b"\x00\xd8\x31\x00")
+    with pytest.raises(DataError, match=r"line \d: not utf-16-le text"):
+        nl.datasets.load(path, encoding="utf-16-le")
+    with pytest.raises(DataError, match="line 1: a NUL byte.*encoding='utf-16'"):
         nl.datasets.load(path)
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1000)
+    path.write_text("x,tags\n1," + "a" * 2000 + "\n", "utf-16")
+    with pytest.raises(DataError, match="line 2: the line is longer"):
+        nl.datasets.load(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_standard_input_with_a_mark(monkeypatch, encoding):
+    text = '{"x": 1, "tags": ["a"]}\n{"x": 2, "tags": ["b"]}\n'
+    stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode(encoding))))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert nl.datasets.load("-").X.tolist() == [[1], [2]]
+    assert not stream.buffer.closed
 
 
 def test_a_format_is_looked_for(tmp_path, monkeypatch, made):

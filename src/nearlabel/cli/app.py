@@ -7,20 +7,58 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from nearlabel import __version__
 from nearlabel.cli import datasets
 
 # A verb is the function of its name in the module of its name.
 _VERBS = ("demo", "fit", "predict", "rank", "evaluate", "tune", "compare", "reproduce")
+_EXAMPLES = "Examples:\n"
 
 
 def _add(group: App, verb: Callable[..., Any], name: str) -> None:
     """Add a verb, with the examples of its docstring under its help."""
-    examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")[2]
+    text, _, examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")
+    about = text.partition("Parameters\n----------\n")[0].strip()
+    paragraphs = "\n\n".join(" ".join(one.split()) for one in about.split("\n\n"))
     lines = "\n".join(f"  {line}".rstrip() for line in examples.splitlines())
-    group.command(verb, name=name, help_epilogue=f"Examples:\n{lines}")
+    group.command(verb, name=name, help=paragraphs, help_epilogue=f"{_EXAMPLES}{lines}")
+
+
+class _Help:
+    """Help as cyclopts prints it, but with texts folded to the terminal, not as in the source."""
+
+    def __call__(self, console: Any, options: Any, panel: Any) -> None:
+        from cyclopts.help import DefaultFormatter  # slow to import
+        from rich.text import Text
+
+        for entry in panel.entries:
+            text = getattr(entry.description, "primary_renderable", None)
+            if isinstance(text, Text):
+                text.plain = " ".join(text.plain.split())
+        DefaultFormatter()(console, options, panel)
+
+    def render_usage(self, console: Any, options: Any, usage: Any) -> None:
+        """Print the first line."""
+        from cyclopts.help import DefaultFormatter
+
+        DefaultFormatter().render_usage(console, options, usage)
+
+
+def problem(error: CycloptsError) -> str:
+    """What is wrong with a command; where something is missing, with an example."""
+    argument = error.argument
+    if not isinstance(error, MissingArgumentError) or argument is None:
+        return str(error)
+    if error.keyword is not None or argument.tokens:
+        return f"{error.keyword or argument.name} needs a value"
+    name = argument.name.lstrip("-").upper() if argument.index is not None else argument.name
+    verb, group = error.command_chain or (), app
+    for word in verb:
+        group = group[word]
+    example = str(group.help_epilogue).removeprefix(_EXAMPLES).splitlines()[0].strip()
+    return f"{' '.join(verb)}: {name} is missing; for example: {example}"
 
 
 app = App(
@@ -28,7 +66,8 @@ app = App(
     help="Labels for items, from the labelled items nearest to them.",
     version=__version__,
     help_format="plaintext",
-    help_epilogue="Examples:\n"
+    help_formatter=_Help(),
+    help_epilogue=f"{_EXAMPLES}"
     "  nearlabel demo\n"
     "  nearlabel fit songs.csv -o songs.model\n"
     "  nearlabel rank songs.model new.csv --top 3\n\n"
@@ -46,7 +85,7 @@ for _verb in _VERBS:
 _datasets = App(
     name="datasets",
     help="List, describe, fetch and convert data sets.",
-    help_epilogue="Examples:\n"
+    help_epilogue=f"{_EXAMPLES}"
     "  nearlabel datasets list\n"
     "  nearlabel datasets describe yeast\n"
     "  nearlabel datasets convert songs.csv songs.arff",

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
-from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Several, Switch
+from nearlabel.cli.options import Algorithms, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
-from nearlabel.cli.output import say, say_table, steps
+from nearlabel.cli.output import counted, say, say_table, steps
 from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
     from nearlabel.experiments import SplitResult
 
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
-_COLUMNS_AT_ONCE = 5  # of metrics, in 80 columns
 
 
 def compare(
     data: Data,
     *,
-    algorithm: Annotated[tuple[Algorithm, ...], Several, Parameter(show_default=False)] = (),
+    algorithm: Annotated[Algorithms, Parameter(show_default=False)] = (),
     k: Neighbors = (),
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
@@ -107,11 +106,11 @@ def compare(
     told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
     both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
     results, records = [result for result, _ in both], chain(*(each for _, each in both))
-    what = f"{len(names)} algorithms, {what}{measuring.searching.title()}"
+    what = f"{counted(len(names), 'algorithm')}, {what}{measuring.searching.title()}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": results}, what, spread):
         return
-    _say_tables(results, wanted)
+    _say_table(results, wanted)
     searches = "a distance" if tune else "for all"
     say(f"* the best; s: processor seconds without the searches, one {searches}")
     for one in results:
@@ -145,7 +144,7 @@ def _told(
     return result, records
 
 
-def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:
+def _say_table(results: list[dict[str, Any]], wanted: list[str]) -> None:
     """Print what was measured, the best of each metric marked as it is printed."""
     from nearlabel.experiments.reporting.names import metric_head
     from nearlabel.metrics import METRICS
@@ -157,12 +156,10 @@ def _say_tables(results: list[dict[str, Any]], wanted: list[str]) -> None:
         known = [value for value in values if value is not None]
         best = metric_cell((min if METRICS[name].loss else max)(known)) if known else ""
         columns.append([f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)])
-    for start in range(0, len(wanted), _COLUMNS_AT_ONCE):
-        some = slice(start, start + _COLUMNS_AT_ONCE)
-        heads = [metric_head(name, short=True) for name in wanted[some]]
-        titles = [title(one["algorithm"]) for one in run]
-        times = [f"{one['seconds']:.3g}" for one in run]
-        say_table(("", *heads, "s"), zip(titles, *columns[some], times, strict=True))
+    heads = [metric_head(name, short=True) for name in wanted]
+    titles = [title(one["algorithm"]) for one in run]
+    times = [f"{one['seconds']:.3g}" for one in run]
+    say_table(("", *heads, "s"), zip(titles, *columns, times, strict=True))
 
 
 def _say_choices(results: list[dict[str, Any]], parts: int) -> None:

@@ -6,36 +6,63 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nearlabel.cli.options import Data, Json
+from nearlabel.cli.options import Data, Json, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
-from nearlabel.cli.output import check_target, say, say_json, say_table, steps
-
-_SETS_AT_ONCE = 3  # side by side in 80 columns
+from nearlabel.cli.output import check_target, counted, say, say_json, say_table, steps
 
 
-def datasets_list(*, json: Json = False) -> None:
-    """List the data sets of the data folder.
+def datasets_list(*, public: Switch = False, json: Json = False) -> None:
+    """List the data sets of the data folder, or the public ones that can be fetched.
+
+    Parameters
+    ----------
+    public
+        List the public data sets that 'nearlabel datasets fetch' downloads.
 
     Examples
     --------
     nearlabel datasets list
+    nearlabel datasets list --public
     NEARLABEL_DATA=~/data nearlabel datasets list --json
     """
     import nearlabel as nl
 
     found = nl.datasets.available()
+    if public:
+        _list_public(set(found), json)
+        return
     if json:
         say_json([{"name": name, "file": str(path)} for name, path in found.items()])
         return
     folders = ", ".join(map(str, nl.datasets.data_folders()))
     if not found:
-        say(f"no data set in {folders}")
-        say("(NEARLABEL_DATA names other folders; 'nearlabel datasets fetch NAME' gets one)")
+        say(f"no data set in {folders} (NEARLABEL_DATA names other folders)")
+    else:
+        rows = [
+            (name, path.name, f"{path.stat().st_size / 1e6:.2f}") for name, path in found.items()
+        ]
+        say(f"{counted(len(found), 'data set')} in {folders}")
+        say_table(("name", "file", "MB"), rows)
+    say("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
+
+
+def _list_public(there: set[str], json: bool) -> None:
+    """List the public data sets, with their sizes, and whether the data folder has them."""
+    from nearlabel.datasets.public_sets import HOMES
+
+    sizes = ("items", "features", "labels")
+    if json:
+        say_json(
+            [
+                {"name": name, **dict(zip(sizes, one.shape, strict=True)), "there": name in there}
+                for name, one in HOMES.items()
+            ]
+        )
         return
-    rows = [(name, path.name, f"{path.stat().st_size / 1e6:.2f}") for name, path in found.items()]
-    say(f"{len(found)} data sets in {folders}")
-    say_table(("name", "file", "MB"), rows)
+    rows = [(name, *one.shape, "yes" if name in there else "no") for name, one in HOMES.items()]
+    say_table(("name", *sizes, "in the data folder"), rows)
+    say("'nearlabel datasets fetch NAME' downloads one")
 
 
 def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledReading()) -> None:
@@ -49,19 +76,16 @@ def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledR
     import nearlabel as nl
 
     if not data:
-        raise ValueError("which data set? Give a name or a file")
+        raise ValueError("DATA is missing; for example: nearlabel datasets describe yeast")
     found = {name: asdict(nl.datasets.describe(reading.load(name))) for name in data}
     if json:
         say_json([{"dataset": name, **told} for name, told in found.items()])
         return
-    names = list(found)
-    for start in range(0, len(names), _SETS_AT_ONCE):
-        some = names[start : start + _SETS_AT_ONCE]
-        rows = [
-            (key.replace("_", " "), *(_cell(found[name][key]) for name in some))
-            for key in found[names[0]]
-        ]
-        say_table(("", *some), [row for row in rows if any(row[1:])])
+    rows = [
+        (key.replace("_", " "), *(_cell(told[key]) for told in found.values()))
+        for key in next(iter(found.values()))
+    ]
+    say_table(("", *found), [row for row in rows if any(row[1:])])
 
 
 def _cell(value: Any) -> str:
@@ -81,7 +105,7 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
     Parameters
     ----------
     name
-        Names of data sets.
+        Names of data sets; 'nearlabel datasets list --public' shows them.
     mirror
         Address of a server that has the same files.
 
@@ -92,10 +116,13 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
     import nearlabel as nl
 
     if not name:
-        raise ValueError("which data set? Give a name, for example yeast")
+        raise ValueError(
+            "NAME is missing; for example: nearlabel datasets fetch yeast "
+            "('nearlabel datasets list --public' shows the names)"
+        )
     paths = []
     for one in name:
-        with steps(f"fetching {one}") as progress:
+        with steps(f"fetching {one}") as progress, naming(name="NAME", mirror="--mirror"):
             paths.append(nl.datasets.fetch(one, mirror=mirror, progress=progress))
         if not json:
             say(f"{one}: {paths[-1]}")
@@ -120,8 +147,11 @@ def convert(
     nearlabel datasets convert songs.csv songs.npz --tags moods --id title
     """
     import nearlabel as nl
+    from nearlabel.datasets.formats import SUFFIXES
 
     check_target("TARGET", target, data)
+    if Path(target).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"TARGET must end in one of {', '.join(SUFFIXES)}; got {target}")
     items = reading.load(data)
     with naming(path="TARGET"):
         nl.datasets.save(items, target)
@@ -129,4 +159,4 @@ def convert(
     if json:
         say_json({"file": target, "items": len(items), "bytes": size})
     else:
-        say(f"wrote {target} ({len(items)} items, {size / 1e6:.2f} MB)")
+        say(f"wrote {target} ({counted(len(items), 'item')}, {size / 1e6:.2f} MB)")

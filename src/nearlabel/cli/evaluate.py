@@ -71,17 +71,11 @@ def evaluate(
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": means}, title, spread):
         return
-    at_once = 5 if len(parts) == 1 else 3  # values of k that fit into 80 columns
-    for start in range(0, len(means), at_once):
-        some = means[start : start + at_once]
-        rows = (
-            (
-                head,
-                *(metric_cell(one["metrics"][name], (one["std"] or {}).get(name)) for one in some),
-            )
-            for name, head in zip(wanted, metric_heads(wanted), strict=True)
-        )
-        say_table(("", *(f"k = {one['k']}" for one in some)), rows)
+    rows = (
+        (head, *(metric_cell(one["metrics"][name], (one["std"] or {}).get(name)) for one in means))
+        for name, head in zip(wanted, metric_heads(wanted), strict=True)
+    )
+    say_table(("", *(f"k = {one['k']}" for one in means)), rows)
     for one in means if per_label else ():
         _say_labels(one["labels"], f"\nk = {one['k']}, per label")
     if measuring.output is not None:

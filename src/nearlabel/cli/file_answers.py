@@ -14,6 +14,7 @@ from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
     check_results,
+    counted,
     is_table,
     say,
     say_json,
@@ -41,7 +42,7 @@ class Answering:
     part
         Rows to use, where the data set has a split.
     output
-        Write a .csv, .tsv or .jsonl file instead of a table.
+        Write a .csv, .tsv or .jsonl file instead of a table; - for CSV on standard output.
     """
 
     part: Part = "all"
@@ -49,6 +50,10 @@ class Answering:
     json: Json = False
     searching: Searching = Searching()
     reading: Reading = Reading()
+
+    def __post_init__(self) -> None:
+        if self.json and self.output == "-":  # where JSON goes anyway
+            object.__setattr__(self, "output", None)
 
     def load(self, path: str, data: str) -> tuple[Any, Blocks]:
         """Read a model, and items with its features, which come in blocks of rows."""
@@ -89,10 +94,12 @@ class Answering:
             if is_table(self.output):
                 records = (row for record in records for row in cells(record))
             count = write_results(self.output, records)
+            if self.output == "-":
+                return
             if self.json:
                 say_json({"output": self.output, "rows": count})
             else:
-                say(f"wrote {self.output} ({count} rows)")
+                say(f"wrote {self.output} ({counted(count, 'row')})")
 
 
 def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.measuring import sizes
 from nearlabel.cli.options import Count, Data, Json, Part, Scale, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_target, say, say_json, steps
+from nearlabel.cli.output import check_target, counted, say, say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def fit(
     data: Data,
     *,
-    output: Annotated[str, Parameter(alias="-o")],
+    output: Annotated[str, Parameter(alias="-o", metavar="FILE")],
     k: Count = 10,
     scale: Scale = "none",
     part: Part = "all",
@@ -81,8 +82,9 @@ def fit(
     if json:
         say_json(told)
         return
-    say(f"{learning.title()}, {told['k']} neighbors, scale {scale}, learned from {data}:")
-    say(f"{told['items']} items, {told['features']} features, {told['labels']} labels")
+    neighbors = counted(told["k"], "neighbor")
+    say(f"{learning.title()}, {neighbors}, scale {scale}, learned from {data}:")
+    say(sizes(told))
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
     size = told["bytes"]

@@ -13,7 +13,7 @@ from nearlabel.cli.options import Convention, Count, Json, Output, Scale, Seed, 
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_results, say, say_json, write_results
+from nearlabel.cli.output import check_results, counted, say, say_json, write_results
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class Measuring:
     Parameters
     ----------
     output
-        Write a .csv, .tsv or .jsonl file, one result per row.
+        Write a .csv, .tsv or .jsonl file, one result per row; - for CSV on standard output.
     split
         official: the data set's own; holdout: a random test set;
         cv10: ten folds; cv10x5: ten folds, five times; loo: leave-one-out.
-        By default official, else cv10; compare: holdout; tune: loo.
+        By default official where there is one, else cv10 (compare: holdout); tune: loo.
     test_size
         Share of the items in the test set of holdout; by default a third.
     stratified
@@ -41,8 +41,8 @@ class Measuring:
     scale
         Scaling of the features, fitted to the training set.
     metric
-        Metrics to report, the first decides in tuning;
-        by default all; compare: five; tune: ranking_loss.
+        Metrics to report; the first decides in tuning.
+        By default all (compare: five; tune: ranking_loss).
     convention
         How ties and rows without labels count.
     at
@@ -64,14 +64,21 @@ class Measuring:
     searching: Searching = Searching()
     reading: LabeledReading = LabeledReading()
 
+    def __post_init__(self) -> None:
+        if self.json and self.output == "-":  # where JSON goes anyway
+            object.__setattr__(self, "output", None)
+
     def load(self, data: str) -> Dataset:
         """Read what is measured on, after a look at what is asked for; import what that takes."""
-        from nearlabel.common.validation import check_choice
+        from nearlabel.common.messages import did_you_mean
         from nearlabel.metrics import METRICS
         from nearlabel.metrics.conventions import has_metric
 
         for name in self.metric:
-            check_choice(name, "--metric", METRICS)
+            if name not in METRICS:
+                hint = did_you_mean(name, METRICS)
+                known = ", ".join(map(repr, METRICS))
+                raise ValueError(f"--metric must be one of {known}; got {name!r}{hint}")
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
         check_results(self.output, data)
@@ -131,12 +138,14 @@ class Measuring:
         """Write records to a file; print results as JSON, or the setting: whether people follow."""
         if self.output is not None:
             write_results(self.output, ({**told, **record} for record in records))
+        if self.output == "-":
+            return False
         if self.json:
             say_json({**told, **results})
             return False
-        say("{dataset}: {items} items, {features} features, {labels} labels".format(**told))
+        say(f"{told['dataset']}: {sizes(told)}")
         say(f"{title}, scale {self.scale}")
-        parts = f"{told['train']} items to learn from, {told['test']} to be tried on"
+        parts = f"{counted(told['train'], 'item')} to learn from, {told['test']} to be tried on"
         if told["split"] == "loo":
             parts = f"each of {told['items']} items tried as if it alone were new"
         elif told["parts"] > 1:
@@ -148,6 +157,11 @@ class Measuring:
             say("each part is scaled by itself and has a graph of its own")
         say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
         return True
+
+
+def sizes(told: dict[str, Any]) -> str:
+    """The sizes of a data set, for people."""
+    return ", ".join(counted(told[f"{what}s"], what) for what in ("item", "feature", "label"))
 
 
 def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[str, Any]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 WIDTH = 80  # of text where there is no terminal that has another one
+_GAP = 3  # between two columns of a table
 
 
 @contextmanager
@@ -58,14 +62,28 @@ def say(text: str = "") -> None:
     write(text + "\n")
 
 
-def say_folded(text: str) -> None:
-    """Print a text for people in lines of 80 characters."""
-    say(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+def width() -> int:
+    """Columns of the terminal, or as COLUMNS says; 80 where there is neither."""
+    from rich.console import Console
+
+    console = Console()
+    return console.width if console.is_terminal or "COLUMNS" in os.environ else WIDTH
+
+
+def say_folded(text: str, indent: str = "  ") -> None:
+    """Print a text for people in lines of 80 characters, or less in a narrow terminal."""
+    columns = min(width(), WIDTH)
+    say(textwrap.fill(text, columns, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def say_json(value: Any) -> None:
     """Print a value for programs: the only thing on standard output."""
     say(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, for people: 1 feature, 2 features."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def printable(name: Any) -> str:
@@ -76,30 +94,44 @@ def printable(name: Any) -> str:
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> None:
     """Print a table: of numbers, but for its first column, or of text.
 
-    Text is folded to the width of the terminal, or to 80 columns where there is none. Numbers take
-    the width that they need: one that lost its last digits would look like another.
+    Text is folded to the width of the terminal. Columns of numbers that do not fit into it stand
+    in another table below, since a number that lost its last digits would look like another.
     """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, name in enumerate(columns):
-        aligned: Any = "right" if numbers and place else "left"
-        table.add_column(Text(printable(name)), justify=aligned, overflow="fold", no_wrap=numbers)
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console = Console()
-    if numbers or not console.is_terminal:
-        console.width = 10_000 if numbers else WIDTH
-    with console.capture() as printed:
-        console.print(table)
-    say("\n".join(line.rstrip() for line in printed.get().splitlines()))
+    texts, lines = [], [[Text(printable(cell)) for cell in row] for row in (columns, *rows)]
+    for block in _blocks(lines, width()) if numbers else [range(len(columns))]:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for place in block:
+            aligned: Any = "right" if numbers and place else "left"
+            table.add_column(lines[0][place], justify=aligned, overflow="fold", no_wrap=numbers)
+        for line in lines[1:]:
+            table.add_row(*(line[place] for place in block))
+        console = Console(width=10_000 if numbers else width())
+        with console.capture() as printed:
+            console.print(table)
+        texts.append("\n".join(line.rstrip() for line in printed.get().splitlines()))
+    say("\n\n".join(texts))
+
+
+def _blocks(lines: list[list[Any]], most: int) -> list[list[int]]:
+    """The columns of a table by blocks that fit into a width, the first column in each."""
+    first, *others = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
+    blocks, used = [[0]], first
+    for place, wide in enumerate(others, 1):
+        if used + _GAP + wide > most and len(blocks[-1]) > 1:
+            blocks.append([0])
+            used = first
+        blocks[-1].append(place)
+        used += _GAP + wide
+    return blocks
 
 
 def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
-    """Write records to a CSV or JSON-lines file; how many."""
+    """Write records to a CSV or JSON-lines file, or as CSV to standard output ("-"); how many."""
     from nearlabel.datasets.csv_tables import write_rows
     from nearlabel.datasets.json_lines import write_json_records
 
@@ -110,26 +142,34 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
         for count, record in enumerate(records, 1):
             if table and count == 1:
                 yield list(record)
-            yield list(record.values()) if table else record
+            yield [_table_cell(value) for value in record.values()] if table else record
 
-    if table:
+    if path == "-":
+        csv.writer(SimpleNamespace(write=write), lineterminator="\n").writerows(rows())
+    elif table:
         write_rows(path, rows(), "\t" if Path(path).suffix == ".tsv" else ",")
     else:
         write_json_records(path, rows())
     return count
 
 
+def _table_cell(value: Any) -> Any:
+    """A value in a table: one with parts, such as parameters, as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
 def is_table(path: str | None) -> bool:
-    """Whether a file of results is a table of cells."""
-    return path is not None and Path(path).suffix in _TABLES
+    """Whether a file of results, or standard output ("-") in its place, is a table of cells."""
+    return path is not None and (path == "-" or Path(path).suffix in _TABLES)
 
 
 def check_results(path: str | None, *sources: str) -> None:
     """Refuse a file of results that could not be written, before the work is done."""
-    if path is None:
+    if path is None or path == "-":
         return
     if Path(path).suffix not in _TABLES + _LINES:
-        raise ValueError(f"--output must end in .csv, .tsv or .jsonl; got {path}")
+        wanted = "must end in .csv, .tsv or .jsonl, or be - for standard output"
+        raise ValueError(f"--output {wanted}; got {path}")
     check_target("--output", path, *sources)
 
 

@@ -78,7 +78,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         from cyclopts import CycloptsError
 
-        from nearlabel.cli.app import app
+        from nearlabel.cli.app import app, problem
+        from nearlabel.cli.options.errors import in_options, naming
+        from nearlabel.cli.options.learning import OPTIONS
     except ImportError as error:
         if error.name not in ("cyclopts", "rich"):
             raise
@@ -88,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in notes:
             notes.add(str(message))
-            _say_error(f"note: {message}")
+            _say_error(f"note: {in_options(str(message), OPTIONS)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -96,10 +98,11 @@ def run(arguments: Sequence[str]) -> int:
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         warnings.showwarning = note
         try:
-            code = app(list(arguments))
+            with naming(**OPTIONS):
+                code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
-            return _say_error(str(error))
+            return _say_error(problem(error))
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE

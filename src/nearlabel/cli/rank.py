@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.options import Count, Data, Switch
-from nearlabel.cli.output import WIDTH, is_table, printable, say
+from nearlabel.cli.output import is_table, printable, say, say_folded
 
 _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
@@ -40,7 +40,7 @@ def rank(
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     """
     if why and is_table(answering.output):
-        raise ValueError("--why has no place in a table: write a .jsonl file")
+        raise ValueError("--why has no place in a table: write a .jsonl file, or give --json")
     fitted, blocks = answering.load(model, data)
     if why and answering.output is None and not answering.json:
         for name, explanation in _explanations(fitted, blocks, top):
@@ -75,11 +75,24 @@ def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
                 "label": str(one.name),
                 "score": one.score,
                 "predicted": one.predicted,
-                "neighbors": [{"id": by.id, "distance": by.distance} for by in one.neighbors],
+                "terms": {term: _number(value) for term, value in one.terms.items()},
+                "neighbors": [
+                    {
+                        "id": by.id,
+                        "distance": by.distance,
+                        "score_without": _number(by.score_without),
+                    }
+                    for by in one.neighbors
+                ],
             }
             for one in explanation
         ]
-        yield {"id": name, "labels": labels}
+        yield {"id": name, "n_neighbors": explanation.n_neighbors, "labels": labels}
+
+
+def _number(value: float) -> float | None:
+    """A number for JSON, which has none for infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
@@ -104,4 +117,4 @@ def _say_why(name: Any, explanation: Any) -> None:
     ]
     say(printable(name))
     for line in str(replace(explanation, labels=tuple(labels))).splitlines():
-        say(textwrap.fill(f"  {line}", WIDTH, subsequent_indent=" " * 8))
+        say_folded(f"  {line}", indent=" " * 8)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.options import Json, Switch, Texts, Whole
+from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import WIDTH, say, say_folded, say_json, say_table, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
@@ -60,7 +61,7 @@ def reproduce(
 
     if report is not None:
         _check_report(report)
-    with steps("reproducing") as progress:
+    with steps("reproducing") as progress, naming(paper="--paper", table="--table"):
         found = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
     if report is not None:
         from nearlabel.experiments.papers.paper_figures import measured_figures

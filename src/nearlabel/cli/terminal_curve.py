@@ -8,19 +8,23 @@ _HEIGHT, _WIDTH = 12, 64
 _MARKS = "oxv#~^=%&"
 
 
-def text_plot(curves: Mapping[str, Sequence[tuple[int, float]]], loss: bool) -> list[str]:
+def text_plot(
+    curves: Mapping[str, Sequence[tuple[int, float]]], loss: bool, columns: int = 80
+) -> list[str]:
     """Lines of a plot of several curves over whole numbers, the best point of each marked by *.
 
-    Columns are evenly spaced: one a number where they fit, else some numbers share one, and the
-    best of these is shown. The worst tenth of the values may be beyond the edge: an arrow.
+    The plot is as wide as a terminal of so many columns can show, 64 numbers at most. Columns are
+    evenly spaced: one a number where they fit, else some numbers share one, and the best of these
+    is shown. The worst tenth of the values may be beyond the edge: an arrow.
     """
     numbers = sorted({x for points in curves.values() for x, _ in points})
     values = sorted((y for points in curves.values() for _, y in points), reverse=not loss)
     low, high = sorted((values[0], values[-1 - len(values) // 10]))  # the best comes first
-    step = -(-len(numbers) // _WIDTH)
+    most = max(8, min(_WIDTH, columns - 12))
+    step = -(-len(numbers) // most)
     column = {x: place // step for place, x in enumerate(numbers)}
     width = column[numbers[-1]] + 1
-    spread = 3 if width <= _WIDTH // 3 else 1  # few columns stand apart
+    spread = 3 if width <= most // 3 else 1  # few columns stand apart
     rows = [[" "] * (width * spread) for _ in range(_HEIGHT)]
 
     def put(x: int, y: float, mark: str) -> None:

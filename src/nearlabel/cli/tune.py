@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
-from nearlabel.cli.options import Algorithm, Data, Distance, Neighbors, Part, Several, Texts
+from nearlabel.cli.options import (
+    Algorithms,
+    Data,
+    Distance,
+    Neighbors,
+    Part,
+    Several,
+    Texts,
+    as_typed,
+)
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import check_target, say, say_table, steps
+from nearlabel.cli.output import check_target, counted, say, say_table, steps, width
 from nearlabel.cli.terminal_curve import legend, text_plot
 from nearlabel.methods.registry import title
 
@@ -25,7 +36,7 @@ Curve = list[tuple[int, float]]  # k and the metric, by rising k
 def tune(
     data: Data,
     *,
-    algorithm: Annotated[tuple[Algorithm, ...], Several] = ("MLkNN",),
+    algorithm: Algorithms = ("MLkNN",),
     k: Neighbors = (),
     grid: Texts = (),
     distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
@@ -92,15 +103,16 @@ def tune(
     graphs = len(set(distance))
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
-    tried = f"{len(candidates)} candidates{measuring.searching.title()}, {searches}"
-    results = {"metric": first, "best": ranked[0], "results": records}
+    tried = f"{counted(len(candidates), 'candidate')}{measuring.searching.title()}, {searches}"
+    command = _fit_command(data, ranked[0], part, measuring)
+    results = {"metric": first, "best": ranked[0], "fit_command": command, "results": records}
     if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
         return
     if kind == "official":
         say("the items to be tried on choose: do not report the best as a result\n")
     if curves:
         say(f"{first} against k, * the best")
-        for line in text_plot(curves, loss):
+        for line in text_plot(curves, loss, width()):
             say(line)
         if len(curves) > 1:
             say(" " * 11 + "   ".join(legend(list(curves))))
@@ -112,9 +124,24 @@ def tune(
         settings += [one["distance"]] if graphs > 1 else []
         rows.append((title(name), ", ".join(settings), *(metric_cell(one[m]) for m in wanted)))
     say_table(("", "best", *metric_heads(wanted)), rows)
+    say(f"to fit the best:\n{command}")
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
+
+
+def _fit_command(data: str, best: dict[str, Any], part: str, measuring: Measuring) -> str:
+    """The command that fits the best candidate to the items that it was tuned on."""
+    stem = Path(data).name.removesuffix(".gz").partition(".")[0].strip("-") or "best"
+    words = ["nearlabel", "fit", data, "-o", f"{stem}.model"]
+    words += ["--algorithm", best["algorithm"], "--k", str(best["k"])]
+    if best["parameters"]:
+        words += ["--set", *(f"{name}={value}" for name, value in best["parameters"].items())]
+    usual = {"--distance": "euclidean", "--scale": "none", "--part": "all", "--seed": 0}
+    chosen = (best["distance"], measuring.scale, part, measuring.seed)
+    for (option, default), value in zip(usual.items(), chosen, strict=True):
+        words += [] if value == default else [option, str(value)]
+    return shlex.join([*words, *as_typed(measuring.searching), *as_typed(measuring.reading)])
 
 
 def _candidates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -57,6 +58,13 @@ def first_twice(names: Iterable[str]) -> str | None:
             return name
         seen.add(name)
     return None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about a wrong word: the known one that is most like it, if one is."""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), names, 1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
 def some(names: Sequence[Any]) -> str:

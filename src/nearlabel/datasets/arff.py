@@ -23,6 +23,7 @@ from nearlabel.datasets.column_values import (
     Column,
     assembled,
     known_values,
+    named_columns,
     numbered,
     source_columns,
 )
@@ -42,25 +43,27 @@ _Runs = list[tuple[str, int]]
 
 def read_arff(source: DataFile) -> Dataset:
     """Read an ARFF file; where nothing lists the labels, MEKA's header says which they are."""
-    options, ignore = source.options, source.options.ignore
-    labels, train_size = options.labels or _listed_labels(source), None
+    options, train_size = source.options, None
+    labels = options.labels or _listed_labels(source)
     with source.text() as file:
         lines = file.lines()
         relation, columns, runs = _read_header(file, lines)
         names = [column.name for column in columns]
-        there = set(names)
+        there, ignore = set(names), named_columns("ignore", options.ignore, names)
         if labels is None:
             labels, train_size = _mekas_labels(file, relation, names, options.labels is None)
-        elif options.labels is not None:
+        elif options.labels:
+            labels = named_columns("labels", labels, names)
+        elif options.labels is not None:  # they are found to be left out
             labels = [name for name in labels if name in there]
-        for what, wanted in (("labels", labels), ("ignore", ignore)):
-            if unknown := [name for name in wanted if name not in there]:
-                raise ValueError(f"{what}: there is no attribute {some(unknown)}")
+        if unknown := [name for name in labels if name not in there]:
+            raise ValueError(f"labels: there is no attribute {some(unknown)}")
+        labels = [name for name in labels if name not in ignore]
         cells = read_rows(file, lines, columns)
     coded: Collection[str] = names if options.nominal == "code" else ()
     if options.features is not None:  # their names say how the model had them
         coded, known = options.features, source_columns(options.features)
-        ignore = (*ignore, *(name for name in names if name not in known))
+        ignore += [name for name in names if name not in known]
         columns = [_with_known_values(column, options.features) for column in columns]
     X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))
     if all(name.startswith(LABEL_MARK) for name in carried):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,25 @@ class Column:
             return [number(value) for value in self.codes or ()]
         except ValueError:
             return list(map(float, range(len(self.codes or ()))))
+
+
+def named_columns(option: str, names: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """The columns that an option names, by name or by a pattern such as ``tag_*``."""
+    found: dict[str, None] = {}
+    there = set(columns)
+    for name in names:
+        matching = [name] if name in there else [one for one in columns if fnmatchcase(one, name)]
+        if not matching:
+            raise ValueError(no_column(option, name, columns))
+        found.update(dict.fromkeys(matching))
+    return list(found)
+
+
+def no_column(option: str, name: str, columns: Sequence[str]) -> str:
+    """The message that an option names no column."""
+    there = ", ".join(map(shown, columns[:8])) + (", …" if len(columns) > 8 else "")
+    what = "column matches" if set(name) & set("*?[") else "such column"
+    return f"{option}={shown(name)}: no {what}; the columns are {there}"
 
 
 def source_columns(features: Sequence[str]) -> set[str]:

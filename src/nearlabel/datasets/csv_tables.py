@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -13,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.files import replacing
+from nearlabel.common.threads import ForkSafeLock
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, dense_row
 from nearlabel.datasets.table_rows import FEATURE_MARK, Table
-from nearlabel.datasets.text_lines import LABEL_MARK, names_or_numbers
+from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE, names_or_numbers
+
+_EXCELS_DELIMITER = re.compile(r'("?)sep=(.)\1\s*', re.IGNORECASE)
 
 
 def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
@@ -29,21 +33,53 @@ def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
     with source.text() as file:
         lines = file.lines()
         header = next(lines, "")
+        if told := _EXCELS_DELIMITER.fullmatch(header):
+            delimiter, header = source.options.delimiter or told[2], next(lines, "")
         if not header.strip():
             raise file.error("a first row with the names of the columns expected", 1)
         if delimiter is None:
             outside_quotes = "".join(header.split('"')[::2])
             delimiter = max(",;\t|", key=outside_quotes.count)
         rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
+        begin = file.line
         try:
-            names = [_stripped(name) for name in next(rows)]
-            table = Table(file, names, source.options, decimal_comma=delimiter == ";")
-            for row in rows:
-                if row:
-                    table.add(row)
+            with _long_cells:
+                names = [_stripped(name) for name in next(rows)]
+                table = Table(file, names, source.options, decimal_comma=delimiter == ";")
+                begin = file.line + 1
+                for row in rows:
+                    if row:
+                        table.add(row)
+                    begin = file.line + 1
         except csv.Error as error:
-            raise file.error(f"not a row of a table: {error}") from None
+            if "field limit" in str(error):
+                message = f"a cell has more than {LONGEST_LINE:,} characters"
+                raise file.error(f"{message}; is a closing quote missing?", begin) from None
+            raise file.error(f"not a row of a table: {error}", begin) from None
         return table.dataset()
+
+
+class _LongCells:
+    """Cells as long as lines, while tables are read: csv has one limit for the whole process."""
+
+    def __init__(self) -> None:
+        self._lock, self._readers, self._before = ForkSafeLock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock.held():
+            if not self._readers:
+                self._before = csv.field_size_limit()
+                csv.field_size_limit(max(self._before, LONGEST_LINE))
+            self._readers += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock.held():
+            self._readers -= 1
+            if not self._readers:
+                csv.field_size_limit(self._before)
+
+
+_long_cells = _LongCells()
 
 
 def _stripped(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import zipfile
@@ -49,12 +50,13 @@ class ReadOptions:
             )
         check_choice(self.nominal, "nominal", NOMINALS)
         try:
-            is_known = "\n".encode(self.encoding) == b"\n"  # lines are told apart by this byte
+            is_unicode = codecs.lookup(self.encoding).name.startswith("utf")
+            is_known = "\n".encode(self.encoding) == b"\n" or is_unicode
         except (LookupError, UnicodeError, TypeError):
             is_known = False
         if not is_known:
-            message = f"encoding must be one like 'utf-8' or 'latin-1'; got {self.encoding!r}"
-            raise ArgumentError(message, "encoding")
+            message = "encoding must be one like 'utf-8', 'latin-1' or 'utf-16'"
+            raise ArgumentError(f"{message}; got {self.encoding!r}", "encoding")
 
     def check_supported(self, supported: Collection[str], format: str) -> None:
         """Refuse an option that was given and that a format does not support.

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
-from nearlabel.common.validation import check_choice
+from nearlabel.common.messages import did_you_mean
+from nearlabel.common.validation import ArgumentError
 from nearlabel.datasets.dataset import Dataset, checked
 from nearlabel.datasets.downloads import FetchError, Records, download, is_secure, sha256_of
 from nearlabel.datasets.loading import load, save
@@ -77,7 +78,9 @@ def fetch(
     >>> sorted(HOMES)[:4]
     ['bibtex', 'birds', 'cal500', 'corel16k001']
     """
-    check_choice(name, "name", (*HOMES, *ELSEWHERE))
+    if name not in (*HOMES, *ELSEWHERE):
+        message = f"name must be one of {', '.join(map(repr, HOMES))}; got {name!r}"
+        raise ArgumentError(message + did_you_mean(str(name), HOMES), "name")
     folder = data_folders()[0] if folder is None else Path(folder)
     path, downloads = folder / f"{name}.npz", folder / "downloads"
     if path.is_file():
@@ -128,10 +131,10 @@ def _at_mirror(mirror: str, name: str) -> dict[str, str]:
     """The addresses of the files at a mirror, or a ValueError where that is not to be trusted."""
     is_plain = isinstance(mirror, str) and re.fullmatch("[!-~]+", mirror)
     if not is_plain or re.search("[@?#]", mirror) or not is_secure(mirror):
-        raise ValueError(
-            "mirror must be an address such as 'https://host/path', or 'http://localhost/path' "
-            f"of this machine; got {mirror!r}"
+        wanted = (
+            "an address such as 'https://host/path', or 'http://localhost/path' of this machine"
         )
+        raise ArgumentError(f"mirror must be {wanted}; got {mirror!r}", "mirror")
     return {file: f"{mirror.rstrip('/')}/{name}/{file}" for file in HOMES[name].files}
 
 

@@ -52,8 +52,9 @@ def load(
     Other Parameters
     ----------------
     labels : sequence of str, optional
-        Names of the columns that are labels, holding 0 and 1. By default as the file or the XML
-        file beside it says. Empty: no labels are wanted.
+        Names of the columns that are labels, holding 0 and 1; a pattern such as ``"tag_*"`` stands
+        for all columns that match it, unless one has that very name. By default as the file or the
+        XML file beside it says. Empty: no labels are wanted.
     tags : str, optional
         The column of a table that holds all labels of a row; by default ``tags`` or ``labels``.
     separator : str, optional
@@ -61,7 +62,7 @@ def load(
     id : str, optional
         The column of a table with the names of the rows; by default ``id``.
     ignore : sequence of str, optional
-        Columns to leave out.
+        Columns to leave out, or patterns of them; they may be labels, too.
     features : sequence of str, optional
         The features to be read, in this order, whatever else the file has: those of a model.
     nominal : {"onehot", "code"}, default="onehot"
@@ -70,9 +71,10 @@ def load(
     xml : path, optional
         The XML file that lists the labels of an ARFF file; by default the one beside it.
     delimiter : str, optional
-        Between two cells of a table; by default the one that its first line has.
+        Between two cells of a table; by default the one that its first line has, or says in
+        Excel's way, ``sep=;``.
     encoding : str, default="utf-8"
-        Of text files.
+        Of text files; UTF-16 and UTF-32 are recognized by a byte-order mark.
 
     Returns
     -------

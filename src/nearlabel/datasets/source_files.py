@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from nearlabel.common.messages import shown
+from nearlabel.common.messages import did_you_mean, shown
 from nearlabel.datasets.data_files import Archive, DataFile, Folder
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
+from nearlabel.datasets.public_sets import HOMES
 from nearlabel.datasets.text_lines import DataError
 
 
@@ -78,16 +79,25 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     looked = ", ".join(map(str, data_folders()))
     raise FileNotFoundError(
         f"no data set {str(source)!r}: there is no such file, and none of that name in {looked}"
+        f"{_hint(path)}"
     )
+
+
+def _hint(path: Path) -> str:
+    """How to get a data set that is not there, or what else may have been meant."""
+    name = str(path)
+    if name in HOMES:
+        return f"; 'nearlabel datasets fetch {name}' or nl.datasets.fetch({name!r}) downloads it"
+    meant = did_you_mean(path.name, [*HOMES, *available(), *Folder(path.parent)])
+    public = "; 'nearlabel datasets list --public' shows the sets that can be downloaded"
+    return meant or ("" if path.suffix else public)
 
 
 def format_of(path: Path) -> str:
     """The format that a file's suffix names, or a ValueError."""
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(
-            f"{path}: format must be given, as the suffix is none of {', '.join(SUFFIXES)}"
-        )
+        raise ValueError(f"{path}: give format=, as the suffix is none of {', '.join(SUFFIXES)}")
     return SUFFIXES[suffix]
 
 
@@ -96,7 +106,8 @@ def _format_of_input(format: str | None) -> str:
     if sys.stdin is None:
         raise ValueError("standard input is closed")
     if format is None:
-        first = sys.stdin.buffer.peek(1)[:1]  # type: ignore[union-attr]
+        begin = sys.stdin.buffer.peek(8)[:8]  # type: ignore[union-attr]
+        first = begin.lstrip(b"\xef\xbb\xbf\xff\xfe\0")[:1]  # after a byte-order mark
         named = (name for name, row in FORMATS.items() if first and first in row.begins)
         return next(named, "csv")
     if FORMATS[format].is_binary:

@@ -21,6 +21,8 @@ from nearlabel.datasets.column_values import (
     Column,
     assembled,
     known_values,
+    named_columns,
+    no_column,
     numbered,
     plain_row,
     source_columns,
@@ -55,7 +57,7 @@ class Table:
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"two columns have the name {shown(twice)}")
-        self._ignored = frozenset(options.ignore)
+        self._ignored = frozenset(self._matching("ignore", options.ignore))
         labels, tags = self._find_labels()
         if options.labels is not None and not options.labels:  # they are found to be left out
             self._ignored |= {*labels, *([tags] if tags else [])}
@@ -76,11 +78,8 @@ class Table:
     def _find_labels(self) -> tuple[list[str], str | None]:
         """The columns that are labels, and the one that has all of them in one cell."""
         options = self._options
-        for what, wanted in (("labels", options.labels), ("ignore", options.ignore)):
-            for name in wanted or ():
-                self._place(what, name)
         if options.tags is not None or options.labels:
-            return list(options.labels or ()), options.tags
+            return self._matching("labels", options.labels or ()), options.tags
         marked = [name for name in self.columns if name.startswith(LABEL_MARK)]
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and options.labels is None:
@@ -120,10 +119,14 @@ class Table:
         """The place of a column that an option names."""
         if name is None or name in self.places:
             return None if name is None else self.places[name]
-        there = ", ".join(map(shown, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-        raise self._file.error(
-            f"{what}: there is no column {shown(name)}; the columns are {there}", 1
-        )
+        raise self._file.error(no_column(what, name, self.columns), 1)
+
+    def _matching(self, what: str, names: Sequence[str]) -> list[str]:
+        """The columns that an option names, or patterns of names."""
+        try:
+            return named_columns(what, names, self.columns)
+        except ValueError as error:
+            raise self._file.error(str(error), 1) from None
 
     def add(self, row: Sequence[Any]) -> None:
         """Add a row: texts, or values of JSON."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import math
@@ -21,6 +22,13 @@ from nearlabel.common.messages import one_line, shown, text_array
 # Called with (bytes read, bytes in all), or (lines read, None) where the size is not known.
 Progress = Callable[[int, int | None], None]
 
+# The first bytes of texts whose lines do not end in the byte "\n" alone, longest first.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
 LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
 _LINES_A_REPORT = 1000
@@ -51,7 +59,7 @@ class DataError(ValueError):
 class TextFile:
     """The lines of a file, of standard input ("-"), or of what an opener gives.
 
-    A gzipped file is recognized by its content.
+    A gzipped file is recognized by its content, and so are UTF-16 and UTF-32 by a byte-order mark.
     """
 
     def __init__(
@@ -87,24 +95,32 @@ class TextFile:
             try:
                 raw = opened.enter_context((self._opener or self._open)())
                 total, is_gzipped = _size(raw), raw.peek(2)[:2] == b"\x1f\x8b"
-                stream = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
+                stream: Any = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
+                begin = stream.peek(4)
             except _DAMAGED as error:
                 raise self._damaged(error) from None
+            marked = (encoding for mark, encoding in _MARKS.items() if begin.startswith(mark))
+            self._encoding = next(marked, self._encoding)
+            if "\n".encode(self._encoding) != b"\n":  # decoded first, then divided into lines
+                stream = io.TextIOWrapper(stream, self._encoding, newline="\n")
+                opened.callback(stream.detach)  # it would close standard input
             while content := self._content(stream):
                 self.line += 1
-                if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+                if len(content) == LONGEST_LINE and content[-1:] not in ("\n", b"\n"):
                     raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
                 yield self._text(content)
                 if self._progress is not None and self.line % _LINES_A_REPORT == 0:
                     self._progress(self.line if total is None else raw.tell(), total)
 
-    def _content(self, stream: Any) -> bytes:
-        """The bytes of the next line."""
+    def _content(self, stream: Any) -> bytes | str:
+        """The next line."""
         try:
-            content: bytes = stream.readline(LONGEST_LINE)
+            content: bytes | str = stream.readline(LONGEST_LINE)
             return content
         except _DAMAGED as error:
             raise self._damaged(error) from None
+        except UnicodeError:
+            raise self._undecodable(self.line + 1) from None
 
     def _damaged(self, error: Exception) -> DataError:
         reason = "encrypted" if "encrypted" in str(error) else "damaged or cut off here"
@@ -114,19 +130,22 @@ class TextFile:
         is_input = str(self._path) == "-"
         return nullcontext(sys.stdin.buffer) if is_input else Path(self._path).open("rb")
 
-    def _text(self, content: bytes) -> str:
-        if self.line == 1:
-            content = content.removeprefix(b"\xef\xbb\xbf")
-        if self.line == 1 and content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise self.error("this is UTF-16 text; save the file as UTF-8")
-        try:
-            text = content.decode(self._encoding)
-        except UnicodeError:
-            hint = "; was it saved in another encoding? (encoding='latin-1', say)"
-            raise self.error(f"not {self._encoding} text{hint}") from None
-        if "\0" in text:
-            raise self.error("a NUL byte: not a text file")
-        return text
+    def _text(self, content: bytes | str) -> str:
+        if isinstance(content, bytes):
+            if self.line == 1:
+                content = content.removeprefix(codecs.BOM_UTF8)
+            try:
+                content = content.decode(self._encoding)
+            except UnicodeError:
+                raise self._undecodable(self.line) from None
+        if "\0" in content:
+            hint = "not a text file, or one in another encoding (encoding='utf-16', say)"
+            raise self.error(f"a NUL byte: {hint}")
+        return content
+
+    def _undecodable(self, line: int) -> DataError:
+        hint = "was it saved in another encoding? (encoding='latin-1', say)"
+        return self.error(f"not {self._encoding} text; {hint}", line)
 
 
 def _size(raw: BinaryIO) -> int | None:

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, Csr, Floats
@@ -611,6 +610,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         -------
         float
         """
+        from sklearn.metrics import accuracy_score
+
         decided = self.predict(X)
         if self._items.tags is not None:
             y, decided = self.label_matrix(y), self.label_matrix(decided)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import fields
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin
 
 from cyclopts import CoercionError, Parameter
 
@@ -13,7 +14,7 @@ from nearlabel.common import choices
 from nearlabel.methods.registry import METHODS
 
 # Literals of names that are computed, which type checkers do not follow.
-Algorithm: Any = Literal[METHODS]
+Method: Any = Literal[METHODS]
 Convention: Any = Literal[choices.CONVENTIONS]
 Distance: Any = Literal[choices.DISTANCES]
 Format: Any = Literal[choices.FORMATS]
@@ -22,7 +23,7 @@ Scale: Any = Literal[choices.SCALES]
 Search: Any = Literal[choices.SEARCHES]
 
 Part = Literal["all", "train", "test"]
-Several = Parameter(consume_multiple=True)
+Several = Parameter(consume_multiple=1, show_default=lambda values: " ".join(map(str, values)))
 
 
 def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float = math.inf) -> Any:
@@ -48,8 +49,37 @@ def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
     return tuple(dict.fromkeys(found))
 
 
-def _unexpected(token: Any, wanted: str) -> CoercionError:
-    return CoercionError(msg=f"{wanted} expected; got {token.value!r}.", token=token)
+def algorithm_names(kind: Any, tokens: Any) -> Any:
+    """Read names of algorithms, in upper or lower case."""
+    known = {name.lower(): name for name in METHODS}
+    for token in tokens:
+        if token.value.lower() not in known:
+            from nearlabel.common.messages import did_you_mean
+
+            hint = did_you_mean(token.value, METHODS)
+            raise _unexpected(token, f"one of {', '.join(METHODS)}", hint)
+    names = tuple(known[token.value.lower()] for token in tokens)
+    return names if get_origin(kind) is tuple else names[0]
+
+
+def _unexpected(token: Any, wanted: str, hint: str = ".") -> CoercionError:
+    return CoercionError(msg=f"{wanted} expected; got {token.value!r}{hint}", token=token)
+
+
+_algorithm = Parameter(converter=algorithm_names)
+Algorithm: Any = Annotated[Method, _algorithm]
+Algorithms: Any = Annotated[tuple[Method, ...], Several, _algorithm]
+
+
+def as_typed(options: Any) -> list[str]:
+    """The words of a command that set a group of options to what they are."""
+    words = []
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value != field.default:
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            words += [f"--{field.name}", *map(str, values)]
+    return words
 
 
 Whole = Annotated[int, Parameter(converter=whole_numbers)]
@@ -71,4 +101,8 @@ Data = Annotated[
 Json = Annotated[
     bool, Parameter(name="--json", group="Parameters", show_default=False, help="Print JSON.")
 ]
-Output = Annotated[str | None, Parameter(alias="-o", group="Parameters")]
+Output = Annotated[
+    str | None,
+    # With a hyphen before it, so that - can be given for standard output.
+    Parameter(alias="-o", group="Parameters", metavar="FILE", allow_leading_hyphen=True),
+]

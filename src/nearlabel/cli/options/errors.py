@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+
+_QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 
 class OptionError(ValueError):
@@ -18,19 +21,30 @@ def naming(**options: str) -> Iterator[None]:
     ----------
     **options : str
         The option of each parameter that can be refused within, such as ``split="--split"``.
-        The message of an `ArgumentError` begins with the argument, "split must be …" or
-        "split='loo' …". What it says after it stays as it is, since it may quote a file; if it
-        hints at another parameter, as in "give tags=", the option of that is added.
+        The message of an `ArgumentError` begins with the argument, "split must be …"; any message
+        may hint at parameters, as "give tags=" does.
     """
     try:
         yield
     except (TypeError, ValueError) as error:
         text, argument = str(error), getattr(error, "argument", "")
-        rest = text.removeprefix(argument)
-        hinted = [option for name, option in options.items() if f"{name}=" in rest]
-        if argument in options:
-            text = options[argument] + (f" {rest[1:]}" if rest.startswith("=") else rest)
-        elif not hinted:
+        file = getattr(error, "file", "")
+        if argument in options and not text.startswith(f"{argument}="):
+            text = options[argument] + text.removeprefix(argument)
+        if file and text.startswith(file):  # its name stays as it is
+            text = file + in_options(text.removeprefix(file), options)
+        else:
+            text = in_options(text, options)
+        if text == str(error):
             raise
-        more = f" ({', '.join(hinted)})" if hinted else ""
-        raise OptionError(f"{text}{more}") from error
+        raise OptionError(text) from error
+
+
+def in_options(text: str, options: Mapping[str, str]) -> str:
+    """A message with "--tags" in place of "tags=", except within quotes: they may cite a file."""
+    names = "|".join(options)
+
+    def option(found: re.Match[str]) -> str:
+        return found[0] if found[1] is None else options[found[1]] + (" " if found[2] else "")
+
+    return re.sub(rf"{_QUOTED}|(?<![\w=])({names})=(?=(['\"\w])?)", option, text)

@@ -13,8 +13,8 @@ from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.methods import registry
 
-# Parameters of estimators that options of their own set. The others are a method's own: --set.
-_OPTIONS = {
+# Parameters of estimators that have options of their own. The others are a method's own: --set.
+OPTIONS = {
     "n_neighbors": "--k",
     "per_class": "--k",
     "metric": "--distance",
@@ -65,7 +65,7 @@ class Learning:
     def told(self, model: Any) -> dict[str, Any]:
         """What a result says of the algorithm, and of the parameters that only it has."""
         known = getattr(model, "estimator", model).get_params(deep=False).items()
-        own = {name: value for name, value in known if name not in _OPTIONS and value is not None}
+        own = {name: value for name, value in known if name not in OPTIONS and value is not None}
         return {
             "algorithm": self.algorithm,
             "parameters": own,
@@ -90,13 +90,16 @@ def estimator(
 
     `options` names the option that each setting comes from.
     """
+    from nearlabel.common.messages import did_you_mean
+
     model = registry.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
-    free = sorted(name for name in model.get_params() if _OPTIONS.get(name, "--k") == "--k")
+    free = sorted(name for name in model.get_params() if OPTIONS.get(name, "--k") == "--k")
     for name in settings:
         if name not in free:
-            raise ValueError(f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}")
-    with naming(**{**_OPTIONS, **options}):
+            known = f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}"
+            raise ValueError(f"{options[name]}: {known}{did_you_mean(name, free)}")
+    with naming(**{**OPTIONS, **options}):
         model.set_params(**settings).check_parameters()
     return model
 
@@ -104,14 +107,14 @@ def estimator(
 def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
     """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
     own = {
-        name: registry.method(name)().get_params().keys() - _OPTIONS.keys() for name in algorithms
+        name: registry.method(name)().get_params().keys() - OPTIONS.keys() for name in algorithms
     }
     grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
     for text in texts:
         name, values = _pair(text, "--grid", "NAME=VALUE,VALUE, such as smoothing=0.5,1")
         having = [one for one in algorithms if name in own[one]]
         if not having:
-            raise ValueError(f"--grid {text}: none of {', '.join(algorithms)} has it to set")
+            raise ValueError(f"--grid {text!r}: none of {', '.join(algorithms)} has it to set")
         for one in having:
             grids[one][name] = [_value(value) for value in values.split(",")]
     return grids

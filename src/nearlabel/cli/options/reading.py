@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Format, Nominal, Part, Several, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import steps
+from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -27,11 +27,11 @@ class Reading:
     format
         Format of the file; by default by its suffix.
     id
-        Column of row ids; by default id.
+        Column of row ids; by default the one called id.
     delimiter
         Delimiter of a table's cells; by default found in its first line.
     encoding
-        Encoding of text files.
+        Encoding of text files; a byte-order mark of UTF-16 decides before it.
     """
 
     format: Format | None = None
@@ -57,22 +57,22 @@ class LabeledReading(Reading):
     Parameters
     ----------
     tags
-        Column with all labels of a row; by default tags or labels.
+        Column with all labels of a row; by default the one called tags or labels.
     separator
         Separator of tags; by default the first of ; | , that occurs.
     labels
-        Label columns, of 0 and 1.
+        Label columns, of 0 and 1; a pattern such as 'tag_*' stands for all that match it.
     xml
         Mulan's list of the labels of an ARFF file; by default the one beside it.
     ignore
-        Columns to leave out.
+        Columns to leave out, or patterns of them.
     nominal
         Nominal attributes of ARFF as one column per value, or as one number.
     """
 
     tags: str | None = None
     separator: str | None = None
-    labels: Annotated[tuple[str, ...] | None, Several] = None
+    labels: Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)] = None
     xml: str | None = None
     ignore: Texts = ()
     nominal: Nominal = "onehot"
@@ -82,6 +82,9 @@ class LabeledReading(Reading):
         items = self.load(source, part)
         if not items.Y.shape[1]:
             raise ValueError(f"{source} has no labels")
+        if len(items) < 2:
+            rows = counted(len(items), "row")
+            raise ValueError(f"{source} has {rows} to learn from; at least 2 are needed")
         return items
 
 

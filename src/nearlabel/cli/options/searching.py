@@ -24,7 +24,7 @@ class Searching:
     recall
         Share of the true neighbors that an approximate search should find; by default 0.99.
     jobs
-        Number of threads; -1 for all cores.
+        Number of threads, by default 1; -1 for all cores.
     """
 
     search: Search | None = None

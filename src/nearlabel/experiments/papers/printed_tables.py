@@ -12,6 +12,9 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from nearlabel.common.messages import did_you_mean
+from nearlabel.common.validation import ArgumentError
+
 _PUBLISHED = files("nearlabel.experiments.papers") / "published"
 _NO_NUMBER = "n/a"  # stands in a file where the paper says that it has no number
 _COLUMNS_BEFORE_METRICS = 5
@@ -89,7 +92,8 @@ def paper_id(name: str) -> str:
     for key, paper in papers().items():
         if name in (key, paper.number):
             return key
-    raise ValueError(f"paper must be one of {', '.join(papers())}; got {name!r}")
+    message = f"paper must be one of {', '.join(papers())}; got {name!r}"
+    raise ArgumentError(message + did_you_mean(name, papers()), "paper")
 
 
 @cache

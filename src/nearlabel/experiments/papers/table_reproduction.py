@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nearlabel.common.validation import check_n_jobs
+from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
 from nearlabel.experiments.papers.printed_tables import PrintedCell
@@ -122,7 +122,7 @@ def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCel
     for table in tables:
         if not any(table in some for some in known.values()):
             listed = "; ".join(f"{paper}: {', '.join(some)}" for paper, some in known.items())
-            raise ValueError(f"table must be one of {listed}; got {table!r}")
+            raise ArgumentError(f"table must be one of {listed}; got {table!r}", "table")
     return [
         cell
         for cell in printed_tables.all_cells()
