@@ -27,6 +27,8 @@ from nearlabel.datasets.text_lines import DataError
         ),
         (["datasets", "convert", "songs.csv"], ["TARGET", "nearlabel datasets convert "]),
         (["fit", "songs.csv", "-o"], ["-o needs a value"]),
+        (["fit", "songs.csv", "-o", "-"], ["--output must be a file", "got -"]),
+        (["fit", "songs.csv", "-o", "--json"], ["--output must be a file", "got --json"]),
         (["fit", "songs.csv", "-o", "m", "--labels"], ["--labels needs a value"]),
         (["fit", "songs.csv", "-o", "m", "--k", "x"], ["--k", "'x'"]),
         (["fit", "songs.csv", "-o", "m", "--k", "0"], ["--k", "from 1 up", "'0'"]),

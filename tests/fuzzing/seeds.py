@@ -43,6 +43,7 @@ _CSV = [
     'id,width,color,tags\na,1.5,red,"x;y"\nb,-2e3,blue,\n"c ""d""",.5,red,"y; z"\n',
     "width;height;label:one;label:l two;split\n1;2;0;1;train\n3;-4;yes;No;test\n",
     'Tags\t"the width"\tfeature:id\nx|y\t1\t2\ny\t3\t1e300\n',
+    "sep=|\nwidth|tags\n1|x;y\n-2|z\n",
     'labels,"a\nb",c\ngrün,0,"1"\n"p,q",1,0\n',
 ]
 _JSONL = [
@@ -70,7 +71,8 @@ _Y = np.array([[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
 def _variants(text: str) -> list[bytes]:
     plain = text.encode()
     marked = b"\xef\xbb\xbf" + plain
-    return [plain, marked, plain.replace(b"\n", b"\r\n"), plain[:-1], gzip.compress(plain, mtime=0)]
+    ends = [plain.replace(b"\n", b"\r\n"), plain[:-1]]
+    return [plain, marked, *ends, gzip.compress(plain, mtime=0), text.encode("utf-16")]
 
 
 @cache

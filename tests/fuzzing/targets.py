@@ -118,7 +118,8 @@ def _verifier(oracle: Callable[[Dataset, bytes], None] | None) -> Callable[[Data
 def _read_arff(path: Path, content: bytes) -> Dataset:
     with suppress(EOFError, OSError, zlib.error):
         content = gzip.decompress(content)
-    return load(path, labels=LABELS if b"l two" in content else None)
+    is_named = b"l two" in content.replace(b"\0", b"")  # in UTF-16, too
+    return load(path, labels=LABELS if is_named else None)
 
 
 @cache

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def fit(
     data: Data,
     *,
-    output: Annotated[str, Parameter(alias="-o", metavar="FILE")],
+    output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
     k: Count = 10,
     scale: Scale = "none",
     part: Part = "all",
@@ -59,6 +59,8 @@ def fit(
     nearlabel fit yeast -o yeast.model --part train
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
     """
+    if output.startswith("-"):
+        raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
     items = reading.load_labeled(data, part)
     import_scikit_learn(scaling=scale != "none")

@@ -41,7 +41,7 @@ class Measuring:
     scale
         Scaling of the features, fitted to the training set.
     metric
-        Metrics to report; the first decides in tuning.
+        Metrics to report, such as one_error macro_f1; the first decides in tuning.
         By default all (compare: five; tune: ranking_loss).
     convention
         How ties and rows without labels count.
