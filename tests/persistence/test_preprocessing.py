@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import (
@@ -27,6 +27,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
@@ -40,7 +41,9 @@ from strategies import examples
 from tree_paths import paths, replaced
 
 import nearlabel as nl
-from nearlabel.common.files import read_tree, write_tree
+from nearlabel.common.files import FORMAT, read_tree, write_tree
+from nearlabel.common.validation import check_integer
+from nearlabel.persistence.models import OWN
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(40, 5)).round(2)
@@ -54,6 +57,11 @@ TEXTS = np.array(
     [" ".join(RNG.choice(["sea", "Sand", "night", "łódź", "x1"], 6)) for _ in range(40)]
 )
 SPARSE = sparse.csr_array(np.where(NUMBERS > 0.5, NUMBERS, 0))
+
+
+class OwnScaler(StandardScaler):
+    """A class of a user's own."""
+
 
 CASES = [
     (MaxAbsScaler(), NUMBERS),
@@ -107,7 +115,14 @@ CASES = [
         FeatureUnion([("a", StandardScaler()), ("b", PCA(2))], transformer_weights={"b": 2.0}),
         NUMBERS,
     ),
+    (
+        FeatureUnion([("a", "passthrough"), ("b", PCA(1))], verbose_feature_names_out=False),
+        NUMBERS,
+    ),
+    (FunctionTransformer(), NUMBERS),
+    (make_pipeline(StandardScaler(), PCA(2)).set_output(transform="pandas"), NUMBERS),
     (make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1])), NUMBERS),
+    (make_column_transformer((SimpleImputer(), [3])), EMPTY),  # no column is left
     (make_column_transformer((StandardScaler(), slice(0, 3)), remainder=PCA(1)), NUMBERS),
     (
         make_column_transformer(
@@ -132,8 +147,8 @@ def test_there_and_back(transformer, X, is_mapped, tmp_path):
     again = nl.load(tmp_path / "file", mmap=is_mapped)
     assert isinstance(again, type(transformer))
     left, right = transformer.transform(X), again.transform(X)
-    assert sparse.issparse(left) == sparse.issparse(right)
-    assert left.dtype == right.dtype
+    assert type(left) is type(right)
+    assert np.asarray(left).dtype == np.asarray(right).dtype
     np.testing.assert_array_equal(transformed(transformer, X), transformed(again, X))
     if hasattr(transformer, "get_feature_names_out"):
         ours, theirs = transformer.get_feature_names_out(), again.get_feature_names_out()
@@ -217,13 +232,17 @@ def test_another_process_gives_the_same(frame, tmp_path):
 @pytest.mark.parametrize(
     ("transformer", "X", "named"),
     [
-        (FunctionTransformer(np.log1p), WHOLE, "FunctionTransformer.*TfidfVectorizer"),
+        (FunctionTransformer(np.log1p), WHOLE, "FunctionTransformer's func=.*log1p"),
+        (OwnScaler(), WHOLE, "OwnScaler.*TfidfVectorizer.*skops"),
+        (make_pipeline(KBinsDiscretizer(2, strategy="uniform")), WHOLE, "KBinsDiscretizer"),
+        (FeatureUnion([("a", OwnScaler())]), WHOLE, "OwnScaler"),
+        (make_column_transformer((OwnScaler(), [0])), WHOLE, "OwnScaler"),
+        (CountVectorizer(preprocessor=str.lower), TEXTS, "CountVectorizer's preprocessor"),
         (
             CountVectorizer(tokenizer=str.split, token_pattern=None),
             TEXTS,
             "CountVectorizer's token",
         ),
-        (make_pipeline(FunctionTransformer()), WHOLE, "FunctionTransformer.*scikit-learn's"),
     ],
 )
 def test_what_cannot_be_stored_is_named_with_what_can(transformer, X, named, tmp_path):
@@ -231,6 +250,157 @@ def test_what_cannot_be_stored_is_named_with_what_can(transformer, X, named, tmp
     with pytest.raises(TypeError, match=named):
         nl.save(transformer, tmp_path / "file")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_set_output_is_kept(library, tmp_path):
+    # The second table finds its columns by the names that the first gives them.
+    first = make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1]))
+    first.set_output(transform=library)
+    names = first.fit(NUMBERS).get_feature_names_out().tolist()
+    second = make_column_transformer((PCA(1), names[:2]), ("drop", names[2:]))
+    model = make_pipeline(first, second).fit(NUMBERS)
+    nl.save(model, tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    assert again[0].transform(NUMBERS).equals(first.transform(NUMBERS))
+    np.testing.assert_array_equal(again.transform(NUMBERS), model.transform(NUMBERS))
+
+
+def test_what_fit_writes_to_is_not_kept(tmp_path):
+    """A folder in which joblib keeps pickles must not come from a file."""
+    model = make_pipeline(StandardScaler(), memory=str(tmp_path / "cache"), verbose=True)
+    nl.save(model.fit(NUMBERS), tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    assert again.memory is None
+    assert not again.verbose
+
+
+def nested(depth):
+    model = StandardScaler()
+    for _ in range(depth):
+        model = make_pipeline(model)
+    return model.fit(NUMBERS)
+
+
+def test_nesting_has_an_end(tmp_path):
+    nl.save(nested(8), tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.transform(NUMBERS), nested(8).transform(NUMBERS))
+    with pytest.raises(ValueError, match="8 deep"):
+        nl.save(nested(9), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    write_tree(tmp_path / "file", {"class": "Pipeline", "steps": [["a", tree]]})
+    with pytest.raises(nl.FileError, match="8 deep"):
+        nl.load(tmp_path / "file")
+
+
+class Doubling(TransformerMixin, BaseEstimator):
+    """A transformer of our own, stored by the two methods that model files ask for."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return 2 * X
+
+    def _tree(self):
+        return {"class": "Doubling", "features": self.n_features_in_}
+
+    @classmethod
+    def _from_tree(cls, tree, version):
+        assert version == FORMAT
+        made = cls()
+        made.n_features_in_ = check_integer(tree["features"], "features", low=1)
+        return made
+
+
+def test_a_transformer_of_our_own_is_stored_once_it_is_registered(tmp_path, monkeypatch):
+    Y = np.eye(40, 3, dtype=int)
+    model = nl.make_pipeline(make_column_transformer((Doubling(), [0, 1])), nl.BRkNN(3))
+    model.fit(NUMBERS, Y)
+    with pytest.raises(TypeError, match="Doubling"):
+        nl.save(model, tmp_path / "file")
+    monkeypatch.setitem(OWN, "Doubling", Doubling)
+    nl.save(model, tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.predict_proba(NUMBERS), model.predict_proba(NUMBERS))
+    tree, _ = read_tree(tmp_path / "file")
+    tree["steps"][0][1]["steps"][0]["transformer"]["features"] = -1
+    write_tree(tmp_path / "file", tree)
+    with pytest.raises(nl.FileError, match="features.*-1"):
+        nl.load(tmp_path / "file")
+
+
+NARROW = make_column_transformer((HashingVectorizer(n_features=8), 0), sparse_threshold=0)
+# What a file says of itself: a transformer, a place in its tree, what stands there, what is named.
+HOSTILE = [
+    (CountVectorizer(), TEXTS, ("parameters", "input"), "filename", "input='filename'"),
+    (CountVectorizer(), TEXTS, ("parameters", "input"), "file", "input='file'"),
+    (CountVectorizer(), TEXTS, ("parameters", "token_pattern"), "(a+)+$", "token_pattern"),
+    (CountVectorizer(), TEXTS, ("parameters", "token_pattern"), "[z-a]", "range z-a"),
+    (CountVectorizer(), TEXTS, ("parameters", "encoding"), "rot13", "rot13"),
+    (CountVectorizer(), TEXTS, ("parameters", "encoding"), "none such", "none such"),
+    (CountVectorizer(), TEXTS, ("parameters", "tokenizer"), {"type": "float64"}, "tokenizer"),
+    (
+        *(TfidfVectorizer(), TEXTS, ("parameters", "ngram_range"), {"tuple": [1, 10**9]}),
+        "ngram_range",
+    ),
+    (TfidfVectorizer(), TEXTS, ("idf",), None, "idf"),
+    (HashingVectorizer(), TEXTS, ("parameters", "n_features"), 2**31 - 2, "n_features"),
+    (QuantileTransformer(n_quantiles=5), NUMBERS, ("features",), 2**40, "quantiles_"),
+    (make_column_transformer((PCA(1), [0, 1])), NUMBERS, ("features",), 2**40, str(2**40)),
+    (
+        *(NARROW, TEXTS[:, None], ("steps", 0, "transformer", "parameters", "n_features")),
+        *(2**20, "n_features"),
+    ),
+    (make_pipeline(PCA(1)), NUMBERS, ("steps", 0, 0), "a__b", "__"),
+    (make_pipeline(PCA(1)), NUMBERS, ("steps", 0, 0), None, "names"),
+    (FeatureUnion([("a", PCA(1))]), NUMBERS, ("weights",), {"dict": [["b", 2]]}, "'b'"),
+    (FeatureUnion([("a", PCA(1))]), NUMBERS, ("weights",), {"dict": [["a", "x"]]}, "'a'"),
+    (StandardScaler(), NUMBERS, ("output",), "none", "output"),
+]
+
+
+@pytest.mark.parametrize(("transformer", "X", "place", "value", "named"), HOSTILE)
+def test_what_a_file_must_not_ask_for(transformer, X, place, value, named, tmp_path):
+    nl.save(clone(transformer).fit(X), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    node = tree
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    write_tree(tmp_path / "file", tree)
+    with pytest.raises(nl.FileError, match=named):
+        nl.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("transformer", "X", "parameters"),
+    [
+        (TruncatedSVD(2), NUMBERS, {"n_iter": 10**9}),
+        (TruncatedSVD(2), NUMBERS, {"n_oversamples": 10**12}),
+        (PCA(2), NUMBERS, {"iterated_power": 10**9, "svd_solver": "randomized"}),
+        (QuantileTransformer(n_quantiles=5), NUMBERS, {"n_quantiles": 10**12}),
+    ],
+)
+def test_nothing_is_computed_with_the_parameters_of_a_file(transformer, X, parameters, tmp_path):
+    nl.save(transformer.fit(X), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    tree["parameters"].update(parameters)
+    write_tree(tmp_path / "file", tree)
+    again = nl.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.transform(X), transformer.transform(X))
+
+
+@pytest.mark.parametrize(
+    "transformer", [Normalizer(), StandardScaler(with_mean=False, with_std=False)]
+)
+def test_features_that_a_file_only_declares_take_no_memory(transformer, tmp_path):
+    nl.save(transformer.fit(NUMBERS), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    write_tree(tmp_path / "file", {**tree, "features": 2**50})
+    assert nl.load(tmp_path / "file").n_features_in_ == 2**50
 
 
 def test_a_transformer_that_was_not_fitted(tmp_path):
@@ -255,8 +425,8 @@ def trees(tmp_path_factory):
     found = []
     for transformer, X in CASES:
         made = transformed(clone(transformer).fit(X), X)
-        if made.dtype.kind == "O" or np.isnan(made).any():
-            continue  # words or gaps are left, which a method does not take
+        if made.dtype.kind == "O" or np.isnan(made).any() or not made.size:
+            continue  # words, gaps or nothing at all is left, which a method does not take
         nl.save(make_pipeline(clone(transformer), nl.MLkNN(3)).fit(X, Y), path)
         found.append((read_tree(path)[0], X))
     return found
