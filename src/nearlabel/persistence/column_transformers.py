@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import UserList
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,11 +47,15 @@ class _StandIn(BaseEstimator):
 def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> Tree:
     """A fitted ColumnTransformer as a tree; `tree_of` makes that of each of its transformers."""
     names = getattr(model, "feature_names_in_", np.array([])).tolist()
-    _check_width(model.n_features_in_, names, [columns for *_, columns in model.transformers_])
+    transformers = [
+        (name, part, columns.data if isinstance(columns, UserList) else columns)
+        for name, part, columns in model.transformers_  # of the remainder, before scikit-learn 1.9
+    ]
+    _check_width(model.n_features_in_, names, [columns for *_, columns in transformers])
     _check_dense(model)
     given = {name: part for name, part, _ in model.transformers}
     steps = []
-    for name, part, columns in model.transformers_:
+    for name, part, columns in transformers:
         plain = part if isinstance(part, str) else given.get(name, model.remainder)
         if np.size(columns) == 0 and not isinstance(columns, slice):
             plain = "drop"  # it was never fitted
@@ -184,13 +189,13 @@ def feature_union_from(tree: Mapping[str, Any], part_from: Callable[[Any], Any])
     """The FeatureUnion of a tree."""
     from sklearn.pipeline import FeatureUnion
 
-    steps, weights = check_steps(tree["steps"]), from_stored(tree["weights"])
+    steps, weights = check_steps(tree["steps"], _PLAIN), from_stored(tree["weights"])
     for name, weight in ({} if weights is None else weights).items():
         check_real(weight, f"weight of {name!r}", low=-np.finfo(float).max)
         if name not in dict(steps):
             raise ValueError(f"it has a weight for {name!r}, which is none of its transformers")
     return FeatureUnion(
-        [(name, part if part in _PLAIN else part_from(part)) for name, part in steps],
+        [(name, part if isinstance(part, str) else part_from(part)) for name, part in steps],
         transformer_weights=weights,
         verbose_feature_names_out=check_flag(
             tree["verbose_feature_names_out"], "verbose_feature_names_out"
@@ -198,9 +203,12 @@ def feature_union_from(tree: Mapping[str, Any], part_from: Callable[[Any], Any])
     )
 
 
-def check_steps(steps: Any) -> list[tuple[str, Any]]:
-    """Named steps of a tree, whose names are such as scikit-learn accepts."""
+def check_steps(steps: Any, words: tuple[str | None, ...]) -> list[tuple[str, Any]]:
+    """Named steps of a tree, each a tree or one of `words`, with names as scikit-learn has them."""
     named = [(name, part) for name, part in steps]
+    for _, part in named:
+        if not isinstance(part, dict) and (not isinstance(part, str | None) or part not in words):
+            raise ValueError(f"a step of it is {part!r}, which is no transformer")
     names = [name for name, _ in named]
     if not names or not all(isinstance(name, str) and "__" not in name for name in names):
         raise ValueError("the names of its steps are not texts without '__'")

@@ -107,14 +107,17 @@ def _tree(model: Any, depth: int = 0) -> Any:
         )
 
     def part_tree(part: Any) -> Any:
-        return part if part is None or isinstance(part, str) else _tree(part, depth + 1)
+        return part if _is_word(part) else _tree(part, depth + 1)
 
     if name == "Pipeline":
         return {"class": name, "steps": [[step, part_tree(part)] for step, part in model.steps]}
     if name == "FeatureUnion":
         tree = feature_union_tree(model, part_tree)
     else:
-        check_is_fitted(model)
+        if (
+            name != "HashingVectorizer"
+        ):  # learns nothing; before scikit-learn 1.8 it is never fitted
+            check_is_fitted(model)
         is_plain = name in KINDS
         tree = transformer_tree(model) if is_plain else column_transformer_tree(model, part_tree)
     # What `set_output` was asked for; it has no public name.
@@ -135,18 +138,14 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
             raise ValueError(f"a {type(made).__name__} stands where only a transformer can")
         return made
 
-    def transformer_or_none(part: Any) -> Any:
-        return part if part in (None, "passthrough") else transformer(part)
-
     if name == "Pipeline":
-        steps = check_steps(tree["steps"])
-        last = steps[-1][1]
-        if last not in (None, "passthrough"):
-            last = _model(last, version, depth + 1)
-            if not hasattr(last, "predict") and not hasattr(last, "transform"):
-                raise ValueError(f"a {type(last).__name__} stands where only a method can")
-        first = [(step, transformer_or_none(part)) for step, part in steps[:-1]]
-        return Pipeline([*first, (steps[-1][0], last)])
+        *first, (last, part) = check_steps(tree["steps"], (None, "passthrough"))
+        steps = [(step, part if _is_word(part) else transformer(part)) for step, part in first]
+        if not _is_word(part):
+            part = _model(part, version, depth + 1)
+            if not hasattr(part, "predict") and not hasattr(part, "transform"):
+                raise ValueError(f"a {type(part).__name__} stands where only a method can")
+        return Pipeline([*steps, (last, part)])
     if name in KINDS:
         made = transformer_from(tree)
     elif name == "ColumnTransformer":
@@ -158,6 +157,11 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
     if "output" in tree:
         made.set_output(transform=check_choice(tree["output"], "output", _OUTPUTS))
     return made
+
+
+def _is_word(part: Any) -> bool:
+    """Whether a step is "passthrough" or the like."""
+    return part is None or isinstance(part, str)
 
 
 def _check_depth(depth: int) -> None:
