@@ -45,6 +45,7 @@ import nearlabel as nl
 from nearlabel.common.files import FORMAT, read_tree, write_tree
 from nearlabel.common.validation import check_integer
 from nearlabel.persistence.models import OWN
+from nearlabel.persistence.values import as_stored
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(40, 5)).round(2)
@@ -90,6 +91,8 @@ CASES = [
     (SimpleImputer(strategy="constant", missing_values=2), WHOLE),
     (SimpleImputer(strategy="most_frequent", missing_values=0, add_indicator=True), WHOLE),
     (SimpleImputer(strategy="constant", fill_value=-1.5), GAPS.astype(np.float32)),
+    (SimpleImputer(strategy="constant"), EMPTY),
+    (SimpleImputer(strategy="constant", keep_empty_features=True), EMPTY),
     (OneHotEncoder(), WORDS),
     (OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.int8), WHOLE),
     (OneHotEncoder(drop="first"), MIXED),
@@ -140,6 +143,7 @@ def transformed(transformer, X):
 
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories", "ignore:Skipping features without")
+@pytest.mark.filterwarnings("ignore:Currently, when `keep_empty_feature")
 @pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize(("transformer", "X"), CASES, ids=lambda case: str(case)[:60])
 def test_there_and_back(transformer, X, is_mapped, tmp_path):
@@ -262,6 +266,18 @@ def test_what_cannot_be_stored_is_named_with_what_can(transformer, X, named, tmp
     with pytest.raises(TypeError, match=named):
         nl.save(transformer, tmp_path / "file")
     assert not list(tmp_path.iterdir())
+
+
+def test_constants_of_another_type_than_this_scikit_learn_keeps(tmp_path):
+    """As in files of scikit-learn 1.6, which kept them in the type of the data."""
+    imputer = SimpleImputer(strategy="constant", fill_value=-1.5).fit(GAPS)
+    nl.save(imputer, tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    for dtype in (np.float32, object):
+        statistics = as_stored(np.full(5, -1.5).astype(dtype), "statistics_")
+        write_tree(tmp_path / "file", {**tree, "statistics": statistics})
+        again = nl.load(tmp_path / "file")
+        np.testing.assert_array_equal(again.transform(GAPS), imputer.transform(GAPS))
 
 
 @pytest.mark.parametrize("library", [pd, pl])

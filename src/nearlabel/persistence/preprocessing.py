@@ -214,6 +214,10 @@ def _imputer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
         indicated = stored_array(tree["indicated"], "indicated", "i", 1)
         sample[1, indicated] = imputer.missing_values
     made_of_sample = imputer.fit(sample).statistics_
+    if imputer.strategy == "constant":  # whose type is another in other versions of scikit-learn
+        if np.any((statistics != statistics) != (made_of_sample != made_of_sample)):
+            raise FileError("needs another scikit-learn: this one drops other columns with gaps")
+        return imputer
     if made_of_sample.dtype != statistics.dtype or made_of_sample.shape != statistics.shape:
         raise ValueError("its statistics are not those of its strategy")
     imputer.statistics_ = statistics
