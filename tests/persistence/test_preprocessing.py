@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
 import subprocess
@@ -230,19 +231,55 @@ def test_a_table_of_numbers_words_texts_and_gaps(columns, library, select, missi
         again.predict(frame[["size", "weight", "made in", "text"]])
 
 
-def test_another_process_gives_the_same(frame, tmp_path):
+IN_ANOTHER_PROCESS = """
+import pickle, sys, warnings
+from pathlib import Path
+import nearlabel as nl
+warnings.simplefilter("ignore")
+folder, found = Path(sys.argv[1]), []
+for place, inputs in enumerate(pickle.loads((folder / "inputs").read_bytes())):
+    model = nl.load(folder / str(place), mmap=place % 2 == 0)
+    ask = model.predict_proba if hasattr(model, "predict_proba") else model.transform
+    first = model[0] if hasattr(model, "predict_proba") else model
+    names = getattr(first, "get_feature_names_out", lambda: None)()
+    found.append((names, [ask(X) for X in inputs]))
+(folder / "outputs").write_bytes(pickle.dumps(found))
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_another_process_gives_the_same(columns, tmp_path):
+    """Outputs to the last bit and names of columns, of all transformers and of whole pipelines."""
+    models = [(clone(transformer).fit(X), [X, *also(X)]) for transformer, X in CASES]
     Y = (RNG.random((40, 4)) < 0.4).astype(int)
-    model = nl.make_pipeline(preprocessing(["size", "weight"]), nl.MLkNN(5)).fit(frame, Y)
-    nl.save(model, tmp_path / "model")
-    (tmp_path / "frame").write_bytes(pickle.dumps(frame))
-    code = (
-        "import sys, pickle, numpy as np, nearlabel as nl; folder = sys.argv[1]\n"
-        "frame = pickle.loads(open(folder + '/frame', 'rb').read())\n"
-        "model = nl.load(folder + '/model', mmap=True)\n"
-        "np.save(folder + '/scores.npy', model.predict_proba(frame))"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.predict_proba(frame))
+    for library, missing in ((pd, np.nan), (pl, None)):
+        frame = library.DataFrame({name: list(values) for name, values in columns.items()})
+        model = nl.make_pipeline(preprocessing(["size", "weight"], missing), nl.MLkNN(5))
+        with contextlib.suppress(AttributeError):  # a scikit-learn that does not know polars yet
+            models.append((model.fit(frame, Y), [frame]))
+    for place, (model, _) in enumerate(models):
+        nl.save(model, tmp_path / str(place))
+    (tmp_path / "inputs").write_bytes(pickle.dumps([inputs for _, inputs in models]))
+    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, str(tmp_path)], check=True)
+    outputs = pickle.loads((tmp_path / "outputs").read_bytes())
+    assert len(outputs) == len(models) >= len(CASES) + 1
+    for (model, inputs), (names, answers) in zip(models, outputs, strict=True):
+        is_method = hasattr(model, "predict_proba")
+        first, ask = (model[0], model.predict_proba) if is_method else (model, model.transform)
+        np.testing.assert_array_equal(
+            getattr(first, "get_feature_names_out", lambda: None)(), names, str(model)
+        )
+        for X, there in zip(inputs, answers, strict=True):
+            here = ask(X)
+            assert type(here) is type(there)
+            here, there = (one.toarray() if sparse.issparse(one) else one for one in (here, there))
+            assert np.asarray(here).dtype == np.asarray(there).dtype
+            np.testing.assert_array_equal(here, there, str(model))
+
+
+def also(X):
+    """The same numbers in another type."""
+    return [X.astype(np.float32)] if X.dtype == np.float64 else []
 
 
 @pytest.mark.parametrize(
