@@ -47,7 +47,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         The other steps of a pipeline may be scikit-learn's usual preprocessing: scalers,
         `SimpleImputer`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer`, `CountVectorizer`,
         `TfidfVectorizer`, `TruncatedSVD`, `PCA`, `QuantileTransformer` and the like. The error
-        about any other names all that can be stored.
+        about any other names all that can be saved; functions cannot.
     path : path of the file
     """
     write_tree(path, _tree(model))
