@@ -26,7 +26,7 @@ from scipy import sparse
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.formats import FORMATS
 
-NAMES = ("arff", "csv", "jsonl", "model", "npz", "sparse", "xml")
+NAMES = ("arff", "csv", "jsonl", "model", "npz", "pipeline", "sparse", "xml")
 TEXTS = ("arff", "csv", "jsonl", "sparse", "xml")
 
 

@@ -26,7 +26,13 @@ from random import Random
 from typing import Any
 
 import nearlabel as nl
-from fuzzing.answers import assert_clean, assert_predicts, assert_survives, assert_whole
+from fuzzing.answers import (
+    assert_answers,
+    assert_clean,
+    assert_predicts,
+    assert_survives,
+    assert_whole,
+)
 from fuzzing.limits import SECONDS, limits
 from fuzzing.mutations import mutated_model, mutated_npz, mutated_text
 from fuzzing.oracles import oracle_arff, oracle_csv, oracle_jsonl, oracle_sparse, oracle_xml
@@ -152,6 +158,14 @@ def targets() -> dict[str, Target]:
         ".nearlabel",
         lambda path, _: nl.load(path),
         lambda model, _: assert_predicts(model),
+        mutated_model,
+    )
+    found["pipeline"] = Target(
+        "pipeline",
+        seeds()["pipeline"],
+        ".nearlabel",
+        lambda path, _: nl.load(path),
+        lambda model, _: assert_answers(model),
         mutated_model,
     )
     return found
