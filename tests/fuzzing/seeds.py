@@ -34,6 +34,7 @@ from sklearn.preprocessing import (
 
 import nearlabel as nl
 from nearlabel.datasets import Dataset, save
+from nearlabel.datasets.parquet import write_parquet
 
 _ARFF = """% a comment
 @relation 'some: -C {c}'
@@ -86,6 +87,12 @@ _X = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
 _Y = np.array([[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
 
 
+def _as_array(text: str) -> str:
+    """JSON lines as one array, the first of its objects on several lines."""
+    first, *others = filter(None, text.split("\n"))
+    return ",\n".join(["[ " + first.replace(", ", ",\n "), *others]) + "\n]\n"
+
+
 def _variants(text: str) -> list[bytes]:
     plain = text.encode()
     marked = b"\xef\xbb\xbf" + plain
@@ -123,7 +130,9 @@ def _written_seeds() -> dict[str, list[bytes]]:
             write(path)
             return path.read_bytes()
 
+        tables = [data, replace(data, feature_names=names, row_names=np.array(list("uvwxyz")))]
         return {
+            "parquet": [content(lambda path, one=one: write_parquet(one, path)) for one in tables],  # type: ignore[misc]
             "npz": [content(lambda path, one=one: save(one, path)) for one in sets],  # type: ignore[misc]
             "model": [content(lambda path, one=one: nl.save(one, path)) for one in models],  # type: ignore[misc]
         }
@@ -191,6 +200,7 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "arff": [*arff_texts, meka],
         "csv": _CSV,
         "jsonl": _JSONL,
+        "json": [_as_array(text) for text in _JSONL],
         "sparse": _SPARSE_TEXT,
         "xml": [_XML],
     }

@@ -111,7 +111,7 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
             steps.append((name, part, columns))
     _check_width(features, names, listed)
     model = ColumnTransformer(
-        [(name, part, _positions(columns, names, features)) for name, part, columns in steps],
+        [(name, part, column_positions(columns, names, features)) for name, part, columns in steps],
         remainder="drop" if remainder is None else remainder,
         sparse_threshold=1.0,
         transformer_weights=from_stored(tree["transformer_weights"]),
@@ -161,8 +161,8 @@ def _check_dense(model: Any) -> None:
                 )
 
 
-def _positions(columns: Any, names: Any, features: int) -> Any:
-    """Columns by their numbers, which a row without names can be fitted with."""
+def column_positions(columns: Any, names: Any, features: int) -> Any:
+    """Columns of a ColumnTransformer by their numbers, which need no names."""
     place = {} if names is None else {name: at for at, name in enumerate(names.tolist())}
     if isinstance(columns, slice) and isinstance(columns.start, str | None) and names is not None:
         stop = features if columns.stop is None else place[columns.stop] + 1  # it is included
