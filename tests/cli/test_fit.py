@@ -83,7 +83,7 @@ def test_parameters_of_an_algorithm(ask, fail, here, tmp_path):
 
 
 def test_a_lazy_algorithm_does_not_search_to_learn(ask, here, tmp_path, searches):
-    ask("fit", "songs.csv", "-o", tmp_path / "m", "--algorithm", "BRkNN")
+    ask("fit", "songs.csv", "-o", tmp_path / "m", "--algorithm", "BRkNN", "--scale", "none")
     assert searches == []
 
 

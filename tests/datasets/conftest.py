@@ -13,3 +13,9 @@ def put(tmp_path, request):
         return path
 
     return write
+
+
+@pytest.fixture
+def own_parquet_files(monkeypatch):
+    """All Parquet files of a test are good: no child process needs to read them first."""
+    monkeypatch.setattr("nearlabel.datasets.parquet._try_to_read", lambda path: None)

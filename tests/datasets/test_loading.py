@@ -24,6 +24,7 @@ from nearlabel.datasets import DataError, Dataset, text_lines
 from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.formats import FORMATS
 
+pytestmark = pytest.mark.usefixtures("own_parquet_files")
 SUFFIXES = [row.suffixes[0] for row in FORMATS.values()]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
 

@@ -70,6 +70,20 @@ def mutated_text(content: bytes, other: bytes, random: Random) -> bytes:
     return content
 
 
+def mutated_bytes(content: bytes, other: bytes, random: Random) -> bytes:
+    """Change, flip or leave out some bytes, or none."""
+    changed = bytearray(content)
+    for _ in range(random.choice((0, 1, 1, 2, 3, 8))):
+        place, kind = random.randrange(len(changed)), random.randrange(3)
+        if kind == 0:
+            changed[place] = random.randrange(256)
+        elif kind == 1:
+            changed[place] ^= 1 << random.randrange(8)
+        else:
+            del changed[place : place + random.choice((1, 2, 8))]
+    return bytes(changed)
+
+
 _VALUES = [0, 1, -1, 2, 5, 127, 2**31 - 1, 2**31, -(2**63), 2**63 - 1, 0.5, 1e308, np.nan, np.inf]
 _DTYPES = _words("i1 i2 i4 i8 u1 u8 f2 f4 f8 >f8 >i4 ? U1 c8 M8[s] g")
 
@@ -106,6 +120,17 @@ NODES: list[Any] = [
         ["a", ["a", "b"]],
         ["<f2", [0, 1e9]],
     ),
+    *(
+        "filename",
+        "(a+)+$",
+        "pandas",
+        "OneHotEncoder",
+        "HashingVectorizer",
+        "a__b",
+        {"type": "int8"},
+    ),
+    *({"tuple": [1, 10**9]}, {"slice": [0, None, None]}, {"float": "inf"}, {"objects": [None, 1]}),
+    *({"texts": ["a", "b"]}, {"dict": [["a", 1]]}, {"type": "int8"}, {"scalar": ["int8", 1]}),
     json.loads("[" * 600 + "]" * 600),
 ]
 

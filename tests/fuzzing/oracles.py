@@ -130,6 +130,11 @@ def oracle_jsonl(data: Dataset, content: bytes) -> None:
         assert_tags(data, [row.get("labels", row.get("tags")) for row in rows])
 
 
+def oracle_json(data: Dataset, content: bytes) -> None:
+    rows = json.loads(plain_text(content))
+    oracle_jsonl(data, "\n".join(map(json.dumps, rows)).encode())
+
+
 def oracle_sparse(data: Dataset, content: bytes) -> None:
     """By scikit-learn's reader, which skips rows without labels and features, and comments."""
     head, _, rest = plain_text(content).partition("\n")

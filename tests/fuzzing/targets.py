@@ -26,10 +26,23 @@ from random import Random
 from typing import Any
 
 import nearlabel as nl
-from fuzzing.answers import assert_clean, assert_predicts, assert_survives, assert_whole
+from fuzzing.answers import (
+    assert_answers,
+    assert_clean,
+    assert_predicts,
+    assert_survives,
+    assert_whole,
+)
 from fuzzing.limits import SECONDS, limits
-from fuzzing.mutations import mutated_model, mutated_npz, mutated_text
-from fuzzing.oracles import oracle_arff, oracle_csv, oracle_jsonl, oracle_sparse, oracle_xml
+from fuzzing.mutations import mutated_bytes, mutated_model, mutated_npz, mutated_text
+from fuzzing.oracles import (
+    oracle_arff,
+    oracle_csv,
+    oracle_json,
+    oracle_jsonl,
+    oracle_sparse,
+    oracle_xml,
+)
 from fuzzing.seeds import seeds
 from nearlabel.common.files import FileError
 from nearlabel.datasets import DataError, Dataset, load
@@ -62,6 +75,8 @@ class Target:
     verify : callable
         Raises where what `read` gave is not right; takes the content, too.
     mutated : callable
+    share : float
+        Of the runs that others get: less where each takes a process.
     """
 
     name: str
@@ -70,6 +85,7 @@ class Target:
     read: Callable[[Path, bytes], Any]
     verify: Callable[[Any, bytes], None]
     mutated: Callable[[bytes, bytes, Random], bytes] = mutated_text
+    share: float = 1.0
 
     def run(self, content: bytes, seconds: float = SECONDS) -> bool:
         """Whether the content was read; raises where neither that nor a clean error came of it."""
@@ -93,7 +109,7 @@ class Target:
     def campaign(self, runs: int, seed: int = 0) -> Counter[bool]:
         """Run mutated seeds; the numbers of those that were read and refused."""
         random, counts = Random(seed), Counter[bool]()
-        for _ in range(runs):
+        for _ in range(max(6, round(runs * self.share))):
             content = self.mutation(random)
             try:
                 counts[self.run(content)] += 1
@@ -129,6 +145,7 @@ def targets() -> dict[str, Target]:
         "arff": (".arff", _read_arff, oracle_arff),
         "csv": (".csv", lambda path, _: load(path), oracle_csv),
         "jsonl": (".jsonl", lambda path, _: load(path), oracle_jsonl),
+        "json": (".json", lambda path, _: load(path), oracle_json),
         "sparse": (".txt", lambda path, _: load(path), oracle_sparse),
     }
     found = {
@@ -146,12 +163,29 @@ def targets() -> dict[str, Target]:
         _verifier(None),
         mutated_npz,
     )
+    found["parquet"] = Target(
+        "parquet",
+        seeds()["parquet"],
+        ".parquet",
+        lambda path, _: load(path),
+        _verifier(None),
+        mutated_bytes,
+        share=1 / 50,
+    )
     found["model"] = Target(
         "model",
         seeds()["model"],
         ".nearlabel",
         lambda path, _: nl.load(path),
         lambda model, _: assert_predicts(model),
+        mutated_model,
+    )
+    found["pipeline"] = Target(
+        "pipeline",
+        seeds()["pipeline"],
+        ".nearlabel",
+        lambda path, _: nl.load(path),
+        lambda model, _: assert_answers(model),
         mutated_model,
     )
     return found

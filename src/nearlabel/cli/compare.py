@@ -77,8 +77,8 @@ def compare(
     kind, parts = measuring.parts(items, "holdout")
     shared = measuring.parameters()
     choices: dict[str, list[dict[str, Any]]] = {}  # with --tune, in each part
-    with steps("comparing") as progress, naming(scale="--scale"):
-        work = {"progress": progress, **measuring.how()}
+    with steps("comparing") as progress, naming(scale="--scale", text="--text"):
+        work = {"progress": progress, **measuring.how(items)}
         if tune:
             how: dict[str, Any] = {"tuned": (measuring.metric or ("ranking_loss",))[0]}
             what = f"tuned by {how['tuned']} on the items to learn from"
@@ -103,7 +103,10 @@ def compare(
                 models = [nl.LabelThresholds(model) for model in models]
             each = evaluate_splits(items, models, parts, refusals=True, **work)
             found = dict(zip(names, each, strict=True))
-    told = measuring.told(data, items, kind, parts, {**how, "thresholds": thresholds})
+    scales = [one.scale for each in found.values() for one in each if not one.refusal]
+    how["thresholds"] = thresholds
+    first = distance[0] if distance else "euclidean"
+    told = measuring.told(data, items, kind, parts, how, scales, first)
     both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
     results, records = [result for result, _ in both], chain(*(each for _, each in both))
     what = f"{counted(len(names), 'algorithm')}, {what}{measuring.searching.title()}"

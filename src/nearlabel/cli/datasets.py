@@ -65,8 +65,18 @@ def _list_public(there: set[str], json: bool) -> None:
     say("'nearlabel datasets fetch NAME' downloads one")
 
 
-def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledReading()) -> None:
+def describe(
+    *data: Data,
+    gaps: Switch = False,
+    json: Json = False,
+    reading: LabeledReading = LabeledReading(),
+) -> None:
     """Show the sizes of data sets.
+
+    Parameters
+    ----------
+    gaps
+        Accept missing cells.
 
     Examples
     --------
@@ -77,7 +87,7 @@ def describe(*data: Data, json: Json = False, reading: LabeledReading = LabeledR
 
     if not data:
         raise ValueError("DATA is missing; for example: nearlabel datasets describe yeast")
-    found = {name: asdict(nl.datasets.describe(reading.load(name))) for name in data}
+    found = {name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps))) for name in data}
     if json:
         say_json([{"dataset": name, **told} for name, told in found.items()])
         return
@@ -131,15 +141,22 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
 
 
 def convert(
-    data: Data, target: str, *, json: Json = False, reading: LabeledReading = LabeledReading()
+    data: Data,
+    target: str,
+    *,
+    gaps: Switch = False,
+    json: Json = False,
+    reading: LabeledReading = LabeledReading(),
 ) -> None:
     """Write a data set in another format.
 
     Parameters
     ----------
     target
-        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, or .txt for
-        the sparse text format.
+        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, .json,
+        .parquet, or .txt for the sparse text format.
+    gaps
+        Accept missing cells, where both formats can have some.
 
     Examples
     --------
@@ -152,8 +169,8 @@ def convert(
     check_target("TARGET", target, data)
     if Path(target).suffix.lower() not in SUFFIXES:
         raise ValueError(f"TARGET must end in one of {', '.join(SUFFIXES)}; got {target}")
-    items = reading.load(data)
-    with naming(path="TARGET"):
+    items = reading.load(data, gaps=gaps)
+    with naming(path="TARGET", format="TARGET"):
         nl.datasets.save(items, target)
     size = Path(target).stat().st_size
     if json:

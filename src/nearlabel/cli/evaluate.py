@@ -47,12 +47,14 @@ def evaluate(
 
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
-    with steps("evaluating") as progress, naming(scale="--scale"):
-        how = {"by_label": per_label, **measuring.how()}
+    with steps("evaluating") as progress, naming(scale="--scale", text="--text"):
+        how = {"by_label": per_label, **measuring.how(items)}
         results = evaluate_splits(items, models, parts, progress=progress, **how)
     found = {count: [one.metrics for one in each] for count, each in zip(k, results, strict=True)}
     wanted = list(measuring.metric or found[k[0]][0])
-    told = measuring.told(data, items, split, parts, learning.told(models[0]))
+    scales = [one.scale for one in results[0]]
+    how = learning.told(models[0])
+    told = measuring.told(data, items, split, parts, how, scales, learning.distance)
     means = [{"k": count, **summary(metrics, wanted)} for count, metrics in found.items()]
     records: Iterable[dict[str, Any]] = (
         {"k": count, "part": place, **defined(metrics, wanted)}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.model_columns import reading_options, unknown_words, with_gaps_as_fitted
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
@@ -62,6 +64,7 @@ class Answering:
         from sklearn.pipeline import Pipeline
 
         import nearlabel as nl
+        from nearlabel.datasets.frames import is_frame
 
         loaded = nl.load(path)
         pipeline = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
@@ -73,9 +76,11 @@ class Answering:
         if self.searching.jobs is not None:
             for method in ("estimator", "estimator_"):  # within thresholds
                 getattr(model, method, model).set_params(n_jobs=self.searching.jobs)
-        names = getattr(loaded, "feature_names_in_", None)
-        features = None if names is None else [str(name) for name in names.tolist()]
-        items = self.reading.load(data, self.part, features=features, labels=())
+        items = self.reading.load(data, self.part, labels=(), **reading_options(pipeline))
+        if is_frame(items.X):
+            for message in unknown_words(pipeline, items.X):
+                warnings.warn(f"{data}: {message}", stacklevel=2)
+            items = replace(items, X=with_gaps_as_fitted(pipeline, items.X))
         return model, partial(_blocks, pipeline, items)
 
     def tell(

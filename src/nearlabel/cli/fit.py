@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.measuring import sizes
-from nearlabel.cli.options import Count, Data, Json, Part, Scale, Seed
+from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
+from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_target, counted, say, say_json, steps
+from nearlabel.cli.output import check_target, counted, say, say_folded, say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
+    from nearlabel.datasets.preparing import Preparing
 
 
 def fit(
@@ -27,11 +30,11 @@ def fit(
     *,
     output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
     k: Count = 10,
-    scale: Scale = "none",
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
     learning: Learning = Learning(),
+    preparation: Preparation = Preparation(),
     searching: Searching = Searching(),
     reading: LabeledReading = LabeledReading(),
 ) -> None:
@@ -43,8 +46,6 @@ def fit(
         The model file, written as a whole or not at all.
     k
         Number of neighbors.
-    scale
-        Scaling of the features, stored in the model.
     part
         Rows to fit to, where the data set has a split.
     seed
@@ -54,6 +55,7 @@ def fit(
     --------
     nearlabel fit songs.csv -o songs.model
     nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
+    nearlabel fit books.csv -o books.model --text title abstract --impute median
     nearlabel fit emotions.arff -o emotions.model --k 8
     nearlabel fit songs.csv -o songs.model --algorithm LAMLkNN --set n_clusters=10
     nearlabel fit yeast -o yeast.model --part train
@@ -62,12 +64,19 @@ def fit(
     if output.startswith("-"):
         raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
-    items = reading.load_labeled(data, part)
-    import_scikit_learn(scaling=scale != "none")
+    items = reading.load_labeled(data, part, **preparation.reading)
+    import_scikit_learn(scaling=True)
     import nearlabel as nl
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
-    nl.save(_fitted(model, scale, items), output)
+    with naming(scale="--scale", text="--text"):
+        preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
+    fitted = _fitted(model, preparing, items)
+    nl.save(fitted, output)
+    if reading.labels:
+        warn_of_labels_among_features(items)
+    preparation.recommend_scale(items, learning.distance)
+    columns = feature_list(fitted, items)
     recall = model.search_recall_
     told: dict[str, Any] = {
         "model": output,
@@ -76,7 +85,9 @@ def fit(
         "items": len(items),
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
-        "scale": scale,
+        "columns": columns,
+        "impute": preparing.impute,
+        "scale": preparing.scale,
         **searching.told(),
         "recall": None if recall is None else asdict(recall),
         "bytes": Path(output).stat().st_size,
@@ -84,32 +95,35 @@ def fit(
     if json:
         say_json(told)
         return
+    scale = f"scale {preparing.scale}{' (auto)' if preparation.of(items).scale == 'auto' else ''}"
     neighbors = counted(told["k"], "neighbor")
-    say(f"{learning.title()}, {neighbors}, scale {scale}, learned from {data}:")
+    say(f"{learning.title()}, {neighbors}, {scale}, learned from {data}:")
     say(sizes(told))
+    if columns:
+        say_folded(f"features: {shown_features(columns)}")
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
     size = told["bytes"]
     say(f"wrote {output} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")
 
 
-def _fitted(model: Any, scale: str, items: Dataset) -> Any:
-    """A pipeline that scales, or the model alone, fitted to all items."""
-    from nearlabel.datasets.scaling import scaler
-
-    with naming(scale="--scale"):
-        scaling = scaler(scale, items.X)
-    X = items.X if scaling is None else scaling.fit_transform(items.X)
+def _fitted(model: Any, preparing: Preparing, items: Dataset) -> Any:
+    """The model, fitted to all items, after what prepares their features."""
+    with naming(scale="--scale", text="--text"):
+        transformer = preparing.transformer(items.X)
+    X = items.X if transformer is None else transformer.fit_transform(items.X)
     with steps("learning") as progress:
         model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
+    first = (
+        model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]
+    )
     if items.feature_names is not None:  # by these a later file's columns are found
-        first = model if scaling is None else scaling
         first.feature_names_in_ = items.feature_names.astype(object)
-    if scaling is None:
+    if transformer is None:
         return model
-    from sklearn.pipeline import make_pipeline
+    import nearlabel as nl
 
-    return make_pipeline(scaling, model)
+    return nl.make_pipeline(transformer, model)
 
 
 def _ids(items: Dataset) -> Any:

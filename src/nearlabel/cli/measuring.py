@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Convention, Count, Json, Output, Scale, Seed, Switch, Texts
+from nearlabel.cli.options import Convention, Count, Json, Output, Seed, Switch, Texts
 from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import check_results, counted, say, say_json, write_results
@@ -38,8 +39,6 @@ class Measuring:
         Share of the items in the test set of holdout; by default a third.
     stratified
         Keep the share of each label about the same in all random parts.
-    scale
-        Scaling of the features, fitted to the training set.
     metric
         Metrics to report, such as one_error macro_f1; the first decides in tuning.
         By default all (compare: five; tune: ranking_loss).
@@ -54,13 +53,13 @@ class Measuring:
     split: str | None = None
     test_size: Annotated[float, Parameter(show_default=False)] = 1 / 3
     stratified: Switch = False
-    scale: Scale = "none"
     metric: Texts = ()
     convention: Convention = "paper"
     at: Count = 5
     seed: Seed = 0
     output: Output = None
     json: Json = False
+    preparation: Preparation = Preparation()
     searching: Searching = Searching()
     reading: LabeledReading = LabeledReading()
 
@@ -82,8 +81,8 @@ class Measuring:
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
         check_results(self.output, data)
-        items = self.reading.load_labeled(data)
-        import_scikit_learn(scaling=self.scale != "none")
+        items = self.reading.load_labeled(data, **self.preparation.reading)
+        import_scikit_learn(scaling=True)
         return items
 
     def parameters(self) -> dict[str, Any]:
@@ -102,14 +101,30 @@ class Measuring:
         with naming(split="--split", test_size="--test-size", stratified="--stratified"):
             return kind, splits(items, kind, stratified=self.stratified, **how)
 
-    def how(self) -> dict[str, Any]:
+    def how(self, items: Dataset) -> dict[str, Any]:
         """What `evaluate_splits` takes of these options."""
-        return {"scale": self.scale, "convention": self.convention, "at": self.at}
+        preparing = self.preparation.of(items)
+        scales = {"scale": preparing.scale, "impute": preparing.impute}
+        return {**scales, "convention": self.convention, "at": self.at}
 
     def told(
-        self, source: str, items: Dataset, kind: str, parts: list[Part], how: dict[str, Any]
+        self,
+        source: str,
+        items: Dataset,
+        kind: str,
+        parts: list[Part],
+        how: dict[str, Any],
+        scales: Iterable[str],
+        distance: str,
     ) -> dict[str, Any]:
-        """What a result says of the data, of a model and of how it was measured."""
+        """What a result says of the data, of a model and of how it was measured.
+
+        The `scales` are those that were chosen where the scale is "auto". A scale that would have
+        been better for a distance is recommended.
+        """
+        self.preparation.recommend_scale(items.rows(parts[0].train), distance)
+        preparing = self.preparation.of(items)
+        chosen = list(dict.fromkeys(scales)) if preparing.scale == "auto" else []
         return {
             "dataset": source,
             "items": len(items),
@@ -117,7 +132,10 @@ class Measuring:
             "labels": int(items.Y.shape[1]),
             **how,
             **self.searching.told(),
-            "scale": self.scale,
+            "text": list(preparing.text),
+            "impute": preparing.impute,
+            "scale": preparing.scale,
+            "chosen_scales": chosen,
             "split": kind,
             "stratified": self.stratified,
             "seed": self.seed,
@@ -144,17 +162,20 @@ class Measuring:
             say_json({**told, **results})
             return False
         say(f"{told['dataset']}: {sizes(told)}")
-        say(f"{title}, scale {self.scale}")
+        chosen = f" ({', '.join(told['chosen_scales'])})" if told["chosen_scales"] else ""
+        filled = "" if told["impute"] == "none" else f", impute {told['impute']}"
+        say(f"{title}{filled}, scale {told['scale']}{chosen}")
         parts = f"{counted(told['train'], 'item')} to learn from, {told['test']} to be tried on"
         if told["split"] == "loo":
             parts = f"each of {told['items']} items tried as if it alone were new"
         elif told["parts"] > 1:
             parts = f"{told['parts']} times {parts}"
         say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
-        if told["parts"] > 1 and self.scale == "none":
+        own = told["text"] or (told["impute"], told["scale"]) != ("none", "none")
+        if told["parts"] > 1 and not own:
             say("one graph of all items, in which those held out are hidden")
         elif told["parts"] > 1:
-            say("each part is scaled by itself and has a graph of its own")
+            say("each part is prepared by itself and has a graph of its own")
         say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
         return True
 

@@ -92,11 +92,11 @@ def tune(
     kind, parts = measuring.parts(items, "loo", own=False)
     wanted = list(measuring.metric or ("ranking_loss",))
     first, loss = wanted[0], METRICS[wanted[0]].loss
-    records = _tried(items, parts, candidates, wanted, measuring)
+    records, scales = _tried(items, parts, candidates, wanted, measuring)
     # Best first; of equal ones that of fewer neighbors, then the first.
     ranked = sorted(records, key=lambda one: (_cost(one[first], loss), one["k"]))
     curves = _curves(ranked, names, first)
-    told = measuring.told(data, items, kind, parts, {"part": part})
+    told = measuring.told(data, items, kind, parts, {"part": part}, scales, distance[0])
     if figure is not None:
         columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
         save(tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
@@ -137,11 +137,12 @@ def _fit_command(data: str, best: dict[str, Any], part: str, measuring: Measurin
     words += ["--algorithm", best["algorithm"], "--k", str(best["k"])]
     if best["parameters"]:
         words += ["--set", *(f"{name}={value}" for name, value in best["parameters"].items())]
-    usual = {"--distance": "euclidean", "--scale": "none", "--part": "all", "--seed": 0}
-    chosen = (best["distance"], measuring.scale, part, measuring.seed)
+    usual = {"--distance": "euclidean", "--part": "all", "--seed": 0}
+    chosen = (best["distance"], part, measuring.seed)
     for (option, default), value in zip(usual.items(), chosen, strict=True):
         words += [] if value == default else [option, str(value)]
-    return shlex.join([*words, *as_typed(measuring.searching), *as_typed(measuring.reading)])
+    groups = (measuring.preparation, measuring.searching, measuring.reading)
+    return shlex.join([*words, *(word for group in groups for word in as_typed(group))])
 
 
 def _candidates(
@@ -168,24 +169,25 @@ def _tried(
     candidates: list[tuple[dict[str, Any], Any]],
     wanted: list[str],
     measuring: Measuring,
-) -> list[dict[str, Any]]:
-    """What is told of each candidate, with the means of its metrics."""
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What is told of each candidate, with the means of its metrics; and the scales of vectors."""
     from nearlabel.experiments.candidates import try_candidates
     from nearlabel.metrics import METRICS, scorer
 
     scorers = {
         name: scorer(name, convention=measuring.convention, at=measuring.at) for name in wanted
     }
-    how: dict[str, Any] = {"scale": measuring.scale}
-    with steps("tuning") as progress, naming(scale="--scale"):
+    how: dict[str, Any] = {"preparing": measuring.preparation.of(items)}
+    with steps("tuning") as progress, naming(scale="--scale", text="--text"):
         models = [model for _, model in candidates]
         trial = try_candidates(items.X, items.Y, parts, models, scorers, progress=progress, **how)
     signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}
     means = {name: trial.defined(name).mean(axis=1) * signs[name] + 0.0 for name in wanted}
-    return [
+    records = [
         {**told, **defined({name: means[name][place] for name in wanted}, wanted)}
         for place, (told, _) in enumerate(candidates)
     ]
+    return records, trial.scales
 
 
 def _cost(value: float | None, loss: bool) -> float:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 CONVENTIONS = ("paper", "lamda", "mulan", "sklearn")
 DISTANCES = ("euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard")
-FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "sparse")
+FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse")
+IMPUTES = ("none", "mean", "median", "zero")
 NOMINALS = ("onehot", "code")
-SCALES = ("none", "minmax", "standard")
+SCALES = ("none", "minmax", "standard", "auto")
 SEARCHES = ("auto", "exact", "approximate")

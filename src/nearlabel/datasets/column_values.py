@@ -165,8 +165,7 @@ def assembled(
     The cells are numbers and codes, shape (n, columns), dense or CSR. The nominal columns that are
     `coded` become one column of numbers, the others one column per value.
     """
-    wanted, left_out = set(labels), {*labels, *ignore}
-    carried = [place for place, column in enumerate(columns) if column.name in wanted]
+    left_out = {*labels, *ignore}
     kept = [place for place, column in enumerate(columns) if column.name not in left_out]
     if not kept:
         raise ValueError("there is no column of features")
@@ -174,21 +173,31 @@ def assembled(
         if columns[place].is_text:
             name = shown(columns[place].name)
             raise ValueError(f"{name} is text; pass it to ignore= to leave it out")
+    X, features = _matrix(columns, cells, kept, coded)
+    Y, names = labels_of(columns, cells, labels)
+    return X, Y, features, names
+
+
+def labels_of(
+    columns: Sequence[Column], cells: Any, labels: Collection[str]
+) -> tuple[Csr, list[str]]:
+    """The columns of a file that are labels, as a matrix, and their names."""
+    wanted = set(labels)
+    carried = [place for place, column in enumerate(columns) if column.name in wanted]
+    if not carried:
+        return unlabeled(cells.shape[0]), []
     for place in carried:
         if columns[place].codes is not None and columns[place].truths() is None:
             raise ValueError(
                 f"the label {shown(columns[place].name)} must have the values 0 and 1; "
                 f"it is declared with {', '.join(map(shown, columns[place].codes or ()))}"
             )
-    X, features = _matrix(columns, cells, kept, coded)
-    if not carried:
-        return X, unlabeled(X.shape[0]), features, []
     Y, names = _matrix(columns, cells, carried, ())
     Y = canonical_csr(Y)
     for place in np.flatnonzero(Y.data != 1)[:1]:
         name, value = shown(names[Y.indices[place]]), Y.data[place]
         raise ValueError(f"the label {name} must hold 0 and 1; got {value:g}")
-    return X, Y.astype(np.int8), features, names
+    return Y.astype(np.int8), names
 
 
 def _matrix(

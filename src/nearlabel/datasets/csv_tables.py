@@ -11,14 +11,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nearlabel.common.files import replacing
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.datasets.data_files import DataFile
-from nearlabel.datasets.dataset import Dataset, dense_row
-from nearlabel.datasets.table_rows import FEATURE_MARK, Table
-from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE, names_or_numbers
+from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.table_columns import FEATURE_MARK
+from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE
+from nearlabel.datasets.written_tables import table_columns, table_row
 
 _EXCELS_DELIMITER = re.compile(r'("?)sep=(.)\1\s*', re.IGNORECASE)
 
@@ -89,28 +89,13 @@ def _stripped(name: str) -> str:
 
 def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     """Write a data set as a table, with one column of 0 and 1 for each label."""
-    n, d = data.X.shape
-    features = [
-        FEATURE_MARK + name if _needs_mark(name) else name
-        for name in names_or_numbers(data.feature_names, d)
-    ]
-    labels = [LABEL_MARK + name for name in names_or_numbers(data.label_names, data.Y.shape[1])]
-    split = None if data.train is None else np.where(data.train, "train", "test")
-    before = {"id": data.row_names, "split": split}
-    first = {name: cells for name, cells in before.items() if cells is not None}
-    header = [*first, *features, *labels]
-    rows = ([*(cells[row] for cells in first.values()), *dense_row(data, row)] for row in range(n))
+    header = table_columns(data)
+    rows = (table_row(data, row) for row in range(len(data)))
     # Unquoted, another delimiter in a name could be taken for that of the table.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
     write_rows(
         path, chain([header], rows), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
     )
-
-
-def _needs_mark(name: str) -> bool:
-    """Whether a feature's name would be read as something else."""
-    special = name.lower() in ("", "id", "split", "tags", "labels")
-    return special or name.startswith((LABEL_MARK, FEATURE_MARK)) or name != name.strip()
 
 
 def write_rows(

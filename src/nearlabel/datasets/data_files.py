@@ -28,17 +28,22 @@ class ReadOptions:
     id: str | None = None
     ignore: tuple[str, ...] = ()
     features: tuple[str, ...] | None = None
+    text: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    gaps: bool | tuple[str, ...] = False
+    frame: bool = False
     nominal: str = "onehot"
     xml: str | os.PathLike[str] | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        for key in ("labels", "ignore", "features"):
+        for key in ("labels", "ignore", "features", "text", "categories", "gaps"):
             names = getattr(self, key)
             if isinstance(names, str):
                 raise TypeError(f"{key} must be a list of names; got the text {names!r}")
-            object.__setattr__(self, key, None if names is None else tuple(names))
+            if names is not None and not isinstance(names, bool):
+                object.__setattr__(self, key, tuple(names))
         if self.delimiter == "\\t":  # as it is typed in a shell
             object.__setattr__(self, "delimiter", "\t")
         if self.delimiter is not None and len(self.delimiter) != 1:
@@ -61,9 +66,12 @@ class ReadOptions:
     def check_supported(self, supported: Collection[str], format: str) -> None:
         """Refuse an option that was given and that a format does not support.
 
-        Any format can be read without its labels, and with only the features that a model knows.
+        Any format can be read without its labels, and with only the features that a model knows,
+        whatever else the model says of them.
         """
         heeded = {*supported, "features", *(() if self.labels else ("labels",))}
+        if self.features is not None:
+            heeded |= {"text", "categories", "gaps", "frame"}
         for option in fields(self):
             value = getattr(self, option.name)
             if value and value != option.default and option.name not in heeded:

@@ -13,6 +13,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known, row_entries, with_data
 from nearlabel.common.messages import first_twice, shown, text_array
 from nearlabel.common.validation import check_same_length, physical_memory
+from nearlabel.datasets.frames import checked_frame, frame_row, is_frame, number_columns
 
 # Types that not every file and not every sparse matrix can hold, and what holds their values.
 _OTHER_TYPES: dict[np.dtype[Any], Any] = {
@@ -31,7 +32,9 @@ class Dataset:
 
     Attributes
     ----------
-    X : ndarray or csr_array, shape (n, d)
+    X : ndarray, csr_array or polars.DataFrame, shape (n, d)
+        A frame has the columns of a table as they are: numbers, in which NaN is a gap, and texts,
+        in which null is one.
     Y : csr_array of int8, shape (n, q)
         Without columns where the items are not labelled.
     label_names, feature_names : ndarray of str or None
@@ -40,6 +43,8 @@ class Dataset:
     row_names : ndarray of str, shape (n,), or None
     extra : mapping of str to ndarray, each of length n
         Further arrays of a file with one entry per row, by their names.
+    text : tuple of str
+        The columns of a frame that hold free text; its other columns of texts are categories.
     """
 
     X: Any
@@ -49,6 +54,7 @@ class Dataset:
     train: Array | None = None
     row_names: Array | None = None
     extra: Mapping[str, Array] = field(default_factory=dict)
+    text: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         (n, d), q = self.X.shape, self.Y.shape[1]
@@ -78,12 +84,16 @@ class Dataset:
         return replace(self, train=None, **parts)
 
 
-def checked(data: Dataset) -> Dataset:
-    """A data set with all its parts as `Dataset` describes them, or a ValueError."""
+def checked(data: Dataset, gaps: bool = False) -> Dataset:
+    """A data set with all its parts as `Dataset` describes them, or a ValueError.
+
+    A missing number, NaN, is accepted in a frame, and in an array if it may have `gaps`.
+    """
     for key in ("label_names", "feature_names", "row_names", "train"):
         if getattr(data, key) is not None:
             data = replace(data, **{key: np.asarray(getattr(data, key))})  # type: ignore[arg-type]
-    X, Y = _finite(data.X), _ones(data.Y)
+    X = checked_frame(data.X) if is_frame(data.X) else _finite(data.X, gaps)
+    Y = _ones(data.Y)
     check_same_length(X=X.shape[0], Y=Y.shape[0])
     lengths = {
         "label_names": (data.label_names, Y.shape[1]),
@@ -105,18 +115,21 @@ def checked(data: Dataset) -> Dataset:
         twice = None if key == "row_names" else first_twice(names.tolist())
         if twice is not None:
             raise ValueError(f"{key} must be unique; got {shown(twice)} twice")
+    if is_frame(X) and (data.feature_names is None or data.feature_names.tolist() != X.columns):
+        raise ValueError("feature_names must be the columns of the frame X")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
         raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
     return replace(data, X=X, Y=Y)
 
 
-def _finite(X: Any) -> Any:
+def _finite(X: Any, gaps: bool) -> Any:
     """Vectors as `check_vectors` gives them, without loading scikit-learn, which takes a second."""
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "biuf":
         raise ValueError(f"X must be a matrix of numbers; got {X.dtype} of shape {X.shape}")
     dtype = _OTHER_TYPES.get(X.dtype.newbyteorder("="), X.dtype.newbyteorder("="))
     X = X if X.dtype == dtype else X.astype(dtype)
-    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+    values = X.data if sparse.issparse(X) else X
+    if not (~np.isinf(values) if gaps else np.isfinite(values)).all():
         raise ValueError("X must hold finite numbers; one is infinite or missing")
     return _narrow(canonical_csr(X)) if sparse.issparse(X) else X
 
@@ -149,7 +162,7 @@ def too_many_labels(count: int) -> str | None:
 
 
 def dense_row(data: Dataset, row: int) -> list[Any]:
-    """All features and labels of a row, as Python's numbers."""
+    """All features and labels of a row, as Python's numbers and texts."""
     cells: list[Any] = []
     for matrix in (data.X, data.Y):
         if sparse.issparse(matrix):
@@ -157,6 +170,8 @@ def dense_row(data: Dataset, row: int) -> list[Any]:
             cells += [0] * matrix.shape[1]
             for column, value in row_entries(matrix, row):
                 cells[start + column] = value
+        elif is_frame(matrix):
+            cells += frame_row(matrix, row)
         else:
             cells += matrix[row].tolist()
     return cells
@@ -188,6 +203,7 @@ class Description:
     sparse : bool
         Whether the features are kept as a CSR matrix.
     dtype : str
+        Of X; of a frame how many columns are numbers, categories and texts.
     """
 
     instances: int
@@ -230,5 +246,11 @@ def describe(data: Dataset) -> Description:
         test=test,
         other=0 if train is None or test is None else n - train - test,
         sparse=bool(sparse.issparse(data.X)),
-        dtype=str(data.X.dtype),
+        dtype=_frame_dtype(data) if is_frame(data.X) else str(data.X.dtype),
     )
+
+
+def _frame_dtype(data: Dataset) -> str:
+    """What the columns of a frame hold."""
+    numbers, texts = len(number_columns(data.X)), len(data.text)
+    return f"{numbers} numbers, {data.X.shape[1] - numbers - texts} categories, {texts} texts"

@@ -10,13 +10,19 @@ from nearlabel.datasets.arff import read_arff, write_arff
 from nearlabel.datasets.csv_tables import read_csv, read_tsv, write_csv, write_tsv
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.json_arrays import is_json_array, read_json_array, write_json_array
 from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
 from nearlabel.datasets.npz import read_npz, write_npz
+from nearlabel.datasets.parquet import read_parquet, write_parquet
 from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, write_sparse_text
 
-_NAMES = frozenset({"row_names"})
+_NAMES, _FRAMES = frozenset({"row_names"}), frozenset({"row_names", "frames"})
+_GAPS = _FRAMES | {"gaps"}
 _TEXT = frozenset({"encoding"})
-_ROWS = _TEXT | {"labels", "tags", "separator", "id", "ignore"}
+_COLUMNS = frozenset(
+    {"labels", "tags", "separator", "id", "ignore", "text", "categories", "gaps", "frame"}
+)
+_ROWS = _TEXT | _COLUMNS
 _TABLE = _ROWS | {"delimiter"}
 _ARFF = _TEXT | {"labels", "ignore", "nominal", "xml"}
 
@@ -35,7 +41,7 @@ class Format:
     read: Callable[[DataFile], Dataset]
     write: Callable[[Dataset, Path], None]
     options: frozenset[str] = frozenset()  # of `load`, that the reader supports
-    keeps: frozenset[str] = frozenset()  # "row_names", "extra", where it has a place for them
+    keeps: frozenset[str] = frozenset()  # "row_names", "extra", "frames", "gaps": what has a place
     begins: bytes = b""  # first characters that tell it from other formats on standard input
     is_binary: bool = False
     finds_labels: bool = False
@@ -45,16 +51,37 @@ class Format:
 _FORMATS = (
     Format("npz", (".npz",), read_npz, write_npz, keeps=_NAMES | {"extra"}, is_binary=True),
     Format("arff", (".arff",), read_arff, write_arff, _ARFF, begins=b"@%"),
-    Format("csv", (".csv",), read_csv, write_csv, _TABLE, _NAMES, finds_labels=True),
-    Format("tsv", (".tsv",), read_tsv, write_tsv, _TABLE, _NAMES, finds_labels=True),
+    Format("csv", (".csv",), read_csv, write_csv, _TABLE, _GAPS, finds_labels=True),
+    Format("tsv", (".tsv",), read_tsv, write_tsv, _TABLE, _GAPS, finds_labels=True),
     Format(
         "jsonl",
         (".jsonl", ".ndjson"),
         read_json_lines,
         write_json_lines,
         _ROWS,
-        _NAMES,
+        _FRAMES,
         begins=b"{",
+        finds_labels=True,
+    ),
+    Format(
+        "json",
+        (".json",),
+        read_json_array,
+        write_json_array,
+        _ROWS,
+        _FRAMES,
+        begins=b"[",
+        finds_labels=True,
+        is_data=is_json_array,
+    ),
+    Format(
+        "parquet",
+        (".parquet",),
+        read_parquet,
+        write_parquet,
+        _COLUMNS,
+        _GAPS,
+        is_binary=True,
         finds_labels=True,
     ),
     Format("sparse", (".txt",), read_sparse_text, write_sparse_text, _TEXT, is_data=is_sparse_text),

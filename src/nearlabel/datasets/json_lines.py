@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -22,9 +22,11 @@ from nearlabel.common.messages import first_twice, plain_json, shown
 from nearlabel.datasets.column_values import Columns, Numbers, SparseRows, names_of, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
+from nearlabel.datasets.frames import is_frame
 from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import TextFile, names_or_numbers, number
+from nearlabel.datasets.written_tables import table_columns, table_row
 
 
 def read_json_lines(source: DataFile) -> Dataset:
@@ -35,21 +37,26 @@ def read_json_lines(source: DataFile) -> Dataset:
     of a table. A first line that `write_json_lines` made has the names of all columns.
     """
     with source.text() as file:
-        objects = (_json_object(file, line) for line in file.lines() if line.strip())
-        first = next(objects, None)
-        if first is None:
-            raise file.error("an object {…} on each line expected; the file is empty", 1)
-        header = first if "nearlabel" in first else {}
-        rows = objects if header else chain([first], objects)
-        if header or isinstance(first.get("features"), list | dict):
-            return _read_vectors(file, header, rows, source.options)
-        table = Table(file, list(first), source.options)
-        for row in rows:
-            if row.keys() != table.places.keys():
-                odd = sorted(row.keys() ^ table.places.keys())[0]
-                raise file.error(f"all rows must have the same keys; {shown(odd)} is not in all")
-            table.add([row[name] for name in table.columns])
-        return table.dataset()
+        return read_objects(file, filter(str.strip, file.lines()), source.options)
+
+
+def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> Dataset:
+    """Read the texts of objects of a file."""
+    objects = (_json_object(file, text) for text in texts)
+    first = next(objects, None)
+    if first is None:
+        raise file.error("objects {…} expected; the file is empty", 1)
+    header = first if "nearlabel" in first else {}
+    rows = objects if header else chain([first], objects)
+    if header or isinstance(first.get("features"), list | dict):
+        return _read_vectors(file, header, rows, options)
+    table, keys = Table(file, list(first), options), first.keys()
+    for row in rows:
+        if row.keys() != keys and not (options.gaps and row.keys() < keys):
+            odd = sorted(row.keys() ^ keys)[0]
+            raise file.error(f"all rows must have the same keys; {shown(odd)} is not in all")
+        table.add([row.get(name) for name in table.columns])
+    return table.dataset()
 
 
 def _json_object(file: TextFile, line: str) -> dict[str, Any]:
@@ -142,6 +149,17 @@ def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns |
 
 def write_json_lines(data: Dataset, path: Path) -> None:
     """Write a data set as JSON lines: a first line with the names, then one row per line."""
+    write_json_records(path, json_records(data))
+
+
+def json_records(data: Dataset) -> Iterator[dict[str, Any]]:
+    """The objects of a data set: one with the names, then one per row; of a frame its rows."""
+    if is_frame(data.X):
+        columns = table_columns(data)
+        yield from (
+            dict(zip(columns, table_row(data, row), strict=True)) for row in range(len(data))
+        )
+        return
     d, q = data.X.shape[1], data.Y.shape[1]
     labels = names_or_numbers(data.label_names, q)
     features = names_or_numbers(data.feature_names, d)
@@ -149,8 +167,8 @@ def write_json_lines(data: Dataset, path: Path) -> None:
     for key in ("feature_names", "label_names"):
         if getattr(data, key) is not None:
             header[key] = getattr(data, key).tolist()
-    rows = (_json_row(data, row, features, labels) for row in range(len(data)))
-    write_json_records(path, chain([header], rows))
+    yield header
+    yield from (_json_row(data, row, features, labels) for row in range(len(data)))
 
 
 def write_json_records(path: Path | str, records: Iterable[Mapping[str, Any]]) -> None:

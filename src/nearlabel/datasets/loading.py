@@ -20,6 +20,7 @@ from nearlabel.datasets.column_values import Numbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
+from nearlabel.datasets.frames import differing_column, frame_of, is_frame, stacked
 from nearlabel.datasets.source_files import find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
@@ -36,13 +37,14 @@ def load(
     Parameters
     ----------
     source : str or path
-        A name of `available`; a file in one of the formats below, plain, gzipped (but for ``.npz``)
-        or in a zip archive; a path without suffix, ``data/scene``, for the files ``scene.arff``
-        and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and ``scene.xml``; "-" for
-        standard input.
-    format : {"npz", "arff", "csv", "tsv", "jsonl", "sparse"}, optional
-        By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``, and
-        ``.txt`` for the sparse text of the extreme-classification repository.
+        A name of `available`; a file in one of the formats below, plain, gzipped or in a zip
+        archive (but for ``.npz`` and ``.parquet``); a path without suffix, ``data/scene``, for the
+        files ``scene.arff`` and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and
+        ``scene.xml``; "-" for standard input.
+    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse"}, optional
+        By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``,
+        ``.json`` for one array of objects, ``.parquet``, and ``.txt`` for the sparse text of the
+        extreme-classification repository.
     progress : callable, optional
         Called from time to time with the bytes read and the total; with the lines read and None
         where the size is unknown.
@@ -65,6 +67,16 @@ def load(
         Columns to leave out, or patterns of them; they may be labels, too.
     features : sequence of str, optional
         The features to be read, in this order, whatever else the file has: those of a model.
+    text : sequence of str, optional
+        Columns of a table that hold free text.
+    categories : sequence of str, optional
+        Columns of a table that hold categories, even if they look like numbers.
+    gaps : bool or sequence of str, default=False
+        Whether cells of a table may be missing, in all columns or in those named: empty cells,
+        ``?``, ``NA``, ``null`` and the like. A missing number is NaN.
+    frame : bool, default=False
+        Whether X is a polars DataFrame with the columns of the table as they are: numbers, and
+        texts for words. It always is where there is free text, or where words may be missing.
     nominal : {"onehot", "code"}, default="onehot"
         Nominal attributes of an ARFF file as one column per value, or as one column of numbers.
         Words for yes and no are one column of 1 and 0 in both.
@@ -102,8 +114,11 @@ def load(
         data = replace(data, Y=unlabeled(len(data)), label_names=None)
     if how.features is not None:
         data = _with_features(data, how.features, title)
+        if how.frame and not is_frame(data.X):
+            X = data.X.toarray() if sparse.issparse(data.X) else data.X
+            data = replace(data, X=frame_of(dict(zip(how.features, X.T, strict=True))))
     try:
-        return checked(data)
+        return checked(data, gaps=bool(how.gaps))
     except ValueError as error:
         raise DataError(title, None, f"this is not a data set: {error}") from None
 
@@ -129,7 +144,7 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     path : path
         Files that belong to it stand beside it: ``NAME.xml`` with the labels for ``NAME.arff``;
         names and split for the sparse text format.
-    format : {"npz", "arff", "csv", "tsv", "jsonl", "sparse"}, optional
+    format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse"}, optional
         By default as the suffix says.
 
     Warns
@@ -143,7 +158,11 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
         raise ArgumentError(message, "path")
     format = SUFFIXES[path.suffix.lower()] if format is None else format
     row = FORMATS[check_choice(format, "format", FORMATS)]
-    data = checked(data)
+    data = checked(data, gaps="gaps" in row.keeps)
+    if is_frame(data.X) and "frames" not in row.keeps:
+        kept = ", ".join(name for name, one in FORMATS.items() if "frames" in one.keeps)
+        message = f"format must be one of {kept} for columns of words and texts; got {format!r}"
+        raise ArgumentError(message, "format")
     lost = [] if data.row_names is None or "row_names" in row.keeps else ["the names of rows"]
     lost += [] if "extra" in row.keeps else list(data.extra)
     if lost:
@@ -166,7 +185,11 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
         if ours[0] != theirs[0] or not np.array_equal(ours[1], theirs[1]):
             message = f"its {what} differ from those of {files[0].name}"
             raise DataError(files[1].title, None, message)
+    if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
+        message = f"its {odd} holds words, that of {files[0].name} numbers, or the other way"
+        raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
+    stack = stacked if is_frame(train.X) else stack
     rows = [part.row_names for part in parts if part.row_names is not None]
     return replace(
         train,
@@ -198,6 +221,8 @@ def _with_features(data: Dataset, features: Sequence[str], source: str) -> Datas
 
 def _columns(X: Any, places: Array) -> Any:
     """Some columns of a matrix: SciPy's own would take memory for each of all the others."""
+    if is_frame(X):
+        return X[:, places.tolist()]
     if not sparse.issparse(X) or not len(places):
         return X[:, places]
     order = np.argsort(places)

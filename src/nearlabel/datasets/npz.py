@@ -95,7 +95,7 @@ def _dataset(parts: dict[str, Array]) -> Dataset:
         for key, values in parts.items()
         if key not in _OWN and not key.startswith(("X_", "Y_"))
     }
-    known = {key: parts.get(key) for key in _OWN - {"X"}}
+    known: dict[str, Any] = {key: parts.get(key) for key in _OWN - {"X"}}
     return Dataset(X, Y, extra=extra, **known)
 
 

@@ -13,7 +13,7 @@ from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.text_lines import TextFile
+from nearlabel.datasets.table_columns import Source
 
 _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
 
@@ -24,7 +24,7 @@ class RowFields:
     Unless the split is needed, a column of that name with other values in it is not an error.
     """
 
-    def __init__(self, file: TextFile, separator: str | None, split_needed: bool = True) -> None:
+    def __init__(self, file: Source, separator: str | None, split_needed: bool = True) -> None:
         self._file, self._separator = file, separator
         self._split_needed, self._is_split = split_needed, True
         self._sets: dict[Any, int] = {}  # each distinct cell of tags, and its number

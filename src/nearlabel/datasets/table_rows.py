@@ -1,12 +1,13 @@
 """Rows of named cells, as CSV tables and JSON lines have them, read into a data set.
 
-A column is a number or a nominal value, as its first cell is. Some columns have a meaning of their
-own, by name or because the caller says so: ``tags`` (the labels of a row in one cell),
-``label:NAME`` (one label, 0 or 1), ``id`` (the name of a row), ``split`` ("train" or "test").
+A column holds numbers or words, as its first cell that is no gap; words are nominal values, and one
+that an option names is free text. Where there are texts, or gaps among words, the columns stay as
+they are, in a frame; else words become numbers here.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from array import array
 from collections.abc import Callable, Sequence
@@ -16,30 +17,22 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.messages import first_twice, shown, some
+from nearlabel.common.messages import shown, text_array
 from nearlabel.datasets.column_values import (
     Column,
     assembled,
     known_values,
-    named_columns,
-    no_column,
+    labels_of,
     numbered,
     plain_row,
-    source_columns,
 )
 from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.frames import frame_of
 from nearlabel.datasets.row_fields import RowFields
-from nearlabel.datasets.text_lines import (
-    LABEL_MARK,
-    DataError,
-    TextFile,
-    column_names,
-    number,
-    truth,
-)
+from nearlabel.datasets.table_columns import FEATURE_MARK, ColumnRoles, Source
+from nearlabel.datasets.text_lines import LABEL_MARK, DataError, column_names, number, truth
 
-FEATURE_MARK = "feature:"  # before a feature whose name would mean something else
 _MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "inf", "-inf"}  # as files spell it
 _MOST_VALUES = 100  # of a nominal column: one with more is text or a name, not a feature
 
@@ -48,85 +41,19 @@ class Table:
     """Rows of named cells."""
 
     def __init__(
-        self, file: TextFile, columns: list[str], options: ReadOptions, decimal_comma: bool = False
+        self, file: Source, columns: list[str], options: ReadOptions, decimal_comma: bool = False
     ) -> None:
         self._file, self._options, self._decimal_comma = file, options, decimal_comma
         self.columns = columns
-        self.places = {name: place for place, name in reversed([*enumerate(columns)])}
-        known = None if options.features is None else source_columns(options.features)
-        twice = first_twice(name for name in columns if known is None or name in known)
-        if twice is not None:
-            raise file.error(f"two columns have the name {shown(twice)}")
-        self._ignored = frozenset(self._matching("ignore", options.ignore))
-        labels, tags = self._find_labels()
-        if options.labels is not None and not options.labels:  # they are found to be left out
-            self._ignored |= {*labels, *([tags] if tags else [])}
-            labels, tags = [], None
-        self._labels = frozenset(labels)
-        self._tags = self._place("tags", tags)
-        self._id = self._place("id", options.id or self._named("id"))
-        if self._id is None and not columns[0]:  # as pandas writes the names of rows
-            self._id = 0
-        self._split = self._place("split", self._named("split"))
-        self._places = self._find_cells(known)
+        self.roles = ColumnRoles(file, columns, options)
+        self._labels, self._places = self.roles.labels, self.roles.cells
         self._columns: list[Column] = []  # at these places, as the first row has them
+        self._undecided: set[int] = set()  # of them those in which there were only gaps so far
         self._fast: list[Callable[[Any], float]] = []
-        self._cells = array("d")
+        self._cells = array("d")  # NaN for a gap
+        self._texts: dict[int, list[str]] = {place: [] for place in self.roles.texts}
         self._unknown: dict[str, str] = {}  # columns and their first value that is not known
-        self._rows = RowFields(file, options.separator, split_needed=known is None)
-
-    def _find_labels(self) -> tuple[list[str], str | None]:
-        """The columns that are labels, and the one that has all of them in one cell."""
-        options = self._options
-        if options.tags is not None or options.labels:
-            return self._matching("labels", options.labels or ()), options.tags
-        marked = [name for name in self.columns if name.startswith(LABEL_MARK)]
-        tags = self._named("tags") or self._named("labels")
-        if not marked and tags is None and options.labels is None:
-            raise self._file.error(
-                "which columns are labels? There is no column 'tags'; give tags= or labels=", 1
-            )
-        return marked, None if marked else tags
-
-    def _find_cells(self, known: set[str] | None) -> list[int]:
-        """The places of the features, and of labels with a column of their own."""
-        special = {self._tags, self._id, self._split}
-        places = []
-        for place, column in enumerate(self.columns):
-            if place in special or column in self._ignored:
-                continue
-            is_label = column in self._labels
-            if known is None or is_label or column.removeprefix(FEATURE_MARK) in known:
-                places.append(place)
-            marked = column.lower() in ("tags", "labels") or column.startswith(LABEL_MARK)
-            if known is None and marked and not is_label:
-                raise self._file.error(
-                    f"the column {shown(column)} looks like labels, too; pass it to ignore= to "
-                    "leave it out",
-                    1,
-                )
-        if not places:
-            wanted = self._options.features
-            missing = f"the feature {some(wanted)}" if wanted else "features"
-            raise self._file.error(f"there is no column of {missing}", 1)
-        return places
-
-    def _named(self, word: str) -> str | None:
-        named = (name for name in self.columns if name.lower() == word)
-        return next((name for name in named if name not in self._ignored), None)
-
-    def _place(self, what: str, name: str | None) -> int | None:
-        """The place of a column that an option names."""
-        if name is None or name in self.places:
-            return None if name is None else self.places[name]
-        raise self._file.error(no_column(what, name, self.columns), 1)
-
-    def _matching(self, what: str, names: Sequence[str]) -> list[str]:
-        """The columns that an option names, or patterns of names."""
-        try:
-            return named_columns(what, names, self.columns)
-        except ValueError as error:
-            raise self._file.error(str(error), 1) from None
+        self._rows = RowFields(file, options.separator, split_needed=options.features is None)
 
     def add(self, row: Sequence[Any]) -> None:
         """Add a row: texts, or values of JSON."""
@@ -134,24 +61,88 @@ class Table:
             raise self._file.error(f"{len(self.columns)} cells expected; got {len(row)}")
         cells = [row[place] for place in self._places]
         if not self._rows.count:
-            names = [self.columns[place].removeprefix(FEATURE_MARK) for place in self._places]
-            codes = map(self._first_codes, names, cells)
-            self._columns = [Column(*pair) for pair in zip(names, codes, strict=True)]
-            said = {"0": 0.0, "1": 1.0}.__getitem__
-            self._fast = [
-                said if column.name in self._labels else column.reader(strict=False)
-                for column in self._columns
-            ]
-        self._cells.extend(plain_row(self._fast, cells) or map(self._cell, self._columns, cells))
-        tags, name, split = (
-            None if place is None else row[place] for place in (self._tags, self._id, self._split)
+            self._begin(cells)
+        self._cells.extend(
+            plain_row(self._fast, cells) or map(self._cell, range(len(cells)), cells)
         )
-        self._rows.add("" if tags is None and self._tags is not None else tags, name, split)
+        for place, texts in self._texts.items():
+            texts.append(self._text(place, row[place]))
+        self._add_fields(row)
+
+    def add_columns(self, columns: Sequence[Any]) -> None:
+        """Add all rows at once: of each column that is needed an array of numbers, or a list."""
+        n = len(next(values for values in columns if values is not None))
+        if not n:
+            return
+        self._begin([columns[place][0] for place in self._places])
+        cells = np.empty((n, len(self._places)))
+        for at, place in enumerate(self._places):
+            values = columns[place]
+            if isinstance(values, np.ndarray):
+                cells[:, at] = self._numbers(at, values)
+                continue
+            for row, cell in enumerate(values):
+                self._file.line = row + 1
+                cells[row, at] = self._cell(at, cell)
+        self._cells.frombytes(cells.tobytes())
+        for place, texts in self._texts.items():
+            texts += [self._text(place, cell) for cell in columns[place]]
+        for row in range(n):
+            self._file.line = row + 1
+            self._add_fields([None if values is None else values[row] for values in columns])
+        self._file.line = 0
+
+    def _numbers(self, at: int, values: Array) -> Array:
+        """A column of numbers as they are, and NaN for gaps."""
+        name = self._columns[at].name
+        self._columns[at], self._undecided = Column(name), self._undecided - {at}
+        known = np.isin(values, (0, 1)) if name in self._labels else np.isfinite(values)
+        if known.all():
+            return values
+        if name in self._labels or not self._accepts_gaps(name):
+            row = int(np.argmin(known))
+            self._file.line = row + 1
+            self._number(name, float(values[row]))
+        return np.where(known, values, np.nan)
+
+    def _add_fields(self, row: Sequence[Any]) -> None:
+        """Add what a row has besides features."""
+        roles = self.roles
+        places = (roles.tags, roles.id, roles.split)
+        tags, name, split = (None if place is None else row[place] for place in places)
+        self._rows.add("" if tags is None and roles.tags is not None else tags, name, split)
+
+    def _begin(self, cells: Sequence[Any]) -> None:
+        """Find out by the first row what each column holds."""
+        names = [self.columns[place].removeprefix(FEATURE_MARK) for place in self._places]
+        self._columns = [Column(name) for name in names]
+        self._fast = [float] * len(names)
+        for at, cell in enumerate(cells):
+            self._decide(at, cell)
+
+    def _decide(self, at: int, cell: Any) -> None:
+        """Find out by a cell what its column holds, unless the cell is a gap."""
+        name = self._columns[at].name
+        self._undecided.discard(at)
+        if name in self._labels:
+            self._fast[at] = {"0": 0.0, "1": 1.0}.__getitem__
+        elif self._is_gap(name, cell) and not self._is_given(name):
+            self._undecided.add(at)
+            self._fast[at] = _undecided
+        else:
+            self._columns[at] = Column(name, self._first_codes(name, cell))
+            self._fast[at] = self._columns[at].reader(strict=False)
+
+    def _is_given(self, name: str) -> bool:
+        """Whether an option says what a column holds, not its first cell."""
+        return name in self.roles.categories or self._options.features is not None
 
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
         """The values of a nominal column, which will grow; None for a column of numbers."""
         features = self._options.features
-        if name in self._labels or name in (features or ()):
+        if name in self.roles.categories:
+            return {}
+        if name in (features or ()):
             return None
         if features is not None:
             return numbered(known_values(name, features))
@@ -163,25 +154,55 @@ class Table:
             return {}
         return None
 
-    def _cell(self, column: Column, cell: Any) -> float:
-        """A number, or the code of a word."""
-        name, codes = column.name, column.codes
+    def _is_gap(self, name: str, cell: Any) -> bool:
+        """Whether a cell is a gap that is accepted."""
+        return name not in self._labels and self._accepts_gaps(name) and _is_missing(cell)
+
+    def _cell(self, at: int, cell: Any) -> float:
+        """A number, or the code of a word; NaN for a gap."""
+        if self._is_gap(self._columns[at].name, cell):
+            return math.nan
+        if at in self._undecided:
+            self._decide(at, cell)
+        name, codes = self._columns[at].name, self._columns[at].codes
         if codes is None:
             return self._number(name, cell)
+        is_given = name in self.roles.categories
+        if is_given and isinstance(cell, int | float):
+            cell = str(cell)
         if not isinstance(cell, str) or not cell.strip():
             raise self._file.error(
                 f"column {shown(name)}: a text expected, as in the rows before; "
-                f"got {shown(str(cell))}"
+                f"got {shown(str(cell))}{self._hint(name, cell)}"
             )
         word = cell.strip()
-        if self._options.features is not None:
+        if self._options.features is not None and not self._options.frame:
             if word not in codes:  # what the model does not know is none of the values
                 self._unknown.setdefault(name, word)
             return codes.get(word, -1)
         code = codes.setdefault(word, len(codes))
-        if code >= _MOST_VALUES:
-            self._check_words(column, f"more than {_MOST_VALUES} different texts")
+        if code >= _MOST_VALUES and not is_given:
+            self._check_words(self._columns[at], f"more than {_MOST_VALUES} different texts")
         return code
+
+    def _text(self, place: int, cell: Any) -> str:
+        """A free text; an empty cell is an empty text."""
+        if cell is None or isinstance(cell, str):
+            return cell or ""
+        if isinstance(cell, int | float):
+            return str(cell)
+        name = shown(self.columns[place])
+        raise self._file.error(f"column {name}: a text expected; got {shown(str(cell))}")
+
+    def _hint(self, name: str, cell: Any) -> str:
+        """What a message says of options that accept a cell, unless a model knows better."""
+        hints = ["the cell is empty"] if cell in ("", None) else []
+        if self._options.features is None and name not in self._labels:
+            if _is_missing(cell):
+                hints.append("gaps=True accepts gaps")
+            elif isinstance(cell, str):
+                hints.append("if it holds words, pass it to categories= or text=")
+        return f" ({'; '.join(hints)})" if hints else ""
 
     def _number(self, name: str, cell: Any) -> float:
         is_label = name in self._labels
@@ -197,9 +218,9 @@ class Table:
                 if not is_label or value in (0, 1):
                     return value
         wanted = "0 or 1" if is_label else "a finite number"
-        empty = " (the cell is empty)" if cell in ("", None) else ""
+        hint = self._hint(name, cell)
         raise self._file.error(
-            f"column {shown(name)}: {wanted} expected; got {shown(str(cell))}{empty}"
+            f"column {shown(name)}: {wanted} expected; got {shown(str(cell))}{hint}"
         )
 
     def _check_words(self, column: Column, too_many: str | None) -> None:
@@ -214,8 +235,8 @@ class Table:
             raise ValueError(f"column {name}: {shown(odd)} is not a number, but {why}")
         if too_many is not None:
             raise ValueError(
-                f"column {name} has {too_many}, so it cannot be a feature; pass it to ignore= "
-                "to leave it out, or to id= to name the rows by it"
+                f"column {name} has {too_many}, so it cannot be a category; pass it to text= to "
+                "learn from its words, to ignore= to leave it out, or to id= to name the rows by it"
             )
 
     def dataset(self) -> Dataset:
@@ -231,9 +252,41 @@ class Table:
             )
         cells = np.frombuffer(self._cells).reshape(n, len(self._places))
         columns = [self._sorted(*pair) for pair in zip(self._columns, cells.T, strict=True)]
-        X, Y, features, labels = assembled(columns, cells, self._labels)
+        features: Array | None
+        if self._stays_a_frame(columns):
+            X = self._frame(columns, cells)
+            Y, labels = labels_of(columns, cells, self._labels)
+            features = text_array(X.columns)
+        else:
+            X, Y, names, labels = assembled(columns, cells, self._labels)
+            features = column_names(names)
         labels = [name.removeprefix(LABEL_MARK) for name in labels]
-        return self._rows.finish(Dataset(X, Y, column_names(labels), column_names(features)))
+        text = tuple(self.columns[place].removeprefix(FEATURE_MARK) for place in self._texts)
+        return self._rows.finish(Dataset(X, Y, column_names(labels), features, text=text))
+
+    def _stays_a_frame(self, columns: Sequence[Column]) -> bool:
+        """Whether the columns stay as they are, since vectors cannot be made of them here."""
+        words = [one.name for one in columns if one.codes is not None]
+        return bool(self._options.frame or self._texts or any(map(self._accepts_gaps, words)))
+
+    def _accepts_gaps(self, name: str) -> bool:
+        """Whether cells of a column may be missing."""
+        gaps = self._options.gaps
+        return gaps if isinstance(gaps, bool) else name in gaps
+
+    def _frame(self, columns: Sequence[Column], cells: Array) -> Any:
+        """All features as they are, in the order of the file."""
+        found: dict[int, Any] = dict(self._texts)
+        for place, column, values in zip(self._places, columns, cells.T, strict=True):
+            if column.name in self._labels:
+                continue
+            found[place] = values.copy()
+            if column.codes is not None:
+                words = [*column.codes, None]  # the last one for a gap
+                codes = np.where(np.isnan(values), -1, values).astype(np.intp)
+                found[place] = [words[code] for code in codes.tolist()]
+        names = {place: self.columns[place].removeprefix(FEATURE_MARK) for place in sorted(found)}
+        return frame_of({name: found[place] for place, name in names.items()})
 
     def _sorted(self, column: Column, cells: Array) -> Column:
         """A column whose words are sorted; its cells get the new codes in place."""
@@ -241,10 +294,26 @@ class Table:
             return column
         count, n = len(column.codes), len(cells)
         too_many = f"{count} different texts in {n} rows" if n > 20 and count > n / 2 else None
-        self._check_words(column, too_many)
+        if column.name not in self.roles.categories:
+            self._check_words(column, too_many)
         codes = numbered(sorted(column.codes))
-        cells[:] = np.array([codes[word] for word in column.codes])[cells.astype(np.intp)]
+        there = ~np.isnan(cells)
+        cells[there] = np.array([codes[word] for word in column.codes])[
+            cells[there].astype(np.intp)
+        ]
         return Column(column.name, codes)
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing, or a word for that."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in _MISSING
+    return cell is None or (isinstance(cell, float) and not math.isfinite(cell))
+
+
+def _undecided(cell: Any) -> float:
+    """Read no cell, so that each is looked at more carefully."""
+    raise ValueError(cell)
 
 
 def _looks_like_a_number(text: str) -> bool:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.common.choices import SCALES
-from nearlabel.datasets.scaling import scaler
+from nearlabel.datasets.preparing import scaler
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.protocols import SPLITS, Part, splits
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
+from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.folds import Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
@@ -68,13 +69,15 @@ class Trial:
     """What trying all candidates gave: arrays of shape (candidates, folds).
 
     Scores by the name of the scorer, greater is better; wall time of learning and answering,
-    without the search, and of measuring. `graphs` are those of all rows that were searched.
+    without the search, and of measuring. `graphs` are those of all rows that were searched,
+    `scales` how the vectors of each search were scaled.
     """
 
     scores: dict[str, Floats]
     fit_seconds: Floats
     score_seconds: Floats
     graphs: dict[Searching, NeighborGraph] = field(default_factory=dict)
+    scales: list[str] = field(default_factory=list)
 
     def defined(self, name: str) -> Floats:
         """The scores on the folds where the metric is defined, which the true labels decide."""
@@ -90,7 +93,7 @@ def try_candidates(
     models: Sequence[NeighborClassifier],
     scorers: Mapping[str, Scorer],
     *,
-    scale: str = "none",
+    preparing: Preparing | None = None,
     progress: Progress | None = None,
 ) -> Trial:
     """Scores of each unfitted model on each part."""
@@ -101,11 +104,11 @@ def try_candidates(
     empty = {name: np.full(shape, np.nan) for name in scorers}
     trial = Trial(empty, np.zeros(shape), np.zeros(shape))
     answered = sum(len(part.test) for part in parts) * len(models)
-    each, tell = folds_of_models(
-        X, parts, models, answered=answered, scale=scale, progress=progress
-    )
+    how: dict[str, Any] = {"preparing": preparing or Preparing(), "Y": Y, "progress": progress}
+    each, tell = folds_of_models(X, parts, models, answered=answered, **how)
     for column, (part, now) in enumerate(each):
         for searching, fold in now.items():
+            trial.scales.append(fold.scale)
             if fold.whole is not None:
                 trial.graphs[searching] = fold.whole
         truth, n = Y[part.test], len(part.test)

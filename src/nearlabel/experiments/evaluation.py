@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
+from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
 from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
@@ -38,6 +40,8 @@ class SplitResult:
         Unfitted; where the model was chosen among candidates.
     left_out : float
         Its leave-one-out score then, by which it was chosen; greater is better.
+    scale : str
+        How the features were scaled.
     labels : LabelResults or None
         Results per label, where they were asked for.
     """
@@ -47,6 +51,7 @@ class SplitResult:
     refusal: str | None = None
     chosen: NeighborClassifier | None = None
     left_out: float = math.nan
+    scale: str = "none"
     labels: LabelResults | None = None
 
 
@@ -56,13 +61,18 @@ def evaluate_splits(
     parts: Sequence[Part],
     *,
     scale: str = "none",
+    impute: str = "none",
     convention: str = "paper",
     at: int = 5,
     by_label: bool = False,
     refusals: bool = False,
     progress: Progress | None = None,
 ) -> list[list[SplitResult]]:
-    """Metrics of each model on each part; one search serves all models and, unscaled, all parts.
+    """Metrics of each model on each part; one search serves all models.
+
+    It serves all parts, too, where the features need no preparation. Else what prepares them is
+    fitted to the training rows of each part, and each part has a search of its own: scaling,
+    filling of gaps, and words and texts of a frame as vectors.
 
     Parameters
     ----------
@@ -70,8 +80,11 @@ def evaluate_splits(
     models : sequence of NeighborClassifier
         Unfitted, of one metric and search; they may differ in `n_neighbors`.
     parts : sequence of Part, as `splits` gives them
-    scale : {"none", "minmax", "standard"}
-        Fitted to the training rows of each part: each part has a search of its own then.
+    scale : {"none", "minmax", "standard", "auto"}
+        Of numbers. "auto" takes the one whose neighbors' labels agree best with the labels of the
+        training rows, by leave-one-out.
+    impute : {"none", "mean", "median", "zero"}
+        What a missing number becomes.
     convention, at
         See `nearlabel.metrics.evaluate`.
     by_label : bool, default=False
@@ -92,9 +105,8 @@ def evaluate_splits(
     copies = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
     answered = sum(len(part.test) for part in parts) * len(models)
-    each, tell = folds_of_models(
-        data.X, parts, models, answered=answered, scale=scale, progress=progress
-    )
+    how: dict[str, Any] = {"preparing": Preparing(scale, impute, data.text), "Y": data.Y}
+    each, tell = folds_of_models(data.X, parts, models, answered=answered, progress=progress, **how)
     for part, now in each:
         [fold] = now.values()
         truth, n = data.Y[part.test], len(part.test)
@@ -114,7 +126,7 @@ def evaluate_splits(
                 labels = (
                     per_label(truth, scores, predicted, label_names=names) if by_label else None
                 )
-                found.append(SplitResult(metrics, seconds, labels=labels))
+                found.append(SplitResult(metrics, seconds, scale=fold.scale, labels=labels))
             tell(n, n)
     return results
 
@@ -126,6 +138,7 @@ def select_and_evaluate(
     scorer: Scorer,
     *,
     scale: str = "none",
+    impute: str = "none",
     convention: str = "paper",
     at: int = 5,
     progress: Progress | None = None,
@@ -145,8 +158,9 @@ def select_and_evaluate(
     warn_of_many_neighbors(models, min(len(part.train) for part in parts))
     learned = sum(len(part.train) for part in parts) * len(models)
     tried = sum(len(part.test) for part in parts) * len(candidates)
+    how: dict[str, Any] = {"preparing": Preparing(scale, impute, data.text), "Y": data.Y}
     each, tell = folds_of_models(
-        data.X, parts, models, answered=learned + tried, scale=scale, progress=progress
+        data.X, parts, models, answered=learned + tried, progress=progress, **how
     )
     Y = label_matrix(data.Y, "Y")
     found: dict[str, list[SplitResult]] = {name: [] for name in candidates}
@@ -156,7 +170,8 @@ def select_and_evaluate(
             start = time.process_time()
             try:
                 chosen, value = _best(some, left_out, Y[part.train], scorer, tell)
-                answers = now[Searching.of(chosen)].answers(chosen, Y[part.train])
+                fold = now[Searching.of(chosen)]
+                answers = fold.answers(chosen, Y[part.train])
                 scores, decided = answers.scores, answers.decided
             except MemoryError as error:
                 found[name].append(SplitResult({}, 0.0, str(error)))
@@ -164,7 +179,7 @@ def select_and_evaluate(
             seconds = time.process_time() - start
             metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
             tell(len(part.test), len(part.test))
-            found[name].append(SplitResult(metrics, seconds, None, chosen, value))
+            found[name].append(SplitResult(metrics, seconds, None, chosen, value, fold.scale))
     return found
 
 

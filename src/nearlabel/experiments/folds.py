@@ -13,7 +13,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_dense_size, check_n_jobs
-from nearlabel.datasets.scaling import scaler
+from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
 from nearlabel.graph import NeighborGraph
@@ -29,6 +29,7 @@ from nearlabel.search import (
     restrict,
 )
 
+_AS_THEY_ARE = Preparing()
 _LEAST_KEPT = 8  # a part must keep more than one of so many rows to read the graph of all
 
 
@@ -79,7 +80,8 @@ class Fold:
 
     In `graph` are those of the training rows, each left out of its own; in `queries` those of the
     test rows among the training rows, in leave-one-out the same graph; in `whole` those of all
-    rows, where they were searched. `known` is what a model has found out that others can use.
+    rows, where they were searched. `known` is what a model has found out that others can use, and
+    `scale` how the vectors were scaled.
     """
 
     part: Part
@@ -89,6 +91,7 @@ class Fold:
     new: Any
     whole: NeighborGraph | None = None
     known: dict[Any, Any] = field(default_factory=dict)
+    scale: str = "none"
 
     def left_out(self) -> Fold:
         """The training rows alone, each tried as if it were new."""
@@ -145,23 +148,26 @@ def folds_of_models(
     models: Sequence[NeighborClassifier],
     *,
     answered: int,
-    scale: str = "none",
+    preparing: Preparing = _AS_THEY_ARE,
+    Y: Csr | None = None,
     progress: Progress | None = None,
 ) -> tuple[Iterator[tuple[Part, dict[Searching, Fold]]], RowsDone]:
     """Each part with one fold for all models that search alike, and progress over all.
 
-    The folds report the rows they search; the caller reports the `answered` ones, all in all.
+    The folds report the rows they search; the caller reports the `answered` ones, all in all. The
+    labels Y are needed where the scale is to be chosen.
     """
     n = X.shape[0]
     groups: dict[Searching, list[NeighborClassifier]] = defaultdict(list)
     for model in models:
         groups[Searching.of(model)].append(model)
-    searched = sum(_rows_to_search(n, parts, searching, scale) for searching in groups)
+    searched = sum(_rows_to_search(X, parts, searching, preparing) for searching in groups)
     tell = RowsDone(progress, searched + answered)
     streams = {}
     for searching, group in groups.items():
         k = max(n if model.n_neighbors is None else model.n_neighbors for model in group)
-        streams[searching] = folds(X, parts, k, searching, scale=scale, progress=tell)
+        how: dict[str, Any] = {"preparing": preparing, "Y": Y, "progress": tell}
+        streams[searching] = folds(X, parts, k, searching, **how)
     each = ((part, {one: next(stream) for one, stream in streams.items()}) for part in parts)
     return each, tell
 
@@ -182,18 +188,23 @@ def folds(
     k: int,
     searching: Searching,
     *,
-    scale: str = "none",
+    preparing: Preparing = _AS_THEY_ARE,
+    Y: Csr | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Fold]:
     """Each part with the k nearest neighbors of its rows, or fewer where it has fewer rows.
 
-    A `scale` is fitted to the training rows of each part, so each part has a search of its own.
+    Vectors are prepared by what the training rows of each part say, so that each part has a search
+    of its own then; the labels Y are needed where the scale is to be chosen.
     """
     n = X.shape[0]
     _check_parts(parts, n)
-    if not _share_a_graph(n, parts, searching, scale):
+    if not _share_a_graph(X, parts, searching, preparing):
         for part in parts:
-            yield _own_fold(X, part, k, searching, scale, progress)
+            learned = X[part.train]
+            labels = None if Y is None else Y[part.train]
+            chosen = preparing.chosen(learned, labels, searching.metric)
+            yield _own_fold(X, part, k, searching, chosen, progress)
         return
     # Enough neighbors that about k are left when the rows of a part are hidden.
     hidden = n - min(len(part.train) for part in parts)
@@ -212,37 +223,44 @@ def folds(
         yield Fold(part, graph, queries, X[part.train], X[part.test], whole)
 
 
-def _own_fold(X: Any, part: Part, k: int, searching: Searching, scale: str, progress: Any) -> Fold:
+def _own_fold(
+    X: Any, part: Part, k: int, searching: Searching, preparing: Preparing, progress: Any
+) -> Fold:
     """A part with a search of its own."""
     learned, new = X[part.train], X[part.test]
     if is_precomputed(searching.metric):
         learned, new = learned[:, part.train], new[:, part.train]
-    transformer = scaler(scale, learned)
+    transformer = preparing.transformer(learned)
     if transformer is not None:
         learned, new = transformer.fit_transform(learned), transformer.transform(new)
     n = learned.shape[0]
     graph = searching.graph(learned, min(k, n - 1), None, progress)
     if part.left_out:
-        return Fold(part, graph, graph, learned, learned, graph)
-    return Fold(part, graph, searching.graph(learned, min(k, n), new, progress), learned, new)
+        return Fold(part, graph, graph, learned, learned, graph, scale=preparing.scale)
+    queries = searching.graph(learned, min(k, n), new, progress)
+    return Fold(part, graph, queries, learned, new, scale=preparing.scale)
 
 
-def _share_a_graph(n: int, parts: Sequence[Part], searching: Searching, scale: str) -> bool:
-    """Whether one search of n rows serves all parts.
+def _share_a_graph(
+    X: Any, parts: Sequence[Part], searching: Searching, preparing: Preparing
+) -> bool:
+    """Whether one search of all rows serves all parts.
 
-    A scaler is fitted in each part, so that distances differ from part to part; of given distances
-    each part takes its own rows and columns. Where a part hides nearly all rows, hardly any of
-    their neighbors would be left.
+    What prepares vectors is fitted in each part, so that distances differ from part to part; of
+    given distances each part takes its own rows and columns. Where a part hides nearly all rows,
+    hardly any of their neighbors would be left.
     """
-    if len(parts) < 2 or scale != "none" or is_precomputed(searching.metric):
+    if len(parts) < 2 or preparing.is_needed(X) or is_precomputed(searching.metric):
         return False
-    return min(len(part.train) for part in parts) * _LEAST_KEPT >= n
+    return min(len(part.train) for part in parts) * _LEAST_KEPT >= int(X.shape[0])
 
 
-def _rows_to_search(n: int, parts: Sequence[Part], searching: Searching, scale: str) -> int:
+def _rows_to_search(
+    X: Any, parts: Sequence[Part], searching: Searching, preparing: Preparing
+) -> int:
     """How many rows `folds` searches in all."""
-    if _share_a_graph(n, parts, searching, scale):
-        return n
+    if _share_a_graph(X, parts, searching, preparing):
+        return int(X.shape[0])
     return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
 
 

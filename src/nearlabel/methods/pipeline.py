@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from inspect import signature
+from typing import Any, Self
 
+from sklearn import get_config
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -38,12 +40,36 @@ class Pipeline(SklearnPipeline):
     >>> texts = ["sea and sand", "the sea at night", "a city at night", "city lights"]
     >>> tags = [[1, 0], [1, 1], [0, 1], [0, 1]]
     >>> model = nl.make_pipeline(TfidfVectorizer(), nl.BRkNN(2))
-    >>> model.fit(texts, tags, brknn__label_names=["beach", "evening"])
+    >>> model.fit(texts, tags, label_names=["beach", "evening"])
     Pipeline(steps=[('tfidfvectorizer', TfidfVectorizer()),
                     ('brknn', BRkNN(n_neighbors=2))])
     >>> model.rank(["sand by the sea"]).names.tolist()
     [['beach', 'evening']]
     """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit the transformers one after the other, and the method to what they give.
+
+        Parameters
+        ----------
+        X : items in the form that the first step takes
+        y : labels, as the method's `fit` takes them
+        **params
+            Keywords of the method's `fit`, such as `label_names` and `ids`; those of another step
+            with its name, ``step__keyword``, as in scikit-learn. Where metadata routing is enabled,
+            the steps say what they request.
+
+        Returns
+        -------
+        self
+        """
+        if not get_config()["enable_metadata_routing"] and hasattr(self._method(), "fit"):
+            own = signature(self._method().fit).parameters.values()
+            keywords = {one.name for one in own if one.kind is one.KEYWORD_ONLY}
+            last = self.steps[-1][0]
+            params = {f"{last}__{key}" if key in keywords else key: params[key] for key in params}
+        super().fit(X, y, **params)
+        return self
 
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row, as the method does."""

@@ -39,12 +39,15 @@ class Reading:
     delimiter: str | None = None
     encoding: str = "utf-8"
 
-    def load(self, source: str, part: Part = "all", **more: Any) -> Dataset:
+    def load(
+        self, source: str, part: Part = "all", gaps_option: str = "--gaps", **more: Any
+    ) -> Dataset:
         """Read a data set with these options: all its rows, or one part of its own split."""
         import nearlabel as nl
 
         options = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        with steps("reading") as progress, naming(**{key: f"--{key}" for key in options}):
+        named = {key: f"--{key}" for key in options} | {"gaps": gaps_option}
+        with steps("reading") as progress, naming(**named):
             items = nl.datasets.load(source, progress=progress, **options, **more)
         return part_of(items, part)
 
@@ -66,6 +69,10 @@ class LabeledReading(Reading):
         Mulan's list of the labels of an ARFF file; by default the one beside it.
     ignore
         Columns to leave out, or patterns of them.
+    text
+        Columns of free text, to learn from their words, or patterns of them.
+    categories
+        Columns of categories, even if they look like numbers, or patterns of them.
     nominal
         Nominal attributes of ARFF as one column per value, or as one number.
     """
@@ -75,11 +82,13 @@ class LabeledReading(Reading):
     labels: Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)] = None
     xml: str | None = None
     ignore: Texts = ()
+    text: Texts = ()
+    categories: Texts = ()
     nominal: Nominal = "onehot"
 
-    def load_labeled(self, source: str, part: Part = "all") -> Dataset:
+    def load_labeled(self, source: str, part: Part = "all", **more: Any) -> Dataset:
         """Read a data set that must have labels."""
-        items = self.load(source, part)
+        items = self.load(source, part, **more)
         if not items.Y.shape[1]:
             raise ValueError(f"{source} has no labels")
         if len(items) < 2:

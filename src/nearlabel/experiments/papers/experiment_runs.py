@@ -15,7 +15,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages
 from nearlabel.datasets import Dataset, load
-from nearlabel.datasets.scaling import scaler
+from nearlabel.datasets.preparing import scaler
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, DataSetup, Experiment

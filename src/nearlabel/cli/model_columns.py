@@ -1,0 +1,152 @@
+"""The columns that a fitted pipeline takes, and what each must hold, as its steps tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+_RANK = ("number", "category", "text")  # where two steps take a column, the last of these counts
+_TEXT_STEPS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
+
+
+@dataclass(frozen=True)
+class ModelColumn:
+    """A column that a model takes.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category", "text"}
+    values : tuple or None
+        The categories, or the words of texts, where they are known.
+    gaps : bool
+        Whether cells may be missing.
+    nan_gaps : bool
+        Whether a missing text is NaN to the steps, as in pandas, rather than None.
+    ignores_unknown : bool
+        Whether other categories count as none of those that are known.
+    """
+
+    name: str
+    kind: str = "number"
+    values: tuple[Any, ...] | None = None
+    gaps: bool = False
+    nan_gaps: bool = False
+    ignores_unknown: bool = False
+
+
+def model_columns(pipeline: Any) -> list[ModelColumn] | None:
+    """The columns of a fitted pipeline, in its order; None where they have no names."""
+    names = getattr(pipeline, "feature_names_in_", None)
+    if names is None:
+        return None
+    found: dict[str, ModelColumn] = {}
+    steps = [step for _, step in pipeline.steps[:-1]]
+    for column in _of_steps(steps, [str(name) for name in names.tolist()]):
+        before = found.setdefault(column.name, column)
+        if _RANK.index(before.kind) < _RANK.index(column.kind):
+            found[column.name] = column
+    return [found[str(name)] for name in names.tolist() if str(name) in found]
+
+
+def reading_options(pipeline: Any) -> dict[str, Any]:
+    """What `load` is told of a file with new items for a fitted pipeline."""
+    columns = model_columns(pipeline)
+    if columns is None:
+        return {}
+    kinds = {kind: [one.name for one in columns if one.kind == kind] for kind in _RANK}
+    return {
+        "features": [column.name for column in columns],
+        "text": kinds["text"],
+        "categories": kinds["category"],
+        "gaps": [one.name for one in columns if one.gaps],
+        "frame": _takes_columns_by_name(pipeline),
+    }
+
+
+def with_gaps_as_fitted(pipeline: Any, X: Any) -> Any:
+    """A frame with NaN for missing texts in columns for which the steps know nothing else."""
+    import polars
+
+    for column in model_columns(pipeline) or ():
+        if column.nan_gaps and column.kind == "category" and X[column.name].has_nulls():
+            cells = [math.nan if cell is None else cell for cell in X[column.name]]
+            X = X.with_columns(polars.Series(column.name, cells, polars.Object))
+    return X
+
+
+def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
+    """What is said of each column of a frame with a word that the pipeline does not know."""
+    from nearlabel.common.messages import shown
+
+    for column in model_columns(pipeline) or ():
+        if column.kind != "category" or column.values is None or not column.ignores_unknown:
+            continue
+        words = X[column.name].drop_nulls().unique(maintain_order=True).to_list()
+        unknown = next((word for word in words if word not in column.values), None)
+        if unknown is not None:
+            yield (
+                f"column {shown(column.name)}: {shown(unknown)} is unknown to the model and "
+                "treated as none of its values"
+            )
+
+
+def _takes_columns_by_name(step: Any) -> bool:
+    inside = [part for _, part in getattr(step, "steps", ())]
+    return hasattr(step, "transformers_") or any(map(_takes_columns_by_name, inside))
+
+
+def _of_steps(steps: Sequence[Any], names: Sequence[str]) -> Iterator[ModelColumn]:
+    """What transformers that follow each other take: the first one says it.
+
+    One that fills gaps gives the same columns to the next, which knows more about them.
+    """
+    first, *others = steps or [None]
+    if first is None or first == "passthrough":
+        yield from _of_steps(others, names) if others else map(ModelColumn, names)
+    elif hasattr(first, "statistics_"):  # SimpleImputer
+        is_text = first.statistics_.dtype.kind in "OU"
+        follows = [ModelColumn(name, "category" if is_text else "number") for name in names]
+        if others and getattr(others[0], "n_features_in_", None) == len(names):
+            follows = list(_of_steps(others, names))
+        is_last = not others or not hasattr(others[0], "statistics_")
+        takes_nan = is_last and first.missing_values is not None
+        for column in follows:
+            yield replace(column, gaps=True, nan_gaps=takes_nan or column.nan_gaps)
+    else:
+        yield from _of_step(first, names)
+
+
+def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
+    """What a transformer takes."""
+    if hasattr(step, "steps"):  # Pipeline
+        yield from _of_steps([part for _, part in step.steps], names)
+    elif hasattr(step, "transformer_list"):  # FeatureUnion
+        for _, part in step.transformer_list:
+            yield from () if part == "drop" else _of_steps([part], names)
+    elif hasattr(step, "transformers_"):  # ColumnTransformer
+        import numpy as np
+
+        from nearlabel.persistence.column_transformers import column_positions
+
+        own = np.array(names, dtype=object)
+        for _, part, columns in step.transformers_:
+            if not isinstance(part, str) or part != "drop":
+                places = column_positions(columns, own, len(own))
+                yield from _of_steps([part], np.atleast_1d(own[places]).tolist())
+    elif type(step).__name__ in _TEXT_STEPS:
+        words = getattr(step, "vocabulary_", None)
+        yield ModelColumn(names[0], "text", None if words is None else tuple(words), gaps=True)
+    elif hasattr(step, "categories_"):  # OneHotEncoder, OrdinalEncoder
+        ignores = step.handle_unknown != "error"
+        for name, values in zip(names, step.categories_, strict=True):
+            known = tuple(values.tolist())
+            if any(isinstance(value, str) for value in known):
+                nan_gaps = any(value != value for value in known)
+                yield ModelColumn(name, "category", known, True, nan_gaps, ignores)
+            else:
+                yield ModelColumn(name, gaps=any(value != value for value in known))
+    else:
+        yield from map(ModelColumn, names)

@@ -1,0 +1,132 @@
+"""Parquet files, by polars: tables whose columns have types."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import shown
+from nearlabel.common.validation import physical_memory
+from nearlabel.datasets.data_files import DataFile, ReadOptions
+from nearlabel.datasets.dataset import Dataset
+from nearlabel.datasets.frames import import_polars, is_frame
+from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.text_lines import DataError
+from nearlabel.datasets.written_tables import table_columns
+
+_HOW = {"glob": False, "hive_partitioning": False}
+# Reads a file in at most so much memory, and prints what is wrong with it.
+_TRIAL = f"""
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+except (ImportError, ValueError, OSError):
+    pass
+import polars
+try:
+    polars.read_parquet(sys.argv[1], **{_HOW})
+except BaseException as error:
+    print(str(error)[:1000])
+    raise SystemExit(1)
+"""
+
+
+class _Rows:
+    """A file as messages know it, by its rows."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.line = name, 0
+
+    def error(self, message: str, line: int | None = None) -> DataError:
+        """An error in the row that was read last; line 1 has the names of the columns."""
+        row = f"row {self.line}: " if line is None and self.line else ""
+        return DataError(self.name, None, f"{row}{message}")
+
+
+def read_parquet(source: DataFile) -> Dataset:
+    """Read a table; a column of lists of texts may hold the tags of each row."""
+    polars = import_polars()
+    path = source.place.path / source.name
+    _try_to_read(path)
+    frame = polars.read_parquet(path, **_HOW)
+    file = _Rows(source.title)
+    if not frame.width:
+        raise file.error("there is no column")
+    table = Table(file, frame.columns, source.options)
+    table.add_columns(
+        [
+            _cells(file, column, source.options, table) if place in table.roles.needed else None
+            for place, column in enumerate(frame.iter_columns())
+        ]
+    )
+    return table.dataset()
+
+
+def _try_to_read(path: Path) -> None:
+    """Let a child process read a file first: some that are damaged end the process.
+
+    polars panics there, or asks for more memory than any machine has.
+    """
+    path.stat()  # whose error names the file
+    if not sys.executable:  # Python within another program
+        return
+    most = physical_memory() or -1
+    command = [sys.executable, "-P", "-c", _TRIAL, str(path), str(most)]
+    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        reason = done.stdout.decode("utf-8", "replace").strip() or "it is damaged or too large"
+        raise ValueError(f"this is not a Parquet file: {reason}")
+
+
+def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table) -> Any:
+    """The cells of a column: an array of numbers, in which NaN is a gap, or a list."""
+    polars, kind = import_polars(), column.dtype
+    is_cell = table.columns.index(column.name) in table.roles.cells
+    is_number = kind.is_numeric() or kind == polars.Boolean
+    known = options.features is None or column.name in options.features
+    if is_cell and is_number and known and column.name not in table.roles.categories:
+        return column.cast(polars.Float64).fill_null(np.nan).to_numpy()
+    if is_number:
+        return [cell if cell is None or not is_cell else str(cell) for cell in column.to_list()]
+    if kind in (polars.Categorical, polars.Enum):
+        return column.cast(polars.String).to_list()
+    if kind in (polars.String, polars.Null) or (kind == polars.List and not is_cell):
+        return column.to_list()
+    raise file.error(
+        f"column {shown(column.name)} is of the type {kind}, neither numbers nor words; pass it to "
+        "ignore= to leave it out",
+        1,
+    )
+
+
+def write_parquet(data: Dataset, path: Path) -> None:
+    """Write a data set as a table, with one column of 0 and 1 for each label."""
+    polars = import_polars()
+    columns: list[Any] = [] if data.row_names is None else [data.row_names.tolist()]
+    if data.train is not None:
+        columns.append(np.where(data.train, "train", "test").tolist())
+    if is_frame(data.X):
+        columns += data.X.iter_columns()
+    else:
+        columns += _columns(data.X)
+    columns += _columns(data.Y)
+    named = zip(table_columns(data), columns, strict=True)
+    frame = polars.DataFrame([polars.Series(name, cells) for name, cells in named])
+    frame = frame.with_columns(polars.selectors.float().fill_nan(None))
+    with replacing(path) as file:
+        frame.write_parquet(file)
+
+
+def _columns(matrix: Any) -> list[Any]:
+    """The columns of a matrix, each as an array."""
+    if sparse.issparse(matrix):
+        matrix = matrix.tocsc()
+        return [matrix[:, [place]].toarray().ravel() for place in range(matrix.shape[1])]
+    return list(np.ascontiguousarray(matrix.T))
