@@ -26,7 +26,8 @@ SCALE = HERE.parent / "docs" / "scale.md"
 README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
 WITHOUT = (
-    *("label_kernels", "command_line", "reading", "sparse_search", "methods", "label_cuts"),
+    *("label_kernels", "command_line", "reading", "model_files", "sparse_search", "methods"),
+    "label_cuts",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
     "hard_data",

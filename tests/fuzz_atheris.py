@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 from random import Random
 
-NAMES = ("arff", "csv", "jsonl", "model", "npz", "sparse", "xml")
+NAMES = ("arff", "csv", "jsonl", "model", "npz", "pipeline", "sparse", "xml")
 _OPTIONS = (
     "-rss_limit_mb=2048",
     "-timeout=20",

@@ -68,6 +68,7 @@ def test_help_is_folded_by_the_terminal_alone(ask, monkeypatch):
     assert "leave-one-out, or as --split says. They share one graph per distance." in printed
     assert "[default: MLkNN]" in printed
     assert "[default: 10]" in ask("evaluate", "--help")
+    assert ask("datasets", "fetch", "--help").splitlines()[0].endswith(" [OPTIONS] NAME...")
     for verb in VERBS:
         assert not re.search(r"\(\d*,\)|',\)|\d\.\d{5}", ask(*verb.split(), "--help"))
 

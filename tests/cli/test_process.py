@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,33 @@ def test_output_that_cannot_be_written_is_an_error(unbuffered, tmp_path):
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, env=environment)
     assert done.returncode == 2
     assert done.stderr == b"nearlabel: standard output: File too large\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_device_is_named(unbuffered):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "nearlabel", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"nearlabel: standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of files")
+def test_a_file_that_does_not_fit_is_named(here, tmp_path):
+    line = (
+        f"ulimit -f 4; exec '{sys.executable}' -m nearlabel datasets convert songs.csv "
+        f"'{tmp_path / 'out.csv'}'"
+    )
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
+    assert done.returncode == 2
+    assert done.stderr == f"nearlabel: {tmp_path / 'out.csv'}: File too large\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")

@@ -88,6 +88,11 @@ def test_the_curve_as_a_figure(ask, here, tmp_path):
         assert target.read_bytes().startswith(start)
 
 
+def test_advice_on_few_rows(answer, tmp_path):
+    (tmp_path / "two.csv").write_text("x,tags\n1,a\n2,a\n")
+    assert "with 2 rows: use folds\n" in answer("tune", tmp_path / "two.csv")[2]
+
+
 def test_the_command_that_fits_the_best(ask, here, tmp_path, monkeypatch):
     """It is accepted, and makes the model that was the best."""
     path = tmp_path / "my songs.csv"

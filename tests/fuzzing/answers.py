@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 import nearlabel as nl
+from fuzzing.limits import SECONDS, limits
 from nearlabel.datasets import Dataset, load, save
 from nearlabel.datasets.formats import FORMATS
 from nearlabel.datasets.text_lines import names_or_numbers
@@ -106,3 +107,38 @@ def assert_predicts(model: Any) -> None:
         assert ((chances > 0) & (chances < 1)).all()
         assert len(chances) == model.predict(X).shape[0] == 2
         assert np.isfinite(last.rank(X, 1).scores).all()
+
+
+_LONG = "sea night " * 20 + "a" * 2000 + "!"
+_ITEMS: list[Any] = [
+    [[1.5, np.nan, 0.5, "red", "blue", 2], [None, 2, 0, None, "red", 1]],
+    np.arange(10.0).reshape(2, 5),
+    [["red", "green", "red"], ["blue", "red", "x"]],
+    np.arange(6).reshape(2, 3),
+    ["the sea at night", _LONG],
+]
+
+
+def assert_answers(model: Any) -> None:
+    """Ask a pipeline that came from a file about items of all forms: it answers or refuses."""
+    with limits(measured=False, seconds=SECONDS), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
+            answers = [answer for items in _ITEMS for answer in _answer(model, items)]
+    for answer in answers:
+        assert answer.shape[0] == 2
+        if hasattr(model, "predict_proba"):
+            assert ((answer > 0) & (answer < 1)).all()
+
+
+def _answer(model: Any, items: Any) -> list[Any]:
+    items = np.array(items, object) if isinstance(items[0], list) else items
+    ask = getattr(model, "predict_proba", None) or getattr(model, "transform", None)
+    try:
+        return [ask(items)] if ask else []
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+    ):  # items of another form, or parts that do not fit together
+        return []

@@ -120,6 +120,17 @@ NODES: list[Any] = [
         ["a", ["a", "b"]],
         ["<f2", [0, 1e9]],
     ),
+    *(
+        "filename",
+        "(a+)+$",
+        "pandas",
+        "OneHotEncoder",
+        "HashingVectorizer",
+        "a__b",
+        {"type": "int8"},
+    ),
+    *({"tuple": [1, 10**9]}, {"slice": [0, None, None]}, {"float": "inf"}, {"objects": [None, 1]}),
+    *({"texts": ["a", "b"]}, {"dict": [["a", 1]]}, {"type": "int8"}, {"scalar": ["int8", 1]}),
     json.loads("[" * 600 + "]" * 600),
 ]
 

@@ -21,6 +21,10 @@ from nearlabel.datasets.text_lines import names_or_numbers, truth
 
 def plain_text(content: bytes) -> str:
     content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    for encoding in ("utf-32", "utf-16"):  # the mark of the one begins as that of the other does
+        for order in ("le", "be"):
+            if content.startswith("\ufeff".encode(f"{encoding}-{order}")):
+                return content.decode(encoding)
     return content.removeprefix(b"\xef\xbb\xbf").decode()
 
 
@@ -98,9 +102,12 @@ def _names(names: Any) -> list[str]:
 
 def oracle_csv(data: Dataset, content: bytes) -> None:
     text = plain_text(content)
+    first, _, rest = text.partition("\n")
+    told = re.fullmatch(r'("?)sep=(.)\1\s*', f"{first}\n", re.IGNORECASE)
+    text = rest if told else text
     head = "".join(text.partition("\n")[0].split('"')[::2])
     lines = [line + "\n" for line in text.split("\n")]
-    reader = csv.reader(lines, delimiter=max(",;\t", key=head.count))
+    reader = csv.reader(lines, delimiter=told[2] if told else max(",;\t|", key=head.count))
     header, *rows = (row for row in reader if row)
     marks = ("label:", "feature:")
     assert_table(data, [n if n.startswith(marks) else n.strip() for n in header], rows)

@@ -11,8 +11,26 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 import nearlabel as nl
 from nearlabel.datasets import Dataset, save
@@ -44,6 +62,7 @@ _CSV = [
     'id,width,color,tags\na,1.5,red,"x;y"\nb,-2e3,blue,\n"c ""d""",.5,red,"y; z"\n',
     "width;height;label:one;label:l two;split\n1;2;0;1;train\n3;-4;yes;No;test\n",
     'Tags\t"the width"\tfeature:id\nx|y\t1\t2\ny\t3\t1e300\n',
+    "sep=|\nwidth|tags\n1|x;y\n-2|z\n",
     'labels,"a\nb",c\ngrün,0,"1"\n"p,q",1,0\n',
 ]
 _JSONL = [
@@ -77,7 +96,8 @@ def _as_array(text: str) -> str:
 def _variants(text: str) -> list[bytes]:
     plain = text.encode()
     marked = b"\xef\xbb\xbf" + plain
-    return [plain, marked, plain.replace(b"\n", b"\r\n"), plain[:-1], gzip.compress(plain, mtime=0)]
+    ends = [plain.replace(b"\n", b"\r\n"), plain[:-1]]
+    return [plain, marked, *ends, gzip.compress(plain, mtime=0), text.encode("utf-16")]
 
 
 @cache
@@ -119,6 +139,48 @@ def _written_seeds() -> dict[str, list[bytes]]:
 
 
 @cache
+def _pipelines() -> list[bytes]:
+    """Saved pipelines with every transformer that can be stored."""
+    numbers, whole = np.tile(_X, (4, 3))[:, :5] + np.arange(24)[:, None] % 5, np.arange(72) % 7
+    gaps = np.where(np.arange(120).reshape(24, 5) % 11 == 0, np.nan, numbers)
+    words = np.array(["red", "green", "été"], object)[whole.reshape(24, 3) % 3]
+    texts = ["sea and sand", "the night Sea", "city at night"] * 8
+    table = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(add_indicator=True), RobustScaler()), [0, 2]),
+            ("words", OneHotEncoder(min_frequency=6, handle_unknown="ignore"), slice(3, 6)),
+            ("inner", ColumnTransformer([], remainder=MinMaxScaler()), [1]),
+        ],
+        transformer_weights={"numbers": 0.5},
+    )
+    union = FeatureUnion(
+        [("raw", "passthrough"), ("pca", PCA(2)), ("none", "drop")], transformer_weights={"pca": 2}
+    )
+    cases = [
+        (table, np.hstack([gaps[:, :1], numbers[:, :1], gaps[:, 1:2], words])),
+        (make_pipeline(SimpleImputer(strategy="median"), union), gaps),
+        (QuantileTransformer(n_quantiles=5), numbers),
+        (make_pipeline(MaxAbsScaler(), Normalizer(), StandardScaler(with_mean=False)), numbers),
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder()), words),
+        (OneHotEncoder(drop="first", sparse_output=False), whole.reshape(24, 3)),
+        (
+            make_pipeline(TfidfVectorizer(stop_words=["and"]), TruncatedSVD(2, random_state=0)),
+            texts,
+        ),
+        (make_pipeline(CountVectorizer(ngram_range=(1, 2)), TfidfTransformer()), texts),
+        (HashingVectorizer(n_features=64), texts),
+    ]
+    labels = np.tile(_Y, (4, 1))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "seed"
+        found = []
+        for transformer, items in cases:
+            nl.save(nl.make_pipeline(transformer, nl.BRkNN(3)).fit(items, labels), path)
+            found.append(path.read_bytes())
+    return found
+
+
+@cache
 def seeds() -> dict[str, tuple[bytes, ...]]:
     """All seeds, by the name of their target."""
     heads = [
@@ -146,4 +208,5 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         name: tuple(variant for text in some for variant in _variants(text))
         for name, some in texts.items()
     }
-    return found | {name: tuple(some) for name, some in _written_seeds().items()}
+    written = {**_written_seeds(), "pipeline": _pipelines()}
+    return found | {name: tuple(some) for name, some in written.items()}

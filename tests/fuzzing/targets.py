@@ -26,7 +26,13 @@ from random import Random
 from typing import Any
 
 import nearlabel as nl
-from fuzzing.answers import assert_clean, assert_predicts, assert_survives, assert_whole
+from fuzzing.answers import (
+    assert_answers,
+    assert_clean,
+    assert_predicts,
+    assert_survives,
+    assert_whole,
+)
 from fuzzing.limits import SECONDS, limits
 from fuzzing.mutations import mutated_bytes, mutated_model, mutated_npz, mutated_text
 from fuzzing.oracles import (
@@ -128,7 +134,8 @@ def _verifier(oracle: Callable[[Dataset, bytes], None] | None) -> Callable[[Data
 def _read_arff(path: Path, content: bytes) -> Dataset:
     with suppress(EOFError, OSError, zlib.error):
         content = gzip.decompress(content)
-    return load(path, labels=LABELS if b"l two" in content else None)
+    is_named = b"l two" in content.replace(b"\0", b"")  # in UTF-16, too
+    return load(path, labels=LABELS if is_named else None)
 
 
 @cache
@@ -171,6 +178,14 @@ def targets() -> dict[str, Target]:
         ".nearlabel",
         lambda path, _: nl.load(path),
         lambda model, _: assert_predicts(model),
+        mutated_model,
+    )
+    found["pipeline"] = Target(
+        "pipeline",
+        seeds()["pipeline"],
+        ".nearlabel",
+        lambda path, _: nl.load(path),
+        lambda model, _: assert_answers(model),
         mutated_model,
     )
     return found

@@ -156,6 +156,12 @@ def test_html_shows_labels_terms_and_voters():
     assert sea == ["sea", "0.1250", "no", "count 2share 0.125", "<i>0", "0.25", "0.0625"]
     assert far == ["far", "0.0000", "no", "count 0share 0", "none", "", ""]
     assert len(shown.rows) == 15
+    assert repr(explained) == "Explanation(+ <b>& 0.9375, - sea 0.1250, - far 0.0000)"
+    many = nl.BRkNN(2).fit(X, np.ones((30, 30), int)).explain([0.25], top=30)
+    assert repr(many).endswith(", + 9 1.0000, … 20 more labels)")
+    shown = Cells(many._repr_html_())
+    assert len(shown.rows) == 1 + 10 * 2
+    assert "… 20 more labels" in shown.text
 
 
 def test_labels_by_column_are_made_once_a_fit():

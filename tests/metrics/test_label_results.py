@@ -171,9 +171,9 @@ def test_text_html_and_order():
     assert shown.rows[1] == ["<b>", "2", "0.500", "0.500", "0.500"]
     assert "b" not in shown.tags
     many = nl.metrics.per_label(np.eye(90, dtype=int), np.eye(90))
-    assert repr(many).splitlines()[-1] == "… 70 more rows"
+    assert repr(many).splitlines()[-1] == "… 70 more labels"
     assert len(Cells(many._repr_html_()).rows) == 41
-    assert "… 50 more rows" in many._repr_html_()
+    assert "… 50 more labels" in many._repr_html_()
 
 
 def test_ten_thousand_labels_without_a_dense_matrix():

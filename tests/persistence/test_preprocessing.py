@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
 import subprocess
@@ -11,10 +12,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import (
@@ -27,6 +29,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
@@ -40,7 +43,10 @@ from strategies import examples
 from tree_paths import paths, replaced
 
 import nearlabel as nl
-from nearlabel.common.files import read_tree, write_tree
+from nearlabel.common.files import FORMAT, read_tree, write_tree
+from nearlabel.common.validation import check_integer
+from nearlabel.persistence.models import OWN
+from nearlabel.persistence.values import as_stored
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(40, 5)).round(2)
@@ -54,6 +60,11 @@ TEXTS = np.array(
     [" ".join(RNG.choice(["sea", "Sand", "night", "łódź", "x1"], 6)) for _ in range(40)]
 )
 SPARSE = sparse.csr_array(np.where(NUMBERS > 0.5, NUMBERS, 0))
+
+
+class OwnScaler(StandardScaler):
+    """A class of a user's own."""
+
 
 CASES = [
     (MaxAbsScaler(), NUMBERS),
@@ -81,6 +92,8 @@ CASES = [
     (SimpleImputer(strategy="constant", missing_values=2), WHOLE),
     (SimpleImputer(strategy="most_frequent", missing_values=0, add_indicator=True), WHOLE),
     (SimpleImputer(strategy="constant", fill_value=-1.5), GAPS.astype(np.float32)),
+    (SimpleImputer(strategy="constant"), EMPTY),
+    (SimpleImputer(strategy="constant", keep_empty_features=True), EMPTY),
     (OneHotEncoder(), WORDS),
     (OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.int8), WHOLE),
     (OneHotEncoder(drop="first"), MIXED),
@@ -107,7 +120,14 @@ CASES = [
         FeatureUnion([("a", StandardScaler()), ("b", PCA(2))], transformer_weights={"b": 2.0}),
         NUMBERS,
     ),
+    (
+        FeatureUnion([("a", "passthrough"), ("b", PCA(1))], verbose_feature_names_out=False),
+        NUMBERS,
+    ),
+    (FunctionTransformer(), NUMBERS),
+    (make_pipeline(StandardScaler(), PCA(2)).set_output(transform="pandas"), NUMBERS),
     (make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1])), NUMBERS),
+    (make_column_transformer((SimpleImputer(), [3])), EMPTY),  # no column is left
     (make_column_transformer((StandardScaler(), slice(0, 3)), remainder=PCA(1)), NUMBERS),
     (
         make_column_transformer(
@@ -124,6 +144,7 @@ def transformed(transformer, X):
 
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories", "ignore:Skipping features without")
+@pytest.mark.filterwarnings("ignore:Currently, when `keep_empty_feature")
 @pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize(("transformer", "X"), CASES, ids=lambda case: str(case)[:60])
 def test_there_and_back(transformer, X, is_mapped, tmp_path):
@@ -132,8 +153,8 @@ def test_there_and_back(transformer, X, is_mapped, tmp_path):
     again = nl.load(tmp_path / "file", mmap=is_mapped)
     assert isinstance(again, type(transformer))
     left, right = transformer.transform(X), again.transform(X)
-    assert sparse.issparse(left) == sparse.issparse(right)
-    assert left.dtype == right.dtype
+    assert type(left) is type(right)
+    assert np.asarray(left).dtype == np.asarray(right).dtype
     np.testing.assert_array_equal(transformed(transformer, X), transformed(again, X))
     if hasattr(transformer, "get_feature_names_out"):
         ours, theirs = transformer.get_feature_names_out(), again.get_feature_names_out()
@@ -161,6 +182,16 @@ def frame(columns):
     return pd.DataFrame(columns)
 
 
+def need(library):
+    """Skip a test where this scikit-learn does not know frames of a library yet."""
+    try:
+        frame = library.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+        scaler = StandardScaler().set_output(transform=library.__name__)
+        make_column_transformer((scaler, ["b"])).fit_transform(frame)
+    except (ValueError, AttributeError):
+        pytest.skip(f"scikit-learn {sklearn.__version__} does not know {library.__name__}")
+
+
 def preprocessing(select, missing=np.nan):
     words = make_pipeline(
         SimpleImputer(strategy="most_frequent", missing_values=missing),
@@ -183,6 +214,7 @@ def preprocessing(select, missing=np.nan):
     ],
 )
 def test_a_table_of_numbers_words_texts_and_gaps(columns, library, select, missing, tmp_path):
+    need(library)
     frame = library.DataFrame(columns)
     Y = (RNG.random((40, 4)) < 0.4).astype(int)
     model = nl.make_pipeline(preprocessing(select, missing), nl.MLkNN(5)).fit(frame, Y)
@@ -199,31 +231,71 @@ def test_a_table_of_numbers_words_texts_and_gaps(columns, library, select, missi
         again.predict(frame[["size", "weight", "made in", "text"]])
 
 
-def test_another_process_gives_the_same(frame, tmp_path):
+IN_ANOTHER_PROCESS = """
+import pickle, sys, warnings
+from pathlib import Path
+import nearlabel as nl
+warnings.simplefilter("ignore")
+folder, found = Path(sys.argv[1]), []
+for place, inputs in enumerate(pickle.loads((folder / "inputs").read_bytes())):
+    model = nl.load(folder / str(place), mmap=place % 2 == 0)
+    ask = model.predict_proba if hasattr(model, "predict_proba") else model.transform
+    first = model[0] if hasattr(model, "predict_proba") else model
+    names = getattr(first, "get_feature_names_out", lambda: None)()
+    found.append((names, [ask(X) for X in inputs]))
+(folder / "outputs").write_bytes(pickle.dumps(found))
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_another_process_gives_the_same(columns, tmp_path):
+    """Outputs to the last bit and names of columns, of all transformers and of whole pipelines."""
+    models = [(clone(transformer).fit(X), [X, *also(X)]) for transformer, X in CASES]
     Y = (RNG.random((40, 4)) < 0.4).astype(int)
-    model = nl.make_pipeline(preprocessing(["size", "weight"]), nl.MLkNN(5)).fit(frame, Y)
-    nl.save(model, tmp_path / "model")
-    (tmp_path / "frame").write_bytes(pickle.dumps(frame))
-    code = (
-        "import sys, pickle, numpy as np, nearlabel as nl; folder = sys.argv[1]\n"
-        "frame = pickle.loads(open(folder + '/frame', 'rb').read())\n"
-        "model = nl.load(folder + '/model', mmap=True)\n"
-        "np.save(folder + '/scores.npy', model.predict_proba(frame))"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.predict_proba(frame))
+    for library, missing in ((pd, np.nan), (pl, None)):
+        frame = library.DataFrame({name: list(values) for name, values in columns.items()})
+        model = nl.make_pipeline(preprocessing(["size", "weight"], missing), nl.MLkNN(5))
+        with contextlib.suppress(AttributeError):  # a scikit-learn that does not know polars yet
+            models.append((model.fit(frame, Y), [frame]))
+    for place, (model, _) in enumerate(models):
+        nl.save(model, tmp_path / str(place))
+    (tmp_path / "inputs").write_bytes(pickle.dumps([inputs for _, inputs in models]))
+    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, str(tmp_path)], check=True)
+    outputs = pickle.loads((tmp_path / "outputs").read_bytes())
+    assert len(outputs) == len(models) >= len(CASES) + 1
+    for (model, inputs), (names, answers) in zip(models, outputs, strict=True):
+        is_method = hasattr(model, "predict_proba")
+        first, ask = (model[0], model.predict_proba) if is_method else (model, model.transform)
+        np.testing.assert_array_equal(
+            getattr(first, "get_feature_names_out", lambda: None)(), names, str(model)
+        )
+        for X, there in zip(inputs, answers, strict=True):
+            here = ask(X)
+            assert type(here) is type(there)
+            here, there = (one.toarray() if sparse.issparse(one) else one for one in (here, there))
+            assert np.asarray(here).dtype == np.asarray(there).dtype
+            np.testing.assert_array_equal(here, there, str(model))
+
+
+def also(X):
+    """The same numbers in another type."""
+    return [X.astype(np.float32)] if X.dtype == np.float64 else []
 
 
 @pytest.mark.parametrize(
     ("transformer", "X", "named"),
     [
-        (FunctionTransformer(np.log1p), WHOLE, "FunctionTransformer.*TfidfVectorizer"),
+        (FunctionTransformer(np.log1p), WHOLE, "FunctionTransformer's func=.*log1p"),
+        (OwnScaler(), WHOLE, "OwnScaler.*TfidfVectorizer.*skops"),
+        (make_pipeline(KBinsDiscretizer(2, strategy="uniform")), WHOLE, "KBinsDiscretizer"),
+        (FeatureUnion([("a", OwnScaler())]), WHOLE, "OwnScaler"),
+        (make_column_transformer((OwnScaler(), [0])), WHOLE, "OwnScaler"),
+        (CountVectorizer(preprocessor=str.lower), TEXTS, "CountVectorizer's preprocessor"),
         (
             CountVectorizer(tokenizer=str.split, token_pattern=None),
             TEXTS,
             "CountVectorizer's token",
         ),
-        (make_pipeline(FunctionTransformer()), WHOLE, "FunctionTransformer.*scikit-learn's"),
     ],
 )
 def test_what_cannot_be_stored_is_named_with_what_can(transformer, X, named, tmp_path):
@@ -231,6 +303,170 @@ def test_what_cannot_be_stored_is_named_with_what_can(transformer, X, named, tmp
     with pytest.raises(TypeError, match=named):
         nl.save(transformer, tmp_path / "file")
     assert not list(tmp_path.iterdir())
+
+
+def test_constants_of_another_type_than_this_scikit_learn_keeps(tmp_path):
+    """As in files of scikit-learn 1.6, which kept them in the type of the data."""
+    imputer = SimpleImputer(strategy="constant", fill_value=-1.5).fit(GAPS)
+    nl.save(imputer, tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    for dtype in (np.float32, object):
+        statistics = as_stored(np.full(5, -1.5).astype(dtype), "statistics_")
+        write_tree(tmp_path / "file", {**tree, "statistics": statistics})
+        again = nl.load(tmp_path / "file")
+        np.testing.assert_array_equal(again.transform(GAPS), imputer.transform(GAPS))
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_set_output_is_kept(library, tmp_path):
+    # The second table finds its columns by the names that the first gives them.
+    first = make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1]))
+    need(library)
+    first.set_output(transform=library.__name__)
+    names = first.fit(NUMBERS).get_feature_names_out().tolist()
+    second = make_column_transformer((PCA(1), names[:2]), ("drop", names[2:]))
+    model = make_pipeline(first, second).fit(NUMBERS)
+    nl.save(model, tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    assert again[0].transform(NUMBERS).equals(first.transform(NUMBERS))
+    np.testing.assert_array_equal(again.transform(NUMBERS), model.transform(NUMBERS))
+
+
+def test_what_fit_writes_to_is_not_kept(tmp_path):
+    """A folder in which joblib keeps pickles must not come from a file."""
+    model = make_pipeline(StandardScaler(), memory=str(tmp_path / "cache"), verbose=True)
+    nl.save(model.fit(NUMBERS), tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    assert again.memory is None
+    assert not again.verbose
+
+
+def nested(depth):
+    model = StandardScaler()
+    for _ in range(depth):
+        model = make_pipeline(model)
+    return model.fit(NUMBERS)
+
+
+def test_nesting_has_an_end(tmp_path):
+    nl.save(nested(8), tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.transform(NUMBERS), nested(8).transform(NUMBERS))
+    with pytest.raises(ValueError, match="8 deep"):
+        nl.save(nested(9), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    write_tree(tmp_path / "file", {"class": "Pipeline", "steps": [["a", tree]]})
+    with pytest.raises(nl.FileError, match="8 deep"):
+        nl.load(tmp_path / "file")
+
+
+class Doubling(TransformerMixin, BaseEstimator):
+    """A transformer of our own, stored by the two methods that model files ask for."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return 2 * X
+
+    def _tree(self):
+        return {"class": "Doubling", "features": self.n_features_in_}
+
+    @classmethod
+    def _from_tree(cls, tree, version):
+        assert version == FORMAT
+        made = cls()
+        made.n_features_in_ = check_integer(tree["features"], "features", low=1)
+        return made
+
+
+def test_a_transformer_of_our_own_is_stored_once_it_is_registered(tmp_path, monkeypatch):
+    Y = np.eye(40, 3, dtype=int)
+    model = nl.make_pipeline(make_column_transformer((Doubling(), [0, 1])), nl.BRkNN(3))
+    model.fit(NUMBERS, Y)
+    with pytest.raises(TypeError, match="Doubling"):
+        nl.save(model, tmp_path / "file")
+    monkeypatch.setitem(OWN, "Doubling", Doubling)
+    nl.save(model, tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.predict_proba(NUMBERS), model.predict_proba(NUMBERS))
+    tree, _ = read_tree(tmp_path / "file")
+    tree["steps"][0][1]["steps"][0]["transformer"]["features"] = -1
+    write_tree(tmp_path / "file", tree)
+    with pytest.raises(nl.FileError, match="features.*-1"):
+        nl.load(tmp_path / "file")
+
+
+NARROW = make_column_transformer((HashingVectorizer(n_features=8), 0), sparse_threshold=0)
+# What a file says of itself: a transformer, a place in its tree, what stands there, what is named.
+HOSTILE = [
+    (CountVectorizer(), TEXTS, ("parameters", "input"), "filename", "input='filename'"),
+    (CountVectorizer(), TEXTS, ("parameters", "input"), "file", "input='file'"),
+    (CountVectorizer(), TEXTS, ("parameters", "token_pattern"), "(a+)+$", "token_pattern"),
+    (CountVectorizer(), TEXTS, ("parameters", "token_pattern"), "[z-a]", "range z-a"),
+    (CountVectorizer(), TEXTS, ("parameters", "encoding"), "rot13", "rot13"),
+    (CountVectorizer(), TEXTS, ("parameters", "encoding"), "none such", "none such"),
+    (CountVectorizer(), TEXTS, ("parameters", "tokenizer"), {"type": "float64"}, "tokenizer"),
+    (
+        *(TfidfVectorizer(), TEXTS, ("parameters", "ngram_range"), {"tuple": [1, 10**9]}),
+        "ngram_range",
+    ),
+    (TfidfVectorizer(), TEXTS, ("idf",), None, "idf"),
+    (HashingVectorizer(), TEXTS, ("parameters", "n_features"), 2**31 - 2, "n_features"),
+    (QuantileTransformer(n_quantiles=5), NUMBERS, ("features",), 2**40, "quantiles_"),
+    (make_column_transformer((PCA(1), [0, 1])), NUMBERS, ("features",), 2**40, str(2**40)),
+    (
+        *(NARROW, TEXTS[:, None], ("steps", 0, "transformer", "parameters", "n_features")),
+        *(2**20, "n_features"),
+    ),
+    (make_pipeline(PCA(1)), NUMBERS, ("steps", 0, 0), "a__b", "__"),
+    (make_pipeline(PCA(1)), NUMBERS, ("steps", 0, 0), None, "names"),
+    (FeatureUnion([("a", PCA(1))]), NUMBERS, ("weights",), {"dict": [["b", 2]]}, "'b'"),
+    (FeatureUnion([("a", PCA(1))]), NUMBERS, ("weights",), {"dict": [["a", "x"]]}, "'a'"),
+    (StandardScaler(), NUMBERS, ("output",), "none", "output"),
+]
+
+
+@pytest.mark.parametrize(("transformer", "X", "place", "value", "named"), HOSTILE)
+def test_what_a_file_must_not_ask_for(transformer, X, place, value, named, tmp_path):
+    nl.save(clone(transformer).fit(X), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    node = tree
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    write_tree(tmp_path / "file", tree)
+    with pytest.raises(nl.FileError, match=named):
+        nl.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("transformer", "X", "parameters"),
+    [
+        (TruncatedSVD(2), NUMBERS, {"n_iter": 10**9}),
+        (TruncatedSVD(2), NUMBERS, {"n_oversamples": 10**12}),
+        (PCA(2), NUMBERS, {"iterated_power": 10**9, "svd_solver": "randomized"}),
+        (QuantileTransformer(n_quantiles=5), NUMBERS, {"n_quantiles": 10**12}),
+    ],
+)
+def test_nothing_is_computed_with_the_parameters_of_a_file(transformer, X, parameters, tmp_path):
+    nl.save(transformer.fit(X), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    tree["parameters"].update(parameters)
+    write_tree(tmp_path / "file", tree)
+    again = nl.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.transform(X), transformer.transform(X))
+
+
+@pytest.mark.parametrize(
+    "transformer", [Normalizer(), StandardScaler(with_mean=False, with_std=False)]
+)
+def test_features_that_a_file_only_declares_take_no_memory(transformer, tmp_path):
+    nl.save(transformer.fit(NUMBERS), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    write_tree(tmp_path / "file", {**tree, "features": 2**50})
+    assert nl.load(tmp_path / "file").n_features_in_ == 2**50
 
 
 def test_a_transformer_that_was_not_fitted(tmp_path):
@@ -255,8 +491,8 @@ def trees(tmp_path_factory):
     found = []
     for transformer, X in CASES:
         made = transformed(clone(transformer).fit(X), X)
-        if made.dtype.kind == "O" or np.isnan(made).any():
-            continue  # words or gaps are left, which a method does not take
+        if made.dtype.kind == "O" or np.isnan(made).any() or not made.size:
+            continue  # words, gaps or nothing at all is left, which a method does not take
         nl.save(make_pipeline(clone(transformer), nl.MLkNN(3)).fit(X, Y), path)
         found.append((read_tree(path)[0], X))
     return found

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
+from cyclopts import (
+    App,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnusedCliTokensError,
+    ValidationError,
+)
 
 from nearlabel import __version__
 from nearlabel.cli import datasets
@@ -17,13 +25,15 @@ _VERBS = ("demo", "fit", "predict", "rank", "evaluate", "tune", "compare", "repr
 _EXAMPLES = "Examples:\n"
 
 
-def _add(group: App, verb: Callable[..., Any], name: str) -> None:
+def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = None) -> None:
     """Add a verb, with the examples of its docstring under its help."""
     text, _, examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")
     about = text.partition("Parameters\n----------\n")[0].strip()
     paragraphs = "\n\n".join(" ".join(one.split()) for one in about.split("\n\n"))
     lines = "\n".join(f"  {line}".rstrip() for line in examples.splitlines())
-    group.command(verb, name=name, help=paragraphs, help_epilogue=f"{_EXAMPLES}{lines}")
+    group.command(
+        verb, name=name, help=paragraphs, usage=usage, help_epilogue=f"{_EXAMPLES}{lines}"
+    )
 
 
 class _Help:
@@ -46,19 +56,44 @@ class _Help:
         DefaultFormatter().render_usage(console, options, usage)
 
 
-def problem(error: CycloptsError) -> str:
-    """What is wrong with a command; where something is missing, with an example."""
-    argument = error.argument
+def problem(error: CycloptsError, words: Sequence[str]) -> str:
+    """What is wrong with the words of a command; where something is missing, with an example."""
+    verb, argument = error.command_chain or (), error.argument
+    if isinstance(error, UnusedCliTokensError | ValidationError):
+        spare = "".join(f"unexpected argument {word!r}" for word in (error.unused_tokens or ())[:1])
+        return _unknown_option(verb, words) or spare or str(error)
     if not isinstance(error, MissingArgumentError) or argument is None:
         return str(error)
     if error.keyword is not None or argument.tokens:
         return f"{error.keyword or argument.name} needs a value"
     name = argument.name.lstrip("-").upper() if argument.index is not None else argument.name
-    verb, group = error.command_chain or (), app
+    missing, group = f"{' '.join(verb)}: {name} is missing", _named(verb)
+    for other in group.assemble_argument_collection():
+        if argument.index is not None and other.parameter.consume_multiple:
+            for word in {*other.names} & {*words}:
+                return f"{missing}; give it before {word}, which takes all values that follow it"
+    example = str(group.help_epilogue).removeprefix(_EXAMPLES).splitlines()[0].strip()
+    return f"{missing}; for example: {example}"
+
+
+def _unknown_option(verb: Sequence[str], words: Sequence[str]) -> str | None:
+    """What is said of the first option that a verb does not have: it was taken for DATA."""
+    from nearlabel.common.messages import did_you_mean
+
+    arguments = _named(verb).assemble_argument_collection()
+    known = [name for one in arguments for name in one.names if name.startswith("-")]
+    for word in words:
+        name = word.partition("=")[0]
+        if re.match("--?[a-z]", name) and not {name, name[:2]} & {*known, "-h", "--help"}:
+            return f"unknown option {name}{did_you_mean(name, known)}"
+    return None
+
+
+def _named(verb: Sequence[str]) -> App:
+    group = app
     for word in verb:
         group = group[word]
-    example = str(group.help_epilogue).removeprefix(_EXAMPLES).splitlines()[0].strip()
-    return f"{' '.join(verb)}: {name} is missing; for example: {example}"
+    return group
 
 
 app = App(
@@ -91,8 +126,9 @@ _datasets = App(
     "  nearlabel datasets convert songs.csv songs.arff",
 )
 _add(_datasets, datasets.datasets_list, "list")
-_add(_datasets, datasets.describe, "describe")
-_add(_datasets, datasets.fetch, "fetch")
+_several = "nearlabel datasets {} [OPTIONS] {}..."  # where cyclopts would say ARGS
+_add(_datasets, datasets.describe, "describe", _several.format("describe", "DATA"))
+_add(_datasets, datasets.fetch, "fetch", _several.format("fetch", "NAME"))
 _add(_datasets, datasets.convert, "convert")
 app.command(_datasets)
 app.register_install_completion_command(help="Let this shell complete commands and options.")

@@ -13,7 +13,7 @@ from nearlabel.cli.output import check_target, counted, say, say_json, say_table
 
 
 def datasets_list(*, public: Switch = False, json: Json = False) -> None:
-    """List the data sets of the data folder, or the public ones that can be fetched.
+    """List the data sets of the data folder, or public ones.
 
     Parameters
     ----------

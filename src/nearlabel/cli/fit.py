@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def fit(
     data: Data,
     *,
-    output: Annotated[str, Parameter(alias="-o", metavar="FILE")],
+    output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
     k: Count = 10,
     part: Part = "all",
     seed: Seed = 0,
@@ -61,6 +61,8 @@ def fit(
     nearlabel fit yeast -o yeast.model --part train
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
     """
+    if output.startswith("-"):
+        raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
     items = reading.load_labeled(data, part, **preparation.reading)
     import_scikit_learn(scaling=True)

@@ -40,7 +40,7 @@ class Measuring:
     stratified
         Keep the share of each label about the same in all random parts.
     metric
-        Metrics to report; the first decides in tuning.
+        Metrics to report, such as one_error macro_f1; the first decides in tuning.
         By default all (compare: five; tune: ranking_loss).
     convention
         How ties and rows without labels count.

@@ -18,7 +18,7 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
     Parameters
     ----------
     model
-        File that fit wrote.
+        Model file, as fit writes it.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
     names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
     if is_table(answering.output) and names is not None and any(";" in one for one in names):
-        raise ValueError("a label has ';' in its name: write a .jsonl file")
+        raise ValueError("a label has ';' in its name: write a .jsonl file, or give --json")
     answering.tell(
         _predicted(fitted, blocks),
         cells=lambda record: [{**record, "labels": ";".join(record["labels"])}],

@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
                 code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
-            return _say_error(problem(error))
+            return _say_error(problem(error, arguments))
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
@@ -118,21 +118,23 @@ def run(arguments: Sequence[str]) -> int:
                     "report it with what NEARLABEL_TRACEBACK=1 shows",
                     OUR_ERROR,
                 )
-            _drop_output()
+            dropped = _drop_output()
             reason = str(error).strip() or type(error).__name__
             if isinstance(error, OSError) and error.strerror:
-                where = f"{error.filename}: " if error.filename else ""
-                reason = f"{where}{error.strerror}"
+                name = error.filename or ("standard output" if dropped else "")
+                reason = f"{name}: {error.strerror}" if name else error.strerror
             return _say_error(reason)
     return code if isinstance(code, int) else 0
 
 
-def _drop_output() -> None:
-    """Drop what could not be written: Python would try again at its end, and complain."""
+def _drop_output() -> bool:
+    """Drop what cannot be written, if so: Python would try again at its end, and complain."""
     try:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _say_error(message: str, code: int = USER_ERROR) -> int:

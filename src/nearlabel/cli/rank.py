@@ -27,7 +27,7 @@ def rank(
     Parameters
     ----------
     model
-        File that fit wrote.
+        Model file, as fit writes it.
     top
         Labels per item.
     why

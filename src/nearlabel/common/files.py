@@ -8,6 +8,7 @@ bit of a file can change unnoticed. Nothing in a file is ever executed: there is
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -36,6 +37,7 @@ _PREAMBLE = _LENGTHS.size + 32  # the checksum of the lengths and the header fol
 _ALIGN = 64
 _READ_AT_ONCE = 2**20
 _ORPHANED_AFTER = 86_400  # seconds: no file takes a day to write
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG)
 _DTYPES = {
     np.dtype(name).newbyteorder("<").str: np.dtype(name).newbyteorder("<")
     for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -55,8 +57,9 @@ class FileError(ValueError):
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write a file under a temporary name; it takes the place of `path` when all is written.
 
-    After an error or an interrupt, `path` is as it was before. A process that is killed leaves its
-    temporary file behind; whoever writes `path` a day later removes it.
+    After an error or an interrupt, `path` is as it was before; an error of a full disk names it.
+    A process that is killed leaves its temporary file behind; whoever writes `path` a day later
+    removes it.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a device or a pipe has nothing to replace
@@ -77,8 +80,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)
         raise
 
 

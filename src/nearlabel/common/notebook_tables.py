@@ -16,11 +16,16 @@ _CELL = "padding:0.2em 0.8em;border:none;vertical-align:top;background:none;colo
 
 
 def table(
-    head: Iterable[str], rows: Iterable[Iterable[str]], *, caption: str, more: int = 0
+    head: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    caption: str,
+    more: int = 0,
+    things: str = "rows",
 ) -> str:
-    """A table of cells that `cell` made; `more` says how many rows are left out."""
+    """A table of cells that `cell` made; `more` says how many things are left out."""
     shown = "".join(f"<tr style='background:none'>{''.join(row)}</tr>" for row in rows)
-    left_out = f"<div style='opacity:0.7'>{more_rows(more)}</div>" if more else ""
+    left_out = f"<div style='opacity:0.7'>{left_out_text(more, things)}</div>" if more else ""
     return (
         "<div style='overflow-x:auto'>"
         f"<div style='opacity:0.7'>{escape(caption)}</div><table style='{_TABLE}'>"
@@ -52,9 +57,9 @@ def words_and_numbers(pairs: Iterable[tuple[Any, str]], *, more: int = 0) -> str
     return _cell("td", " ".join(shown), False, "")
 
 
-def more_rows(more: int) -> str:
-    """What stands in the place of rows that are left out."""
-    return f"… {more:,} more {'row' if more == 1 else 'rows'}"
+def left_out_text(more: int, things: str = "rows") -> str:
+    """What stands in the place of things that are left out."""
+    return f"… {more:,} more {things.removesuffix('s') if more == 1 else things}"
 
 
 def _cell(tag: str, content: str, number: bool, style: str, attributes: str = "") -> str:

@@ -140,11 +140,12 @@ def warn_of_many_neighbors(models: Iterable[NeighborClassifier], n: int) -> None
     tables give it away without an error.
     """
     counts = [model.n_neighbors or n for model in models if model.needs.counts]
-    many = [k for k in counts if k > n // LEAST_ROWS_A_NEIGHBOR]
+    most = n // LEAST_ROWS_A_NEIGHBOR
+    many = [k for k in counts if k > most]
     if many:
         warnings.warn(
-            f"leave-one-out flatters n_neighbors={max(many)} with {n} rows: use at most "
-            f"{n // LEAST_ROWS_A_NEIGHBOR}, or folds",
+            f"leave-one-out flatters n_neighbors={max(many)} with {n} rows: "
+            f"use {f'at most {most}, or folds' if most else 'folds'}",
             UserWarning,
             stacklevel=4,
         )

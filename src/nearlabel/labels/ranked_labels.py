@@ -87,7 +87,7 @@ class RankedLabels:
             shown += [f"… {len(row) - _LABELS_SHOWN:,} more"] * (len(row) > _LABELS_SHOWN)
             lines.append(f"{number:{width}}  {', '.join(shown)}")
         if len(self) > _ROWS_IN_TEXT:
-            lines.append(html.more_rows(len(self) - _ROWS_IN_TEXT))
+            lines.append(html.left_out_text(len(self) - _ROWS_IN_TEXT))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -481,7 +481,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Returns
         -------
         RankedLabels
-            Best first; equal scores in the order of the columns.
+            Best first; equal scores in the order of the columns. A sequence of rows, each a list of
+            names and scores, and arrays of all rows.
         """
         top = check_integer(top, "top", low=1)
         return answers.ranked(self, self._check_queries(X), None, top, progress)

@@ -17,7 +17,9 @@ from nearlabel.search import is_precomputed
 
 # Neighbors and scores of queries, and of their copies that lack a neighbor each.
 _WORK_AT_ONCE = 2**20
-_VOTERS_SHOWN = 10  # of a label, in a notebook
+# In one line, or in a notebook.
+_LABELS_SHOWN = 10
+_VOTERS_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,9 @@ class LabelExplanation:
     neighbors: tuple[Voter, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """Labels of one item, best first, each with what speaks for it."""
+    """Labels of one item, best first, each with what speaks for it; ``print`` shows all of it."""
 
     labels: tuple[LabelExplanation, ...]
     n_neighbors: int
@@ -85,12 +87,20 @@ class Explanation:
     def __getitem__(self, place: int) -> LabelExplanation:
         return self.labels[place]
 
+    def __repr__(self) -> str:
+        shown = [
+            f"{_mark(label)} {label.name} {label.score:.4f}"
+            for label in self.labels[:_LABELS_SHOWN]
+        ]
+        more = len(self) - len(shown)
+        shown += [html.left_out_text(more, "labels")] * bool(more)
+        return f"Explanation({', '.join(shown)})"
+
     def __str__(self) -> str:
         lines = []
         for label in self.labels:
             terms = ", ".join(f"{term} {value:.4g}" for term, value in label.terms.items())
-            mark = "+" if label.predicted else "-"
-            lines.append(f"{mark} {label.name}: {label.score:.4f} ({terms})")
+            lines.append(f"{_mark(label)} {label.name}: {label.score:.4f} ({terms})")
             lines.append(f"    {len(label.neighbors)} of {self.n_neighbors} neighbors carry it")
             lines.extend(
                 f"    {voter.id} at {voter.distance:.4g}; without it {voter.score_without:.4f}"
@@ -101,13 +111,19 @@ class Explanation:
     def _repr_html_(self) -> str:
         head = ["label", "score", "predicted", "made of", "neighbor", "distance", "score without"]
         numbers = {"score", "distance", "score without"}
-        rows = [row for label in self.labels for row in _html_rows(label)]
+        rows = [row for label in self.labels[:_LABELS_SHOWN] for row in _html_rows(label)]
         return html.table(
             [html.heading(name, number=name in numbers) for name in head],
             rows,
             caption=f"Explanation: labels of one item, and those of its {self.n_neighbors} "
             "neighbors that carry them",
+            more=max(0, len(self) - _LABELS_SHOWN),
+            things="labels",
         )
+
+
+def _mark(label: LabelExplanation) -> str:
+    return "+" if label.predicted else "-"
 
 
 def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from inspect import signature
+from typing import Any, Self
 
+from sklearn import get_config
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.progress import Progress
@@ -14,6 +17,11 @@ from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.retrieval import LabelGroup
+
+
+def _if_the_method_has(name: str) -> Any:
+    """Let a pipeline have a method only where its last step has it, as scikit-learn does."""
+    return available_if(lambda pipeline: hasattr(pipeline.steps[-1][1], name))
 
 
 class Pipeline(SklearnPipeline):
@@ -38,29 +46,57 @@ class Pipeline(SklearnPipeline):
     >>> texts = ["sea and sand", "the sea at night", "a city at night", "city lights"]
     >>> tags = [[1, 0], [1, 1], [0, 1], [0, 1]]
     >>> model = nl.make_pipeline(TfidfVectorizer(), nl.BRkNN(2))
-    >>> model.fit(texts, tags, brknn__label_names=["beach", "evening"])
+    >>> model.fit(texts, tags, label_names=["beach", "evening"])
     Pipeline(steps=[('tfidfvectorizer', TfidfVectorizer()),
                     ('brknn', BRkNN(n_neighbors=2))])
     >>> model.rank(["sand by the sea"]).names.tolist()
     [['beach', 'evening']]
     """
 
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit the transformers one after the other, and the method to what they give.
+
+        Parameters
+        ----------
+        X : items in the form that the first step takes
+        y : labels, as the method's `fit` takes them
+        **params
+            Keywords of the method's `fit`, such as `label_names` and `ids`; those of another step
+            with its name, ``step__keyword``, as in scikit-learn. Where metadata routing is enabled,
+            the steps say what they request.
+
+        Returns
+        -------
+        self
+        """
+        if not get_config()["enable_metadata_routing"] and hasattr(self._method(), "fit"):
+            own = signature(self._method().fit).parameters.values()
+            keywords = {one.name for one in own if one.kind is one.KEYWORD_ONLY}
+            last = self.steps[-1][0]
+            params = {f"{last}__{key}" if key in keywords else key: params[key] for key in params}
+        super().fit(X, y, **params)
+        return self
+
+    @_if_the_method_has("label_scores")
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row, as the method does."""
         scores: LabelScores = self._method().label_scores(self._transformed(X), progress=progress)
         return scores
 
+    @_if_the_method_has("rank")
     def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """Rank the labels of each row, as the method does."""
         ranked: RankedLabels = self._method().rank(self._transformed(X), top, progress=progress)
         return ranked
 
+    @_if_the_method_has("retrieve")
     def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
         """For each of the best labels of each row, find the nearest items that carry it."""
         found: list[list[LabelGroup]]
         found = self._method().retrieve(self._transformed(X), top, per_label)
         return found
 
+    @_if_the_method_has("explain")
     def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
         """Say why an item, or each of several, gets its labels, as the method does.
 
@@ -69,6 +105,7 @@ class Pipeline(SklearnPipeline):
         """
         return self._method().explain(self._transformed(self._as_items(x)), top, labels=labels)
 
+    @_if_the_method_has("kneighbors")
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:

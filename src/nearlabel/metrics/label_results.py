@@ -79,7 +79,7 @@ class LabelResults:
         columns = [_aligned(label, str.ljust), *(_aligned(column, str.rjust) for column in numbers)]
         lines = ["  ".join(row) for row in zip(*columns, strict=True)]
         if len(self) > _LABELS_IN_TEXT:
-            lines.append(html.more_rows(len(self) - _LABELS_IN_TEXT))
+            lines.append(html.left_out_text(len(self) - _LABELS_IN_TEXT, "labels"))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -93,6 +93,7 @@ class LabelResults:
             ],
             caption=f"Results of {len(self):,} labels",
             more=max(0, len(self) - html.ROWS_SHOWN),
+            things="labels",
         )
 
     def _texts(self, column: str, most: int) -> list[str]:

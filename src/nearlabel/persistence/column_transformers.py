@@ -1,21 +1,25 @@
-"""scikit-learn's ColumnTransformer in model files."""
+"""scikit-learn's ColumnTransformer and FeatureUnion in model files."""
 
 from __future__ import annotations
 
 import warnings
+from collections import UserList
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from nearlabel.common.files import FileError
 from nearlabel.common.validation import check_flag, check_integer, check_real
 from nearlabel.methods.fields import stored_names
-from nearlabel.persistence.values import as_stored, from_stored
+from nearlabel.persistence.values import Tree, as_stored, from_stored
 
 _PLAIN = ("drop", "passthrough")
+_MOST_UNLISTED = 2**20  # features of which a file has neither names nor numbers
+_WIDEST_HASH = 2**16  # columns by a HashingVectorizer in dense rows: no file is as long as these
 
 
 class _StandIn(BaseEstimator):
@@ -35,15 +39,23 @@ class _StandIn(BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
+        if not self.width:  # of which scikit-learn would compute the density
+            return np.empty((len(X), 0))
         return sparse.csr_array((len(X), self.width))  # whatever the width, it is small
 
 
-def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> dict[str, Any]:
+def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> Tree:
     """A fitted ColumnTransformer as a tree; `tree_of` makes that of each of its transformers."""
     names = getattr(model, "feature_names_in_", np.array([])).tolist()
+    transformers = [
+        (name, part, columns.data if isinstance(columns, UserList) else columns)
+        for name, part, columns in model.transformers_  # of the remainder, before scikit-learn 1.9
+    ]
+    _check_width(model.n_features_in_, names, [columns for *_, columns in transformers])
+    _check_dense(model)
     given = {name: part for name, part, _ in model.transformers}
     steps = []
-    for name, part, columns in model.transformers_:
+    for name, part, columns in transformers:
         plain = part if isinstance(part, str) else given.get(name, model.remainder)
         if np.size(columns) == 0 and not isinstance(columns, slice):
             plain = "drop"  # it was never fitted
@@ -51,7 +63,7 @@ def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> dict[s
         steps.append(
             {
                 "name": name,
-                "transformer": plain if isinstance(plain, str) else tree_of(part),
+                "transformer": tree_of(plain if isinstance(plain, str) else part),
                 "columns": as_stored(columns, f"the columns of {name}"),
                 "width": width.stop - width.start,
             }
@@ -81,7 +93,7 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
 
     features = check_integer(tree["features"], "features", low=1)
     names = stored_names(tree["feature_names"], features)
-    steps, fitted = [], {}
+    steps, fitted, listed = [], {}, []
     remainder: Any = tree["remainder"]
     for step in tree["steps"]:
         name, part = str(step["name"]), step["transformer"]
@@ -91,10 +103,13 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
         else:
             part = _StandIn(part_from(part), check_integer(step["width"], "width", low=0))
             fitted[name] = part.fitted
+        columns = from_stored(step["columns"])
+        listed.append(columns)
         if name == "remainder":
             remainder = part
         else:
-            steps.append((name, part, from_stored(step["columns"])))
+            steps.append((name, part, columns))
+    _check_width(features, names, listed)
     model = ColumnTransformer(
         [(name, part, column_positions(columns, names, features)) for name, part, columns in steps],
         remainder="drop" if remainder is None else remainder,
@@ -117,7 +132,33 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
     model.sparse_output_ = check_flag(tree["sparse_output"], "sparse_output")
     if names is not None:
         model.feature_names_in_ = names.astype(object)
+    _check_dense(model)
     return model
+
+
+def _check_width(features: int, names: Any, columns: list[Any]) -> None:
+    """Refuse features by the billion, which a few bytes of a file could ask for."""
+    listed = sum(np.size(some) for some in columns if isinstance(some, list | np.ndarray))
+    named = 0 if names is None else len(names)
+    if features > max(_MOST_UNLISTED, listed, named):
+        raise ValueError(
+            f"a ColumnTransformer of {features} features is too wide for a model file; "
+            f"it keeps up to {_MOST_UNLISTED}"
+        )
+
+
+def _check_dense(model: Any) -> None:
+    """Refuse dense rows with the many columns of a HashingVectorizer."""
+    if model.sparse_output_:
+        return
+    for part in (part for _, part, _ in model.transformers_ if not isinstance(part, str)):
+        for inner in (part, *part.get_params().values()):
+            if isinstance(inner, HashingVectorizer) and inner.n_features > _WIDEST_HASH:
+                raise ValueError(
+                    f"HashingVectorizer's n_features={inner.n_features} is too wide for the dense "
+                    f"rows of a ColumnTransformer in a model file, which keeps up to "
+                    f"{_WIDEST_HASH}; sparse_threshold=1 makes sparse rows"
+                )
 
 
 def column_positions(columns: Any, names: Any, features: int) -> Any:
@@ -132,3 +173,45 @@ def column_positions(columns: Any, names: Any, features: int) -> Any:
     if isinstance(columns, list | np.ndarray):
         return [place[one] if isinstance(one, str) else one for one in columns]
     return columns
+
+
+def feature_union_tree(model: Any, tree_of: Callable[[Any], Any]) -> Tree:
+    """A fitted FeatureUnion as a tree; `tree_of` makes that of each of its transformers."""
+    return {
+        "class": "FeatureUnion",
+        "steps": [[step, tree_of(part)] for step, part in model.transformer_list],
+        "weights": as_stored(model.transformer_weights, "transformer_weights"),
+        "verbose_feature_names_out": model.verbose_feature_names_out,
+    }
+
+
+def feature_union_from(tree: Mapping[str, Any], part_from: Callable[[Any], Any]) -> Any:
+    """The FeatureUnion of a tree."""
+    from sklearn.pipeline import FeatureUnion
+
+    steps, weights = check_steps(tree["steps"], _PLAIN), from_stored(tree["weights"])
+    for name, weight in ({} if weights is None else weights).items():
+        check_real(weight, f"weight of {name!r}", low=-np.finfo(float).max)
+        if name not in dict(steps):
+            raise ValueError(f"it has a weight for {name!r}, which is none of its transformers")
+    return FeatureUnion(
+        [(name, part if isinstance(part, str) else part_from(part)) for name, part in steps],
+        transformer_weights=weights,
+        verbose_feature_names_out=check_flag(
+            tree["verbose_feature_names_out"], "verbose_feature_names_out"
+        ),
+    )
+
+
+def check_steps(steps: Any, words: tuple[str | None, ...]) -> list[tuple[str, Any]]:
+    """Named steps of a tree, each a tree or one of `words`, with names as scikit-learn has them."""
+    named = [(name, part) for name, part in steps]
+    for _, part in named:
+        if not isinstance(part, dict) and (not isinstance(part, str | None) or part not in words):
+            raise ValueError(f"a step of it is {part!r}, which is no transformer")
+    names = [name for name, _ in named]
+    if not names or not all(isinstance(name, str) and "__" not in name for name in names):
+        raise ValueError("the names of its steps are not texts without '__'")
+    if len(set(names)) < len(names):
+        raise ValueError("two of its steps have the same name")
+    return named

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.pipeline import FeatureUnion
-from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
+from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.filled_texts import FilledTexts
@@ -18,18 +17,24 @@ from nearlabel.methods.pipeline import Pipeline
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.thresholds import LabelThresholds
 from nearlabel.persistence.column_transformers import (
+    check_steps,
     column_transformer_from,
     column_transformer_tree,
+    feature_union_from,
+    feature_union_tree,
 )
 from nearlabel.persistence.preprocessing import KINDS, transformer_from, transformer_tree
 
-_OWN: dict[str, Any] = {
+OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
     "FilledTexts": FilledTexts,
 }
+"""Classes of nearlabel that files hold, each with `_tree()` and `_from_tree(tree, version)`."""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
+_OUTPUTS = ("default", "pandas", "polars")
+_DEEPEST = 8  # transformers within each other; scikit-learn asks each level of a pipeline thrice
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -44,7 +49,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         The other steps of a pipeline may be scikit-learn's usual preprocessing: scalers,
         `SimpleImputer`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer`, `CountVectorizer`,
         `TfidfVectorizer`, `TruncatedSVD`, `PCA`, `QuantileTransformer` and the like. The error
-        about any other names all that can be stored.
+        about any other names all that can be saved; functions cannot.
     path : path of the file
     """
     write_tree(path, _tree(model))
@@ -91,60 +96,76 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
         raise FileError(f"{path} is damaged: {reason}") from None
 
 
-def _tree(model: Any) -> Any:
+def _tree(model: Any, depth: int = 0) -> Any:
     """A model, or a part of one, as a tree."""
-    if isinstance(model, NeighborClassifier | NeighborGraph | FilledTexts):
+    _check_depth(depth)
+    if isinstance(model, NeighborClassifier) or type(model) in OWN.values():
         return model._tree()
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
-    if type(model) in (Pipeline, SklearnPipeline):
-        return {"class": "Pipeline", "steps": [[step, _step(part)] for step, part in model.steps]}
-    if type(model) is FeatureUnion:
-        steps = [[step, _step(part)] for step, part in model.transformer_list]
-        return {"class": "FeatureUnion", "steps": steps, "weights": model.transformer_weights}
-    if is_sklearns and name in _STORABLE:
-        check_is_fitted(model)
-        return (
-            column_transformer_tree(model, _tree) if name not in KINDS else transformer_tree(model)
+    if type(model) is not Pipeline and not (is_sklearns and name in _STORABLE):
+        raise TypeError(
+            f"cannot save a {name}: a model file keeps estimators and graphs of nearlabel, and "
+            f"scikit-learn's {', '.join(_STORABLE)} (joblib or skops can save other classes)"
         )
-    raise TypeError(
-        f"a {name} cannot be written to a file; estimators and graphs of nearlabel can, and "
-        f"scikit-learn's {', '.join(_STORABLE)} around them (joblib or pickle keep any object)"
-    )
 
+    def part_tree(part: Any) -> Any:
+        return part if _is_word(part) else _tree(part, depth + 1)
 
-def _step(part: Any) -> Any:
-    """A step of a pipeline as a tree; "passthrough" and the like as they are."""
-    return part if part is None or isinstance(part, str) else _tree(part)
-
-
-def _model(tree: Mapping[str, Any], version: int) -> Any:
-    name = tree["class"]
-    if name in _OWN:
-        return _OWN[name]._from_tree(tree, version)
-    if name in KINDS:
-        return transformer_from(tree)
-    if name == "ColumnTransformer":
-        return column_transformer_from(tree, lambda part: _transformer(part, version))
-    if name == "FeatureUnion":
-        return FeatureUnion(_steps(tree, version), transformer_weights=tree["weights"])
     if name == "Pipeline":
-        *first, (last, part) = tree["steps"]
-        steps = _steps({"steps": first}, version)
-        return Pipeline([*steps, (str(last), _passed_or(part, version, _model))])
-    raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
+        return {"class": name, "steps": [[step, part_tree(part)] for step, part in model.steps]}
+    if name == "FeatureUnion":
+        tree = feature_union_tree(model, part_tree)
+    else:
+        if (
+            name != "HashingVectorizer"
+        ):  # learns nothing; before scikit-learn 1.8 it is never fitted
+            check_is_fitted(model)
+        is_plain = name in KINDS
+        tree = transformer_tree(model) if is_plain else column_transformer_tree(model, part_tree)
+    # What `set_output` was asked for; it has no public name.
+    output = getattr(model, "_sklearn_output_config", {}).get("transform")
+    return tree if output is None else {**tree, "output": output}
 
 
-def _steps(tree: Mapping[str, Any], version: int) -> list[tuple[str, Any]]:
-    steps = tree["steps"]
-    return [(str(step), _passed_or(part, version, _transformer)) for step, part in steps]
+def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
+    """The model, or the part of one, of a tree."""
+    _check_depth(depth)
+    name = tree["class"]
+    if name in OWN:
+        return OWN[name]._from_tree(tree, version)
+
+    def transformer(part: Any) -> Any:
+        made = _model(part, version, depth + 1)
+        if not hasattr(made, "transform"):
+            raise ValueError(f"a {type(made).__name__} stands where only a transformer can")
+        return made
+
+    if name == "Pipeline":
+        *first, (last, part) = check_steps(tree["steps"], (None, "passthrough"))
+        steps = [(step, part if _is_word(part) else transformer(part)) for step, part in first]
+        if not _is_word(part):
+            part = _model(part, version, depth + 1)
+            if not hasattr(part, "predict") and not hasattr(part, "transform"):
+                raise ValueError(f"a {type(part).__name__} stands where only a method can")
+        return Pipeline([*steps, (last, part)])
+    if name in KINDS:
+        made = transformer_from(tree)
+    elif name == "ColumnTransformer":
+        made = column_transformer_from(tree, transformer)
+    elif name == "FeatureUnion":
+        made = feature_union_from(tree, transformer)
+    else:
+        raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
+    if "output" in tree:
+        made.set_output(transform=check_choice(tree["output"], "output", _OUTPUTS))
+    return made
 
 
-def _passed_or(part: Any, version: int, made: Any) -> Any:
-    return part if part in (None, "passthrough", "drop") else made(part, version)
+def _is_word(part: Any) -> bool:
+    """Whether a step is "passthrough" or the like."""
+    return part is None or isinstance(part, str)
 
 
-def _transformer(tree: Any, version: int) -> Any:
-    part = _model(tree, version)
-    if not hasattr(part, "transform"):
-        raise ValueError(f"a {type(part).__name__} stands where only a transformer can")
-    return part
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError(f"a model file keeps pipelines that are nested up to {_DEEPEST} deep")

@@ -5,9 +5,6 @@ scikit-learn's public names. Many transformers keep private values as well, whic
 version to version. So these are never written: the transformer is fitted to a small stand-in for
 its training data, from which scikit-learn itself makes its private values, and then gets the
 learned values back to the last bit.
-
-A transformer of nearlabel needs none of this: a class with `_tree()` and `_from_tree(tree,
-version)` that `nearlabel.persistence.models` knows is stored by these.
 """
 
 from __future__ import annotations
@@ -19,14 +16,19 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.validation import check_integer
 from nearlabel.methods.fields import stored_array, stored_names
-from nearlabel.persistence.values import NUMBER_TYPES, as_stored, from_stored
-
-Tree = dict[str, Any]
+from nearlabel.persistence.category_encoders import encoder_from, encoder_tree
+from nearlabel.persistence.text_vectorizers import (
+    hashing_from,
+    hashing_tree,
+    vectorizer_from,
+    vectorizer_tree,
+)
+from nearlabel.persistence.values import NUMBER_TYPES, Tree, as_stored, check_length, from_stored
 
 
 class Kind(NamedTuple):
@@ -99,15 +101,18 @@ def transformer_from(tree: Mapping[str, Any]) -> Any:
         if "seen" in tree:
             transformer.n_samples_seen_ = tree["seen"][()]
         _put_back(transformer, kind, tree)
-        if kind.rebuild is None:
-            _try_out(transformer)
+        if kind.rebuild is None and kind.arrays:
+            _try_out(transformer, kind)
     return transformer
 
 
 def _check_parameters(transformer: Any) -> None:
-    """Let scikit-learn check parameters, which it does first of all when it fits."""
+    """Let scikit-learn check parameters, which it does before it finds that there are no rows.
+
+    With rows it would compute, for as long as a number of iterations in a file says.
+    """
     try:
-        transformer.fit(np.zeros((2, 1)))
+        transformer.fit(np.empty((0, 1)))
     except ValueError as error:
         if type(error).__name__ == "InvalidParameterError":
             raise
@@ -145,20 +150,26 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
         setattr(transformer, key, array)
 
 
-def _try_out(transformer: Any) -> None:
+def _try_out(transformer: Any, kind: Kind) -> None:
     """Transform a row of zeros, which shows whether the parts fit together."""
+    features = transformer.n_features_in_
+    wide = [key for key, shape in kind.arrays.items() if "d" in shape]
+    if all(getattr(transformer, key, None) is None for key in wide):
+        transformer.n_features_in_ = 1  # nothing in the file is as wide as it says
     with np.errstate(all="ignore"):
         made = transformer.transform(np.zeros((1, transformer.n_features_in_)))
-    made = made.toarray() if hasattr(made, "toarray") else made
-    if made.shape[0] != 1 or not np.isfinite(made).all():
+    transformer.n_features_in_ = features
+    numbers = made.data if sparse.issparse(made) else made
+    if made.shape[0] != 1 or not np.isfinite(numbers).all():
         raise ValueError("the parts of its transformer do not fit together")
 
 
 def _changed_parameters(transformer: Any) -> Tree:
     """Parameters that are not the default ones: not every scikit-learn knows all of them."""
     usual = type(transformer)().get_params(deep=False)
+    name = type(transformer).__name__
     return {
-        key: as_stored(value, f"{type(transformer).__name__}'s {key}")
+        key: as_stored(value, f"{name}'s {key}", types=key == "dtype")
         for key, value in transformer.get_params(deep=False).items()
         if not _is_same(value, usual[key])
     }
@@ -170,6 +181,9 @@ def _is_same(value: Any, usual: Any) -> bool:
 
 def _parameters(made: Any, stored: Mapping[str, Any]) -> Tree:
     parameters = {key: from_stored(value) for key, value in stored.items()}
+    for key, value in parameters.items():
+        if isinstance(value, type) and key != "dtype":  # it would be called like a function
+            raise ValueError(f"its {key} is a type")
     if "feature_range" in parameters:  # a list in files of earlier versions
         parameters["feature_range"] = tuple(parameters["feature_range"])
     unknown = sorted(parameters.keys() - made().get_params().keys())
@@ -178,10 +192,7 @@ def _parameters(made: Any, stored: Mapping[str, Any]) -> Tree:
     return parameters
 
 
-# Imputers.
-
-
-def _write_imputer(imputer: Any) -> Tree:
+def _imputer_tree(imputer: Any) -> Tree:
     indicator = imputer.indicator_
     return {
         "statistics": as_stored(imputer.statistics_, "statistics_"),
@@ -191,9 +202,9 @@ def _write_imputer(imputer: Any) -> Tree:
     }
 
 
-def _rebuild_imputer(made: Any, parameters: Tree, tree: Tree) -> Any:
+def _imputer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
     statistics = from_stored(tree["statistics"])
-    _check_length(statistics, tree["features"], "statistics")
+    check_length(statistics, tree["features"], "statistics")
     imputer = made(**parameters)
     if tree["type"] not in ("object", *NUMBER_TYPES):
         raise ValueError(f"its imputer is of the type {tree['type']!r}")
@@ -203,118 +214,14 @@ def _rebuild_imputer(made: Any, parameters: Tree, tree: Tree) -> Any:
         indicated = stored_array(tree["indicated"], "indicated", "i", 1)
         sample[1, indicated] = imputer.missing_values
     made_of_sample = imputer.fit(sample).statistics_
+    if imputer.strategy == "constant":  # whose type is another in other versions of scikit-learn
+        if np.any((statistics != statistics) != (made_of_sample != made_of_sample)):
+            raise FileError("needs another scikit-learn: this one drops other columns with gaps")
+        return imputer
     if made_of_sample.dtype != statistics.dtype or made_of_sample.shape != statistics.shape:
         raise ValueError("its statistics are not those of its strategy")
     imputer.statistics_ = statistics
     return imputer
-
-
-# Encoders of categories.
-
-
-def _write_encoder(encoder: Any) -> Tree:
-    few = getattr(encoder, "infrequent_categories_", None)
-    return {
-        "categories": [as_stored(one, "categories_") for one in encoder.categories_],
-        # Places of infrequent categories, where there can be some.
-        "infrequent": None
-        if few is None
-        else [
-            np.empty(0, np.int64) if rare is None else _places(rare, everything)
-            for rare, everything in zip(few, encoder.categories_, strict=True)
-        ],
-    }
-
-
-def _places(some: Array, everything: Array) -> Array:
-    """Where the values of one array stand in another, as which any two NaN are equal."""
-    place = {_key(one): at for at, one in enumerate(everything.tolist())}
-    return np.array([place[_key(one)] for one in some.tolist()], np.int64)
-
-
-def _key(value: Any) -> Any:
-    return (value,) if value == value else None
-
-
-def _rebuild_encoder(made: Any, parameters: Tree, tree: Tree) -> Any:
-    categories = from_stored(tree["categories"])
-    _check_length(categories, tree["features"], "categories")
-    for one in categories:
-        if not isinstance(one, np.ndarray) or one.ndim != 1 or not one.size:
-            raise ValueError("its categories are not arrays")
-    infrequent = tree["infrequent"]
-    few = [np.empty(0, np.int64)] * len(categories) if infrequent is None else infrequent
-    _check_length(few, len(categories), "infrequent categories")
-    encoder = made(**parameters)
-    unknown: Any = {"handle_unknown": "ignore"}
-    if made.__name__ == "OrdinalEncoder":
-        unknown = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
-    # Frequent categories stand twice in the stand-in, infrequent ones never; the rest is unknown.
-    frequent = [
-        np.delete(all_of.astype(object), stored_array(rare, "infrequent", "i", 1)).tolist()
-        for all_of, rare in zip(categories, few, strict=True)
-    ]
-    rows = max(1, 2 * max(map(len, frequent)))
-    sample = np.full((rows, len(categories)), _Unknown(), object)
-    for column, some in enumerate(frequent):
-        sample[: 2 * len(some), column] = some * 2
-    encoder.set_params(
-        categories=[one.astype(object) for one in categories],
-        **unknown,
-        **({} if infrequent is None else {"min_frequency": 2, "max_categories": None}),
-    )
-    encoder.fit(sample)
-    usual = made().get_params()
-    changed = ("categories", "min_frequency", "max_categories", *unknown)
-    encoder.set_params(**{key: parameters.get(key, usual[key]) for key in changed})
-    encoder.categories_ = categories
-    return encoder
-
-
-class _Unknown(str):
-    """A category that is none of those that were learned."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-# Texts.
-
-
-def _write_vectorizer(vectorizer: Any) -> Tree:
-    words = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.__getitem__)
-    idf = getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None
-    return {"vocabulary": words, "idf": None if idf is None else np.asarray(idf)}
-
-
-def _rebuild_vectorizer(made: Any, parameters: Tree, tree: Tree) -> Any:
-    words = tree["vocabulary"]
-    if not isinstance(words, list) or not all(type(word) is str for word in words):
-        raise ValueError("its vocabulary is not a list of texts")
-    given = parameters.pop("vocabulary", None)
-    vectorizer = made(**parameters, vocabulary={word: place for place, word in enumerate(words)})
-    vectorizer.fit(["a stand-in text of a few words"])
-    if len(vectorizer.vocabulary_) != len(words):
-        raise ValueError("its vocabulary has a word twice")
-    vectorizer.vocabulary, vectorizer.fixed_vocabulary_ = given, given is not None
-    if tree["idf"] is not None:
-        idf = stored_array(tree["idf"], "idf", "f", 1)
-        if idf.shape != (len(words),) or not np.isfinite(idf).all():
-            raise ValueError("its idf are not those of its vocabulary")
-        vectorizer._tfidf.idf_ = idf
-    return vectorizer
-
-
-def _rebuild_hashing(made: Any, parameters: Tree, _: Tree) -> Any:
-    return made(**parameters).fit(["a stand-in text of a few words"])
-
-
-def _check_length(values: Any, count: Any, what: str) -> None:
-    if not isinstance(values, list | np.ndarray) or len(values) != count:
-        raise ValueError(f"its {what} are not one for each of {count} features")
 
 
 _SVD = {
@@ -332,6 +239,7 @@ KINDS = {
     "StandardScaler": Kind("preprocessing", {"scale_": "d", "mean_": "d", "var_": "d"}),
     "RobustScaler": Kind("preprocessing", {"center_": "d", "scale_": "d"}),
     "Normalizer": Kind("preprocessing"),
+    "FunctionTransformer": Kind("preprocessing"),  # without a function, as for "passthrough"
     "QuantileTransformer": Kind(
         "preprocessing", {"quantiles_": "md", "references_": "m"}, ("n_quantiles_",)
     ),
@@ -341,15 +249,15 @@ KINDS = {
         {**_SVD, "mean_": "d"},
         ("n_components_", "n_samples_", "noise_variance_"),
     ),
-    "SimpleImputer": Kind("impute", write=_write_imputer, rebuild=_rebuild_imputer),
-    "OneHotEncoder": Kind("preprocessing", write=_write_encoder, rebuild=_rebuild_encoder),
-    "OrdinalEncoder": Kind("preprocessing", write=_write_encoder, rebuild=_rebuild_encoder),
+    "SimpleImputer": Kind("impute", write=_imputer_tree, rebuild=_imputer_from),
+    "OneHotEncoder": Kind("preprocessing", write=encoder_tree, rebuild=encoder_from),
+    "OrdinalEncoder": Kind("preprocessing", write=encoder_tree, rebuild=encoder_from),
     "CountVectorizer": Kind(
-        "feature_extraction.text", write=_write_vectorizer, rebuild=_rebuild_vectorizer
+        "feature_extraction.text", write=vectorizer_tree, rebuild=vectorizer_from
     ),
     "TfidfVectorizer": Kind(
-        "feature_extraction.text", write=_write_vectorizer, rebuild=_rebuild_vectorizer
+        "feature_extraction.text", write=vectorizer_tree, rebuild=vectorizer_from
     ),
-    "HashingVectorizer": Kind("feature_extraction.text", rebuild=_rebuild_hashing),
+    "HashingVectorizer": Kind("feature_extraction.text", write=hashing_tree, rebuild=hashing_from),
     "TfidfTransformer": Kind("feature_extraction.text", {"idf_": "d"}),
 }

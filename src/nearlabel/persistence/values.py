@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+Tree = dict[str, Any]
+
 NUMBER_TYPES = {
     name: np.dtype(name)
     for name in (
@@ -20,7 +22,7 @@ NUMBER_TYPES = {
 }
 
 
-def as_stored(value: Any, what: str) -> Any:
+def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
     """A value as it stands in files.
 
     Parameters
@@ -28,6 +30,8 @@ def as_stored(value: Any, what: str) -> Any:
     value : object
     what : str
         What it is, for the error that says why it cannot be stored.
+    types : bool, default=False
+        Whether the value itself may be a type of numbers.
     """
     if isinstance(value, np.generic):
         return {"scalar": [value.dtype.name, as_stored(value.item(), what)]}
@@ -48,11 +52,11 @@ def as_stored(value: Any, what: str) -> Any:
         return {"dict": [[key, as_stored(one, what)] for key, one in value.items()]}
     if isinstance(value, slice):
         return {"slice": as_stored([value.start, value.stop, value.step], what)}
-    if isinstance(value, type | np.dtype) and _type_name(value) in NUMBER_TYPES:
+    if types and isinstance(value, type | np.dtype) and _type_name(value) in NUMBER_TYPES:
         return {"type": _type_name(value)}
     raise TypeError(
-        f"{what}={value!r} cannot be saved: a file keeps numbers, texts, arrays, and lists of "
-        "these (joblib or pickle keep any object)"
+        f"{what}={value!r} cannot be saved: a model file keeps numbers, texts, arrays, and lists "
+        "of these (joblib or skops can save more)"
     )
 
 
@@ -96,3 +100,9 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} must be a text")
     return str(value)
+
+
+def check_length(values: Any, count: Any, what: str) -> None:
+    """Refuse what is not one value for each of `count` features."""
+    if not isinstance(values, list | np.ndarray) or len(values) != count:
+        raise ValueError(f"its {what} are not one for each of {count} features")

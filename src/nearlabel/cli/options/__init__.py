@@ -72,6 +72,12 @@ Algorithm: Any = Annotated[Method, _algorithm]
 Algorithms: Any = Annotated[tuple[Method, ...], Several, _algorithm]
 
 
+def no_option(kind: Any, value: Any) -> None:  # noqa: ARG001
+    """Refuse an option that is not known and was taken for DATA."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"unknown option {value}")
+
+
 def as_typed(options: Any) -> list[str]:
     """The words of a command that set a group of options to what they are."""
     words = []
@@ -96,7 +102,9 @@ Texts = Annotated[tuple[str, ...], Several, Parameter(show_default=False)]
 Data = Annotated[
     str,
     Parameter(
-        allow_leading_hyphen=True, help="Name of a data set, a file, or - for standard input."
+        allow_leading_hyphen=True,  # for - alone
+        validator=no_option,
+        help="Name of a data set, a file, or - for standard input.",
     ),
 ]
 Json = Annotated[

@@ -31,7 +31,7 @@ class Reading:
     delimiter
         Delimiter of a table's cells; by default found in its first line.
     encoding
-        Encoding of text files; a byte-order mark of UTF-16 decides before it.
+        Encoding of text files; UTF-16 is also recognized by its byte-order mark.
     """
 
     format: Format | None = None

@@ -1,0 +1,108 @@
+"""scikit-learn's CountVectorizer, TfidfVectorizer and HashingVectorizer in model files.
+
+A vectorizer runs on whatever texts it is given, so what a file may ask of it is limited: it reads
+texts, never files; its pattern of a word is one that takes time in proportion to the text; and its
+n-grams are not so long that their number and length would exhaust the memory.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from nearlabel.methods.fields import stored_array
+from nearlabel.persistence.values import Tree
+
+_STAND_IN = ["a stand-in text of a few words"]
+_LONGEST_NGRAM = 32
+_LONGEST_PATTERN = 200  # characters
+_MOST_HASHES = 2**24  # columns of a HashingVectorizer
+# Characters and classes, of which the first may be missing and the last may be repeated: there is
+# next to nothing to try again. The second \b needs the first, or every character of a long word
+# would start a search for its end.
+_ESCAPED = r"\\[wWdDsS]|\\[^\w\s]"
+_CLASS = rf"\[\^?(?:{_ESCAPED}|[^\]\[\\])+\]"
+_CHARACTER = rf"(?:{_ESCAPED}|{_CLASS}|[\w ,;:'\"#@!%&=~/<>.-])"
+_WORD = rf"(?:{_CHARACTER}\?)?{_CHARACTER}*{_CHARACTER}(?:[+*?]|\{{\d{{1,3}}(?:,\d{{0,3}})?\}})?"
+_PLAIN_PATTERN = re.compile(rf"(?:\(\?[ui]+\))?(?:\\b{_WORD}(?:\\b)?|{_WORD})")
+
+
+def vectorizer_tree(vectorizer: Any) -> Tree:
+    """What a vectorizer learned: its words in their order, and their weights."""
+    check_vectorizer(vectorizer)
+    words = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.__getitem__)
+    idf = vectorizer.idf_ if getattr(vectorizer, "use_idf", False) else None
+    return {"vocabulary": words, "idf": None if idf is None else np.asarray(idf)}
+
+
+def vectorizer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
+    """The vectorizer of a tree, fitted to a text with its vocabulary."""
+    words = tree["vocabulary"]
+    if not isinstance(words, list) or not all(type(word) is str for word in words):
+        raise ValueError("its vocabulary is not a list of texts")
+    given = parameters.pop("vocabulary", None)
+    vectorizer = made(**parameters, vocabulary={word: place for place, word in enumerate(words)})
+    check_vectorizer(vectorizer)
+    vectorizer.fit(_STAND_IN)
+    if len(vectorizer.vocabulary_) != len(words):
+        raise ValueError("its vocabulary has a word twice")
+    vectorizer.vocabulary, vectorizer.fixed_vocabulary_ = given, given is not None
+    if getattr(vectorizer, "use_idf", False):
+        idf = stored_array(tree["idf"], "idf", "f", 1)
+        if idf.shape != (len(words),) or not np.isfinite(idf).all():
+            raise ValueError("its idf are not those of its vocabulary")
+        vectorizer._tfidf.idf_ = idf
+    return vectorizer
+
+
+def hashing_tree(vectorizer: Any) -> Tree:
+    """Nothing: a HashingVectorizer does not learn."""
+    check_vectorizer(vectorizer)
+    return {}
+
+
+def hashing_from(made: Any, parameters: Tree, _: Tree) -> Any:
+    """The HashingVectorizer of a tree."""
+    vectorizer = made(**parameters)
+    check_vectorizer(vectorizer)
+    return vectorizer.fit(_STAND_IN)
+
+
+def check_vectorizer(vectorizer: Any) -> None:
+    """Refuse parameters by which a file from a stranger could do harm, or that make no sense."""
+    name, pattern = type(vectorizer).__name__, vectorizer.token_pattern
+    if vectorizer.input != "content":
+        raise _refused(vectorizer, "input", "a model from a file reads texts, and opens no files")
+    if pattern is not None and not is_plain_pattern(pattern):
+        raise _refused(
+            vectorizer,
+            "token_pattern",
+            r"it keeps characters and classes of which the last may be repeated, such as "
+            r"'\b\w\w+\b' or '[^,]+'; on some texts, other patterns may run for ever",
+        )
+    low, high = vectorizer.ngram_range
+    if type(low) is not int or type(high) is not int or not 1 <= low <= high <= _LONGEST_NGRAM:
+        raise _refused(vectorizer, "ngram_range", f"it keeps n-grams of 1 to {_LONGEST_NGRAM}")
+    if getattr(vectorizer, "n_features", 1) > _MOST_HASHES:
+        raise _refused(vectorizer, "n_features", f"it keeps up to {_MOST_HASHES}")
+    try:
+        re.compile(pattern or "")
+        b"a".decode(vectorizer.encoding)
+    except (re.error, LookupError, UnicodeError) as error:
+        raise ValueError(f"its {name} makes no sense: {error}") from None
+
+
+def _refused(vectorizer: Any, key: str, why: str) -> ValueError:
+    given = f"{type(vectorizer).__name__}'s {key}={getattr(vectorizer, key)!r}"
+    return ValueError(f"{given} is not allowed in a model file: {why}")
+
+
+def is_plain_pattern(pattern: Any) -> bool:
+    """Whether a regular expression takes time in proportion to the text, whatever the text is."""
+    return (
+        isinstance(pattern, str)
+        and len(pattern) <= _LONGEST_PATTERN
+        and _PLAIN_PATTERN.fullmatch(pattern) is not None
+    )

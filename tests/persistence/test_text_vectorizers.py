@@ -1,0 +1,84 @@
+"""Regular expressions in model files: those that are kept take time in proportion to the text."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+
+import nearlabel as nl
+from nearlabel.persistence.text_vectorizers import is_plain_pattern
+
+USUAL = [
+    *(
+        CountVectorizer().token_pattern,
+        r"\b\w+\b",
+        r"(?u)\b\w+\b",
+        r"[^,]+",
+        r"[^;|]+",
+        r"\S+",
+        r"\w",
+    ),
+    *(r"\b[a-zA-Z][a-zA-Z0-9]+\b", r"\w{2,}", r"\b\w{3,15}\b", r"#?\w+", r"\b[\w'-]+\b", ".*"),
+]
+COSTLY = [
+    *("(a+)+$", "(a|a)*b", r"\w*\w*\w*x", "a?a?a?a?aaaa", r"[a-z]+\b", r"\w+(?=\s)", r"(\w)\1+"),
+    *("(", "", "x" * 201, "a{1,9}{1,9}", "a{1,9}a{1,9}", "a**", "a+?b", "a{1000,}", "^a", "a$"),
+]
+
+
+@pytest.mark.parametrize("pattern", USUAL)
+def test_usual_patterns_are_kept(pattern, tmp_path):
+    text = "sea-side, the sea; x #tag it's | 42"
+    model = CountVectorizer(token_pattern=pattern).fit([text])
+    nl.save(model, tmp_path / "file")
+    again = nl.load(tmp_path / "file")
+    assert again.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
+    assert (again.transform([text]) != model.transform([text])).nnz == 0
+
+
+@pytest.mark.parametrize("pattern", COSTLY)
+def test_others_are_not(pattern):
+    assert not is_plain_pattern(pattern)
+
+
+PARTS = st.sampled_from(
+    [r"\b", r"\w", r"\S", "a", "[ab]", "[^b]", ".", "+", "*", "?", "{2,}", "{1,3}", "-"]
+)
+
+
+@given(parts=st.lists(PARTS, min_size=1, max_size=6))
+def test_what_is_kept_compiles_and_is_quick(parts):
+    pattern = "".join(parts)
+    if not is_plain_pattern(pattern):
+        return
+    compiled = re.compile(pattern)
+    for text in ("a" * 3000 + "!", "a-" * 1500 + "!", "-" * 3000, "ab " * 1000, "a" * 3000 + "-"):
+        start = time.thread_time()
+        compiled.findall(text)
+        assert time.thread_time() - start < 0.5  # n squared takes seconds
+
+
+@pytest.mark.parametrize(
+    ("vectorizer", "named"),
+    [
+        (CountVectorizer(token_pattern="(a+)+"), "CountVectorizer's token_pattern=.*a.*"),
+        (HashingVectorizer(ngram_range=(1, 99)), "HashingVectorizer's ngram_range=.*99"),
+        (HashingVectorizer(n_features=2**25), "HashingVectorizer's n_features=33554432"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(vectorizer, named, tmp_path):
+    with pytest.raises(ValueError, match=named):
+        nl.save(vectorizer.fit(["aa aa"]), tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_vectorizer_that_opens_files_is_not_saved(tmp_path):
+    (tmp_path / "text").write_text("some words")
+    model = CountVectorizer(input="filename").fit([tmp_path / "text"])
+    with pytest.raises(ValueError, match="input='filename'"):
+        nl.save(model, tmp_path / "file")
