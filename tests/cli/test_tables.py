@@ -256,6 +256,17 @@ def test_a_pipeline_made_in_python_answers_on_the_command_line(folder, ask, fram
     assert each(ranked, "score") == best.scores.tolist()
 
 
+def test_pipelines_without_a_column_transformer(folder, ask, fail, frame):
+    songs = pd.read_csv("songs.csv")
+    words = nl.make_pipeline(OneHotEncoder(handle_unknown="ignore"), nl.BRkNN(5))
+    nl.save(words.fit(songs[["key"]], songs["tags"]), "words")
+    ranked = json.loads(ask("rank", "words", "new.csv", "--json"))
+    assert each(ranked, "score") == words.rank(frame[["key"]]).scores.tolist()
+    texts = nl.make_pipeline(CountVectorizer(), nl.BRkNN(5))
+    nl.save(texts.fit(songs["title"], songs["tags"]), "texts")
+    assert "texts" in fail("rank", "texts", "new.csv")
+
+
 def test_a_scale_is_recommended_where_it_helps(here, answer, tmp_path):
     for verb in (("fit", "-o", tmp_path / "m"), ("evaluate",), ("compare",), ("tune", "--k", 5)):
         code, _, told = answer(verb[0], "songs.csv", *verb[1:])

@@ -55,6 +55,8 @@ def reading_options(pipeline: Any) -> dict[str, Any]:
     """What `load` is told of a file with new items for a fitted pipeline."""
     columns = model_columns(pipeline)
     if columns is None:
+        if type(pipeline[0]).__name__ in _TEXT_STEPS:
+            raise ValueError("the model takes texts that are no columns of a table: use Python")
         return {}
     kinds = {kind: [one.name for one in columns if one.kind == kind] for kind in _RANK}
     return {
@@ -62,7 +64,7 @@ def reading_options(pipeline: Any) -> dict[str, Any]:
         "text": kinds["text"],
         "categories": kinds["category"],
         "gaps": [one.name for one in columns if one.gaps],
-        "frame": _takes_columns_by_name(pipeline),
+        "frame": bool(kinds["text"] or kinds["category"]) or _takes_columns_by_name(pipeline),
     }
 
 
@@ -94,7 +96,7 @@ def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
 
 
 def _takes_columns_by_name(step: Any) -> bool:
-    inside = [part for _, part in getattr(step, "steps", ())]
+    inside = [part for _, part in getattr(step, "steps", getattr(step, "transformer_list", ()))]
     return hasattr(step, "transformers_") or any(map(_takes_columns_by_name, inside))
 
 

@@ -74,7 +74,7 @@ class Preparing:
         steps: list[tuple[str, Any, Any]] = []
         if numbers:
             of_numbers = _in_turn(self._imputer(), scaler(self.scale, np.empty((0, 0))))
-            steps.append(("numbers", of_numbers or "passthrough", numbers))
+            steps.append(("numbers", "passthrough" if of_numbers is None else of_numbers, numbers))
         if words:  # a gap is a word of its own
             encoder = OneHotEncoder(handle_unknown="ignore")
             steps.append(("words", _in_turn(FilledTexts(), encoder), words))

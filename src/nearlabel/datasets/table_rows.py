@@ -47,6 +47,8 @@ class Table:
         self.columns = columns
         self.roles = ColumnRoles(file, columns, options)
         self._labels, self._places = self.roles.labels, self.roles.cells
+        self._known = frozenset(options.features or ())
+        self._gaps = options.gaps if isinstance(options.gaps, bool) else frozenset(options.gaps)
         self._columns: list[Column] = []  # at these places, as the first row has them
         self._undecided: set[int] = set()  # of them those in which there were only gaps so far
         self._fast: list[Callable[[Any], float]] = []
@@ -142,7 +144,7 @@ class Table:
         features = self._options.features
         if name in self.roles.categories:
             return {}
-        if name in (features or ()):
+        if name in self._known:
             return None
         if features is not None:
             return numbered(known_values(name, features))
@@ -250,7 +252,8 @@ class Table:
                 "and treated as none of its values",
                 stacklevel=2,
             )
-        cells = np.frombuffer(self._cells).reshape(n, len(self._places))
+        cells = np.frombuffer(self._cells) if self._places else np.empty(0)
+        cells = cells.reshape(n, len(self._places))
         columns = [self._sorted(*pair) for pair in zip(self._columns, cells.T, strict=True)]
         features: Array | None
         if self._stays_a_frame(columns):
@@ -271,8 +274,7 @@ class Table:
 
     def _accepts_gaps(self, name: str) -> bool:
         """Whether cells of a column may be missing."""
-        gaps = self._options.gaps
-        return gaps if isinstance(gaps, bool) else name in gaps
+        return self._gaps if isinstance(self._gaps, bool) else name in self._gaps
 
     def _frame(self, columns: Sequence[Column], cells: Array) -> Any:
         """All features as they are, in the order of the file."""
@@ -298,9 +300,8 @@ class Table:
             self._check_words(column, too_many)
         codes = numbered(sorted(column.codes))
         there = ~np.isnan(cells)
-        cells[there] = np.array([codes[word] for word in column.codes])[
-            cells[there].astype(np.intp)
-        ]
+        new_codes = np.array([codes[word] for word in column.codes])
+        cells[there] = new_codes[cells[there].astype(np.intp)]
         return Column(column.name, codes)
 
 
