@@ -144,3 +144,10 @@ def test_a_row_of_a_frame_and_a_text():
 def test_a_pipeline_that_was_not_fitted():
     with pytest.raises(NotFittedError, match="MLkNN"):
         piped().rank(X)
+
+
+def test_a_part_without_a_method_has_no_answers_of_one():
+    pipeline = nl.make_pipeline(StandardScaler(), nl.MLkNN())
+    for name in ("label_scores", "rank", "retrieve", "explain", "kneighbors"):
+        assert hasattr(pipeline, name)
+        assert not hasattr(pipeline[:-1], name)

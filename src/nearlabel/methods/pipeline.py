@@ -9,6 +9,7 @@ from typing import Any, Self
 from sklearn import get_config
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.progress import Progress
@@ -16,6 +17,11 @@ from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.retrieval import LabelGroup
+
+
+def _if_the_method_has(name: str) -> Any:
+    """Let a pipeline have a method only where its last step has it, as scikit-learn does."""
+    return available_if(lambda pipeline: hasattr(pipeline.steps[-1][1], name))
 
 
 class Pipeline(SklearnPipeline):
@@ -71,22 +77,26 @@ class Pipeline(SklearnPipeline):
         super().fit(X, y, **params)
         return self
 
+    @_if_the_method_has("label_scores")
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row, as the method does."""
         scores: LabelScores = self._method().label_scores(self._transformed(X), progress=progress)
         return scores
 
+    @_if_the_method_has("rank")
     def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """Rank the labels of each row, as the method does."""
         ranked: RankedLabels = self._method().rank(self._transformed(X), top, progress=progress)
         return ranked
 
+    @_if_the_method_has("retrieve")
     def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
         """For each of the best labels of each row, find the nearest items that carry it."""
         found: list[list[LabelGroup]]
         found = self._method().retrieve(self._transformed(X), top, per_label)
         return found
 
+    @_if_the_method_has("explain")
     def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
         """Say why an item, or each of several, gets its labels, as the method does.
 
@@ -95,6 +105,7 @@ class Pipeline(SklearnPipeline):
         """
         return self._method().explain(self._transformed(self._as_items(x)), top, labels=labels)
 
+    @_if_the_method_has("kneighbors")
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
