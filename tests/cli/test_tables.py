@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -65,8 +67,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def frame(folder):
-    """The new items as pandas reads them, with texts that are not missing."""
-    return pd.read_csv("new.csv").fillna({"title": "", "body": ""})
+    """The new items as pandas reads them."""
+    return pd.read_csv("new.csv")
 
 
 def each(ranked, key):
@@ -87,7 +89,10 @@ def test_two_commands_and_the_same_in_python(folder, ask, frame):
     assert (raw["key"][0], raw["key"].dtype) == (None, pl.String)
     assert raw["tempo"].is_nan().sum() == 1
     turned = frame[[*reversed(frame.columns)]]
-    for asked in (raw, frame, frame.astype({"key": object}), turned, raw[:, ::-1]):
+    assert frame["body"].isna().any()
+    objects = frame.astype({"key": object, "body": object}).replace({np.nan: None})
+    objects = objects.astype({"tempo": float, "loudness": float})
+    for asked in (raw, frame, objects, frame.convert_dtypes(), turned, raw[:, ::-1]):
         best = model.rank(asked, 3)
         assert best.names.tolist() == [
             [label["label"] for label in one["labels"]] for one in ranked
@@ -97,6 +102,16 @@ def test_two_commands_and_the_same_in_python(folder, ask, frame):
         ]
     assert "77" in ask("rank", "songs.model", "new.csv", "--why") or True
     assert ask("predict", "songs.model", "new.csv").count("song ") == 9
+
+
+def test_categories_that_pandas_takes_for_numbers(folder, ask):
+    ask("fit", "songs.csv", *PREPARED, "-o", "m")
+    write(folder / "seven.csv", [{**row, "key": "77"} for row in rows(5, 4)])
+    ranked = json.loads(ask("rank", "m", "seven.csv", "--json"))
+    frame = pd.read_csv("seven.csv")
+    assert frame["key"].dtype.kind == "i"
+    for key in (frame["key"], frame["key"].astype(float)):
+        assert nl.load("m").rank(frame.assign(key=key)).scores.tolist() == each(ranked, "score")
 
 
 def by_hand():
@@ -236,7 +251,7 @@ def test_a_pipeline_made_in_python_answers_on_the_command_line(folder, ask, fram
     Y = nl.datasets.load("songs.csv", text=["title", "body"], gaps=True).Y
     nl.save(nl.make_pipeline(columns, nl.BRkNN(5)).fit(songs, Y), "own")
     ranked = json.loads(ask("rank", "own", "new.csv", "--json", "--top", 3))
-    best = nl.load("own").rank(frame, 3)
+    best = nl.load("own").rank(frame.fillna({"title": ""}), 3)
     assert each(ranked, "label") == best.labels.astype(str).tolist()
     assert each(ranked, "score") == best.scores.tolist()
 
@@ -264,3 +279,23 @@ def test_labels_that_were_forgotten(folder, answer):
     assert all(part in told for part in ("'sad', 'calm'", "--labels", "--ignore"))
     assert "'x'" not in told
     assert answer(*fit, "sad", "calm")[2] == ""
+
+
+def test_the_how_to_of_the_documents(folder, ask):
+    """The two commands and the Python beside them give one ranking, and one answers for both."""
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    how_to = page[page.index("## A spreadsheet") : page.index("## Broken")]
+    (commands,) = re.findall(r"```sh\n(.*?)```", how_to, re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", how_to, re.DOTALL)
+    fit, rank = (line.split()[1:] for line in commands.splitlines())
+    ask(*fit)
+    ask(*fit, "--scale", "minmax")  # as the code does; alone, the command may choose another
+    ranked = json.loads(ask(*rank, "--json"))
+    names = {**globals(), "make_column_transformer": make_column_transformer}
+    exec(compile(code, "data.md", "exec"), names)
+    assert len(code.splitlines()) <= 10
+    assert names["ranked"].names.tolist() == each(ranked, "label")
+    np.testing.assert_allclose(names["ranked"].scores, each(ranked, "score"))
+    again = json.loads(ask(*rank, "--json"))  # by the model of the code, which was saved
+    assert each(again, "label") == each(ranked, "label")
+    assert ask("predict", "songs.model", "new.csv").count("song ") == 9

@@ -39,7 +39,7 @@ def test_columns_stay_as_they_are(data):
     assert data.label_names.tolist() == ["p", "q"]
     assert data.train.tolist() == [True, True, False]
     assert "3 items, 4 features, 2 labels" in repr(data)
-    assert nl.datasets.describe(data).dtype == "2 numbers, 1 categories, 1 texts"
+    assert nl.datasets.describe(data).dtype == "numbers 2, categories 1, texts 1"
     part = data.rows(data.train)
     assert (len(part), part.X["key"].to_list(), part.text) == (2, [None, "7"], ("title",))
 
@@ -112,7 +112,7 @@ def test_two_files_of_a_split(put, tmp_path):
         ({"text": ["lyrics"]}, "text='lyrics'"),
         ({"text": ["tags"]}, "text='tags'"),
         ({"text": ["title"], "ignore": ["title"]}, "text='title'"),
-        ({"text": ["title"]}, r"line 2: .*'tempo'.*empty.*gaps=True"),
+        ({"text": ["title"]}, r"line 2: .*'tempo'.*empty.*gaps="),
     ],
 )
 def test_options_that_do_not_fit(put, how, message):

@@ -44,6 +44,9 @@ def test_types_of_columns(write):
     assert plain.X.tolist() == [[1, 1], [2, 0], [3, 1]]
     words = nl.datasets.load(write(FRAME), ignore=["when", "x", "word", "is"], categories=["count"])
     assert words.feature_names.tolist() == ["count=1", "count=2", "count=3"]
+    floats = FRAME.select("tags", zip=pl.Series([5.0, None, 2.5]))  # as pandas has whole numbers
+    words = nl.datasets.load(write(floats), categories=["zip"], gaps=True)
+    assert words.X["zip"].to_list() == ["5", None, "2.5"]
 
 
 @good
@@ -62,8 +65,9 @@ def test_columns_of_labels_and_of_a_model(write):
     ("columns", "how", "message"),
     [
         (["count", "tags", "when"], {}, "'when' .*Date.*ignore="),
-        (["x", "tags"], {}, "row 2: .*'x'.*'nan'.*gaps=True"),
-        (["count", "word", "tags"], {}, "row 3: .*'word'.*'None'.*gaps=True"),
+        (["word", "tags"], {"categories": ["word"], "ignore": ["x"]}, "ignore='x'"),
+        (["x", "tags"], {}, "row 2: .*'x'.*'nan'.*gaps="),
+        (["count", "word", "tags"], {}, "row 3: .*'word'.*'None'.*gaps="),
         (["count", "word"], {"labels": ["count"]}, "row 2: .*'count'.*0 or 1.*'2.0'"),
         (["count"], {}, "which columns are labels"),
         (["count", "tags"], {"labels": (), "features": ["x"]}, "'x'"),
@@ -75,6 +79,12 @@ def test_tables_that_are_refused(write, columns, how, message):
     with pytest.raises(DataError, match=message) as told:
         nl.datasets.load(path, **how)
     assert str(told.value).startswith(str(path))
+
+
+@good
+def test_a_gap_in_the_first_row(write):
+    with pytest.raises(DataError, match="row 1: .*'x'.*gaps="):
+        nl.datasets.load(write(FRAME.select("x", "tags").reverse()))
 
 
 @good

@@ -122,7 +122,7 @@ class Measuring:
         The `scales` are those that were chosen where the scale is "auto". A scale that would have
         been better for a distance is recommended.
         """
-        self.preparation.recommend_scale(items.rows(parts[0].train), distance)
+        self.preparation.recommend_scale(items, distance, parts[0].train)
         preparing = self.preparation.of(items)
         chosen = list(dict.fromkeys(scales)) if preparing.scale == "auto" else []
         return {

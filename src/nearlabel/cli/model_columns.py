@@ -104,7 +104,7 @@ def _of_steps(steps: Sequence[Any], names: Sequence[str]) -> Iterator[ModelColum
     One that fills gaps gives the same columns to the next, which knows more about them.
     """
     first, *others = steps or [None]
-    if first is None or first == "passthrough":
+    if first is None or first == "passthrough" or type(first).__name__ == "FilledTexts":
         yield from _of_steps(others, names) if others else map(ModelColumn, names)
     elif hasattr(first, "statistics_"):  # SimpleImputer
         is_text = first.statistics_.dtype.kind in "OU"
@@ -140,7 +140,7 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
         words = getattr(step, "vocabulary_", None)
         yield ModelColumn(names[0], "text", None if words is None else tuple(words), gaps=True)
     elif hasattr(step, "categories_"):  # OneHotEncoder, OrdinalEncoder
-        ignores = step.handle_unknown != "error"
+        ignores = getattr(step, "handle_unknown", "error") != "error"
         for name, values in zip(names, step.categories_, strict=True):
             known = tuple(values.tolist())
             if any(isinstance(value, str) for value in known):

@@ -35,6 +35,12 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
+def as_word(cell: Any) -> str:
+    """A number that is a category, as a table has it: 5, not 5.0; anything else as Python says."""
+    whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell) if whole else cell)
+
+
 def text_array(names: Any) -> Array:
     """Texts as an array, or a ValueError where it would not hold them as they are."""
     longest = ""

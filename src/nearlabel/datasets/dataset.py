@@ -253,4 +253,4 @@ def describe(data: Dataset) -> Description:
 def _frame_dtype(data: Dataset) -> str:
     """What the columns of a frame hold."""
     numbers, texts = len(number_columns(data.X)), len(data.text)
-    return f"{numbers} numbers, {data.X.shape[1] - numbers - texts} categories, {texts} texts"
+    return f"numbers {numbers}, categories {data.X.shape[1] - numbers - texts}, texts {texts}"

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import shown
+from nearlabel.common.messages import as_word, shown
 from nearlabel.common.validation import physical_memory
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset
@@ -60,9 +60,10 @@ def read_parquet(source: DataFile) -> Dataset:
     if not frame.width:
         raise file.error("there is no column")
     table = Table(file, frame.columns, source.options)
+    needed, cells = table.roles.needed, frozenset(table.roles.cells)
     table.add_columns(
         [
-            _cells(file, column, source.options, table) if place in table.roles.needed else None
+            _cells(file, column, source.options, table, place in cells) if place in needed else None
             for place, column in enumerate(frame.iter_columns())
         ]
     )
@@ -85,16 +86,17 @@ def _try_to_read(path: Path) -> None:
         raise ValueError(f"this is not a Parquet file: {reason}")
 
 
-def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table) -> Any:
+def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table, is_cell: bool) -> Any:
     """The cells of a column: an array of numbers, in which NaN is a gap, or a list."""
     polars, kind = import_polars(), column.dtype
-    is_cell = table.columns.index(column.name) in table.roles.cells
     is_number = kind.is_numeric() or kind == polars.Boolean
+    # A number may be one of the values of a category that a model knows.
     known = options.features is None or column.name in options.features
     if is_cell and is_number and known and column.name not in table.roles.categories:
         return column.cast(polars.Float64).fill_null(np.nan).to_numpy()
     if is_number:
-        return [cell if cell is None or not is_cell else str(cell) for cell in column.to_list()]
+        cells = column.to_list()
+        return [None if one is None else as_word(one) for one in cells] if is_cell else cells
     if kind in (polars.Categorical, polars.Enum):
         return column.cast(polars.String).to_list()
     if kind in (polars.String, polars.Null) or (kind == polars.List and not is_cell):

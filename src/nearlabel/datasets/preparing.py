@@ -65,6 +65,9 @@ class Preparing:
         """A transformer that takes columns of a frame by their names."""
         from sklearn.compose import ColumnTransformer
         from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.preprocessing import OneHotEncoder
+
+        from nearlabel.methods.filled_texts import FilledTexts
 
         numbers = number_columns(X)
         words = [name for name in X.columns if name not in {*numbers, *self.text}]
@@ -72,12 +75,13 @@ class Preparing:
         if numbers:
             of_numbers = _in_turn(self._imputer(), scaler(self.scale, np.empty((0, 0))))
             steps.append(("numbers", of_numbers or "passthrough", numbers))
-        if words:
-            steps.append(("words", _of_words(), words))
+        if words:  # a gap is a word of its own
+            encoder = OneHotEncoder(handle_unknown="ignore")
+            steps.append(("words", _in_turn(FilledTexts(), encoder), words))
         for place, name in enumerate(self.text, 1):
             if not X[name].str.contains(r"\w\w").any():
                 raise ArgumentError(f"text: column {shown(name)} has no words", "text")
-            steps.append((f"text{place}", TfidfVectorizer(), name))
+            steps.append((f"text{place}", _in_turn(FilledTexts(), TfidfVectorizer()), name))
         return ColumnTransformer(steps)
 
     def _imputer(self) -> Any:
@@ -98,19 +102,6 @@ def _in_turn(*steps: Any) -> Any:
     from sklearn.pipeline import make_pipeline
 
     return make_pipeline(*there)
-
-
-def _of_words() -> Any:
-    """One column of 0 and 1 per word; a gap is a word of its own, however a frame spells it.
-
-    In pandas a missing text is NaN or None, in polars it is null, which becomes None.
-    """
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
-
-    how: dict[str, Any] = {"strategy": "constant", "fill_value": "", "keep_empty_features": True}
-    gaps = (SimpleImputer(missing_values=missing, **how) for missing in (np.nan, None))
-    return _in_turn(*gaps, OneHotEncoder(handle_unknown="ignore"))
 
 
 def scale_scores(

@@ -72,9 +72,14 @@ class ColumnRoles:
         self.cells = self._find_cells(known)
 
     @property
+    def fields(self) -> tuple[int | None, int | None, int | None]:
+        """The places of what rows have besides features: tags, name and split."""
+        return self.tags, self.id, self.split
+
+    @property
     def needed(self) -> set[int | None]:
         """The places of all columns that are read."""
-        return {*self.cells, *self.texts, self.tags, self.id, self.split}
+        return {*self.cells, *self.texts, *self.fields}
 
     def _find_labels(self) -> tuple[list[str], str | None]:
         """The columns that are labels, and the one that has all of them in one cell."""

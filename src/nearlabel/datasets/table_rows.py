@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.messages import shown, text_array
+from nearlabel.common.messages import as_word, shown, text_array
 from nearlabel.datasets.column_values import (
     Column,
     assembled,
@@ -67,13 +67,14 @@ class Table:
         )
         for place, texts in self._texts.items():
             texts.append(self._text(place, row[place]))
-        self._add_fields(row)
+        self._add_fields(*(None if at is None else row[at] for at in self.roles.fields))
 
     def add_columns(self, columns: Sequence[Any]) -> None:
         """Add all rows at once: of each column that is needed an array of numbers, or a list."""
         n = len(next(values for values in columns if values is not None))
         if not n:
             return
+        self._file.line = 1
         self._begin([columns[place][0] for place in self._places])
         cells = np.empty((n, len(self._places)))
         for at, place in enumerate(self._places):
@@ -87,9 +88,11 @@ class Table:
         self._cells.frombytes(cells.tobytes())
         for place, texts in self._texts.items():
             texts += [self._text(place, cell) for cell in columns[place]]
-        for row in range(n):
+        none = [None] * n
+        fields = (none if place is None else columns[place] for place in self.roles.fields)
+        for row, cells_of_row in enumerate(zip(*fields, strict=True)):
             self._file.line = row + 1
-            self._add_fields([None if values is None else values[row] for values in columns])
+            self._add_fields(*cells_of_row)
         self._file.line = 0
 
     def _numbers(self, at: int, values: Array) -> Array:
@@ -105,12 +108,9 @@ class Table:
             self._number(name, float(values[row]))
         return np.where(known, values, np.nan)
 
-    def _add_fields(self, row: Sequence[Any]) -> None:
+    def _add_fields(self, tags: Any, name: Any, split: Any) -> None:
         """Add what a row has besides features."""
-        roles = self.roles
-        places = (roles.tags, roles.id, roles.split)
-        tags, name, split = (None if place is None else row[place] for place in places)
-        self._rows.add("" if tags is None and roles.tags is not None else tags, name, split)
+        self._rows.add("" if tags is None and self.roles.tags is not None else tags, name, split)
 
     def _begin(self, cells: Sequence[Any]) -> None:
         """Find out by the first row what each column holds."""
@@ -169,7 +169,7 @@ class Table:
             return self._number(name, cell)
         is_given = name in self.roles.categories
         if is_given and isinstance(cell, int | float):
-            cell = str(cell)
+            cell = as_word(cell)
         if not isinstance(cell, str) or not cell.strip():
             raise self._file.error(
                 f"column {shown(name)}: a text expected, as in the rows before; "
@@ -199,7 +199,7 @@ class Table:
         hints = ["the cell is empty"] if cell in ("", None) else []
         if self._options.features is None and name not in self._labels:
             if _is_missing(cell):
-                hints.append("gaps=True accepts gaps")
+                hints.append("pass gaps= to accept gaps")
             elif isinstance(cell, str):
                 hints.append("if it holds words, pass it to categories= or text=")
         return f" ({'; '.join(hints)})" if hints else ""

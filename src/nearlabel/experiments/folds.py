@@ -201,10 +201,7 @@ def folds(
     _check_parts(parts, n)
     if not _share_a_graph(X, parts, searching, preparing):
         for part in parts:
-            learned = X[part.train]
-            labels = None if Y is None else Y[part.train]
-            chosen = preparing.chosen(learned, labels, searching.metric)
-            yield _own_fold(X, part, k, searching, chosen, progress)
+            yield _own_fold(X, Y, part, k, searching, preparing, progress)
         return
     # Enough neighbors that about k are left when the rows of a part are hidden.
     hidden = n - min(len(part.train) for part in parts)
@@ -224,12 +221,20 @@ def folds(
 
 
 def _own_fold(
-    X: Any, part: Part, k: int, searching: Searching, preparing: Preparing, progress: Any
+    X: Any,
+    Y: Csr | None,
+    part: Part,
+    k: int,
+    searching: Searching,
+    preparing: Preparing,
+    progress: Any,
 ) -> Fold:
     """A part with a search of its own."""
     learned, new = X[part.train], X[part.test]
     if is_precomputed(searching.metric):
         learned, new = learned[:, part.train], new[:, part.train]
+    labels = None if Y is None else Y[part.train]
+    preparing = preparing.chosen(learned, labels, searching.metric)
     transformer = preparing.transformer(learned)
     if transformer is not None:
         learned, new = transformer.fit_transform(learned), transformer.transform(new)

@@ -12,6 +12,7 @@ from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.filled_texts import FilledTexts
 from nearlabel.methods.pipeline import Pipeline
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.thresholds import LabelThresholds
@@ -28,6 +29,7 @@ OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
+    "FilledTexts": FilledTexts,
 }
 """Classes of nearlabel that files hold, each with `_tree()` and `_from_tree(tree, version)`."""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)

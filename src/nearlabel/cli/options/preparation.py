@@ -30,7 +30,7 @@ class Preparation:
         What a missing number becomes; a missing word is a value of its own. By default a gap is
         an error.
     scale
-        Scaling of numbers; auto: the best one for the neighbors of a sample.
+        Scaling of numbers; auto: the one with the best average precision on a sample.
         By default none, with --text auto.
     """
 
@@ -49,11 +49,17 @@ class Preparation:
         scale = self.scale or ("auto" if items.text else "none")
         return Preparing(scale, self.impute, items.text)
 
-    def recommend_scale(self, items: Dataset, distance: str) -> None:
-        """Warn where nothing is said about scales, and one would do clearly better than none."""
-        if self.scale is not None or items.text or len(items) < _FEWEST_ROWS:
+    def recommend_scale(self, items: Dataset, distance: str, rows: Any = None) -> None:
+        """Warn where nothing is said about scales, and one would do clearly better than none.
+
+        It is measured on the training rows: all, or those given.
+        """
+        count = len(items) if rows is None else len(rows)
+        if self.scale is not None or items.text or count < _FEWEST_ROWS:
             return
         from nearlabel.datasets.preparing import scale_scores
+
+        items = items if rows is None else items.rows(rows)
 
         scores: dict[str, float] = {}
         with suppress(MemoryError):  # what a method has room for, a hint need not have
