@@ -74,6 +74,10 @@ def test_messages_name_options_rather_than_parameters(fail, answer, here, tmp_pa
     assert "--ignore to leave it out, or to --id to name" in message
     (tmp_path / "latin.csv").write_bytes(b"x,tags\n1,caf\xe9\n")
     assert "--encoding 'latin-1'" in fail("datasets", "describe", tmp_path / "latin.csv")
+    (tmp_path / "gap.csv").write_text("x,tags\n1,a\n,b\n")
+    assert "--impute accepts gaps" in fail("evaluate", tmp_path / "gap.csv")
+    assert "--gaps accepts gaps" in fail("datasets", "describe", tmp_path / "gap.csv")
+    assert "--stratified: " in fail("evaluate", "songs.csv", "--split", "loo", "--stratified")
     shutil.copy("songs.csv", tmp_path / "songs.data")
     assert "give --format" in fail("datasets", "describe", tmp_path / "songs.data")
     code, printed, notes = answer("fit", "songs.csv", "-o", tmp_path / "m", "--k", 600)
@@ -161,6 +165,7 @@ def test_an_option_is_named_in_place_of_its_parameter():
     assert refused(caught.value)[1].startswith("--k (or None) ")
     assert about_k("k='x' has none; give tags=") == (OptionError, "--k 'x' has none; give --tags")
     assert refused(ValueError("with k=7 (tags='y', say)"))[1] == "with --k 7 (--tags 'y', say)"
+    assert refused(ValueError("k=True: no; tags=True is")) == (OptionError, "--k: no; --tags is")
     # What is quoted may come from a file, and a file's name stays as it is.
     for text in ("column 'k=1'", 'column "k=\'1"', r"column 'it\'s k= 1'", "top_k=3", "x=k=3"):
         assert refused(ValueError(text)) == (ValueError, text)

@@ -41,10 +41,13 @@ def naming(**options: str) -> Iterator[None]:
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """A message with "--tags" in place of "tags=", except within quotes: they may cite a file."""
+    """A message with "--tags" in place of "tags=", except within quotes: they may cite a file.
+
+    "=True" falls away: an option is a switch where its parameter is.
+    """
     names = "|".join(options)
 
     def option(found: re.Match[str]) -> str:
         return found[0] if found[1] is None else options[found[1]] + (" " if found[2] else "")
 
-    return re.sub(rf"{_QUOTED}|(?<![\w=])({names})=(?=(['\"\w])?)", option, text)
+    return re.sub(rf"{_QUOTED}|(?<![\w=])({names})=(?:True\b)?(?=(['\"\w])?)", option, text)
