@@ -201,7 +201,7 @@ class Table:
         hints = ["the cell is empty"] if cell in ("", None) else []
         if self._options.features is None and name not in self._labels:
             if _is_missing(cell):
-                hints.append("pass gaps= to accept gaps")
+                hints.append("gaps=True accepts gaps")
             elif isinstance(cell, str):
                 hints.append("if it holds words, pass it to categories= or text=")
         return f" ({'; '.join(hints)})" if hints else ""
