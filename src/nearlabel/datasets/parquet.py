@@ -121,7 +121,7 @@ def write_parquet(data: Dataset, path: Path) -> None:
     columns += _columns(data.Y)
     named = zip(table_columns(data), columns, strict=True)
     frame = polars.DataFrame([polars.Series(name, cells) for name, cells in named])
-    frame = frame.with_columns(polars.selectors.float().fill_nan(None))
+    frame = frame.with_columns(polars.col(polars.Float32, polars.Float64).fill_nan(None))
     with replacing(path) as file:
         frame.write_parquet(file)
 
