@@ -91,11 +91,17 @@ def test_what_is_no_table_of_tags(y):
         ([["a"], ["b"]], ";", r"separator=';'.*texts.*\['a'\]"),
         ([[1, 0], [0, 1]], ";", "separator=';'.*texts"),
         (np.eye(2), ";", "separator=';'.*texts"),
-        (["a", 2, "b"], ";", "row 1 is '2'"),
-        ([["a"], "b"], None, "row 1 is \"'b'\""),
+        (["a", 2, "b"], ";", "row 1 is 2"),
+        ([["a"], "b"], None, "row 1 is 'b'"),
         ([["a", None], ["b"]], None, "row 0.*None"),
         ([["a"], ["b", float("nan")]], None, "missing.*row 1"),
         ([["a"], [("b", "c")]], None, r"row 1.*\('b', 'c'\)"),
+        (["a", ["b"], ["c"]], None, r"texts.*row 1 is \['b'\]"),
+        ([["a", 1.5], ["b"]], None, "text or an integer.*row 0.*1.5"),
+        ([["a"], [True]], None, "text or an integer.*row 1.*True"),
+        ([[1.0, 2.0], [3.0]], None, "text or an integer.*row 0.*1.0"),
+        (["['a', 'b']", "['a']", "[]"], None, r"written out.*\['a', 'b'\].*literal_eval"),
+        (['["a", "b"]', "", '["a"]'], ",", "written out.*literal_eval"),
     ],
 )
 def test_what_can_be_read_in_two_ways_or_not_at_all_is_refused(y, separator, message):
@@ -113,6 +119,11 @@ def test_tags_are_plain_whatever_they_are_given_as():
     rows = read_tags(y).rows
     assert rows == [["calm", "sea", 3], [2, 2**70]]
     assert all(type(tag) in (str, int) for row in rows for tag in row)
+
+
+def test_an_empty_text_is_no_tag():
+    assert read_tags([["a", ""], [""], ["b"]]).rows == [["a"], [], ["b"]]
+    assert read_tags(np.array([["a", ""], ["b", "c"]])).rows == [["a"], ["b", "c"]]
 
 
 def test_integers_stand_before_texts_in_the_order_of_labels():
@@ -144,7 +155,7 @@ def test_forms_of_files_that_make_no_sense(tree):
 
 @examples(300)
 @given(
-    rows=st.lists(st.lists(st.text(max_size=3) | st.integers(2, 5)), min_size=1),
+    rows=st.lists(st.lists(st.text(min_size=1, max_size=3) | st.integers(2, 5)), min_size=1),
     kind=st.sampled_from([list, tuple, set, frozenset]),
 )
 def test_any_tags_come_back(rows, kind):

@@ -295,3 +295,27 @@ def test_names_that_mean_something_else_survive(tmp_path):
         assert again.feature_names.tolist() == features.tolist()
         assert again.label_names.tolist() == ["id", " tags;|, "]
         assert (again.X != data.X).sum() == 0
+
+
+def test_the_index_that_pandas_writes_is_no_feature(put):
+    for first in ("", "Unnamed: 0"):
+        alone = nl.datasets.load(put(f"{first},x,tags\n7,1,a\n8,2,b\n"))
+        assert alone.row_names.tolist() == ["7", "8"]
+        beside = nl.datasets.load(put(f"{first},id,x,tags\n0,one,1,a\n1,two,2,b\n"))
+        assert beside.feature_names.tolist() == ["x"]
+        assert beside.row_names.tolist() == ["one", "two"]
+    asked = nl.datasets.load(put("Unnamed: 0,x,tags\n7,1,a\n8,2,b\n"), features=["Unnamed: 0"])
+    assert asked.X.tolist() == [[7], [8]]
+
+
+def test_lists_of_tags_that_were_written_out(put):
+    cells = ["['calm', \"o'er\"]", '["sad"]', "[]", "('calm',)", "{'sad', 'calm'}", "calm"]
+    quoted = [cell.replace('"', '""') for cell in cells]
+    data = nl.datasets.load(put("x,tags\n" + "".join(f'1,"{cell}"\n' for cell in quoted)))
+    assert data.label_names.tolist() == ["calm", "o'er", "sad"]
+    assert data.Y.toarray().tolist() == [
+        *([1, 1, 0], [0, 0, 1], [0, 0, 0], [1, 0, 0], [1, 0, 1], [1, 0, 0]),
+    ]
+    for odd in ("['a'", "[1, 'a']", "{'a': 'b'}", "['a' for a in b]"):
+        kept = nl.datasets.load(put(f'x,tags\n1,"{odd}"\n'), separator=";")
+        assert kept.label_names.tolist() == [odd]

@@ -111,6 +111,43 @@ def test_metrics_of_tags():
         nl.metrics.one_error([*TAGS[:-1], ["fog"]], scores)
 
 
+def test_a_row_with_an_unknown_tag_is_not_right():
+    model = nl.BRkNN(1).fit([[0.0], [1.0]], [["a"], ["b"]])
+    assert model.score([[0.0], [1.0]], [["a"], ["b", "new"]]) == 0.5
+    assert model.score([[0.0], [1.0]], [["a"], ["b", "new"]], sample_weight=[3, 1]) == 0.75
+    assert model.score([[0.0], [1.0]], [[1, 0], [0, 1]]) == 1
+
+
+def test_what_cannot_be_labels_at_all():
+    for y in ({"a": 1}, iter([["a"], ["b"]])):
+        with pytest.raises(TypeError, match=r"\by\b must be"):
+            nl.MLkNN(1).fit([[0.0], [1.0]], y)
+    with pytest.raises(ValueError, match="separator="):
+        nl.MLkNN(1).fit([[0.0], [1.0], [2.0]], ["a b", "b", "c"])
+    with pytest.raises(TypeError, match="scores.*RankedLabels"):
+        nl.metrics.one_error(MADE.Y, nl.MLkNN(5).fit(MADE.X, MADE.Y).rank(MADE.X))
+
+
+def test_a_search_in_a_pipeline_has_all_answers():
+    search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3, 7]})
+    model = nl.make_pipeline(StandardScaler(), search).fit(MADE.X, TAGS)
+    assert model.rank(MADE.X, 2).names.shape == (120, 2)
+    assert model.label_scores(MADE.X).shape == (120, 5)
+    assert len(model.explain(MADE.X[:3])) == len(model.retrieve(MADE.X[:3])) == 3
+    assert np.array_equal(model.label_matrix(TAGS).toarray(), MADE.Y.toarray())
+    scaled = nl.make_pipeline(StandardScaler(), nl.MLkNN(5)).fit(MADE.X, TAGS)
+    assert scaled.label_names_.tolist() == NAMES.tolist()
+
+
+def test_ids_of_a_frame():
+    ids = pd.Series([f"item {row}" for row in range(120)], dtype=object)
+    for names in (ids, pd.Index(ids), ids.to_numpy()):
+        model = nl.MLkNN(5).fit(MADE.X, TAGS, ids=names)
+        assert model.explain(MADE.X[7]).labels[0].neighbors[0].id.startswith("item ")
+    with pytest.raises(TypeError, match="ids"):
+        nl.MLkNN(5).fit(MADE.X, TAGS, ids=[None] * 120)
+
+
 def test_a_matrix_of_labels_in_any_form():
     model = nl.MLkNN(5).fit(MADE.X, [";".join(row) for row in TAGS], separator=";")
     for y in (TAGS, [";".join(row) for row in TAGS], MADE.Y, MADE.Y.toarray(), model.predict):
@@ -162,7 +199,8 @@ def test_weights_are_refused_with_a_sentence():
 @st.composite
 def tables(draw):
     """Tags of rows: none, repeated, unusual texts, integers beside texts."""
-    vocabulary = draw(st.lists(st.text(max_size=4) | st.integers(-3, 10**20), min_size=1))
+    texts = st.text(min_size=1, max_size=4)
+    vocabulary = draw(st.lists(texts | st.integers(-3, 10**20), min_size=1))
     rows = draw(st.lists(st.lists(st.sampled_from(vocabulary), max_size=5), min_size=3))
     return [{*row} for row in rows] + [{vocabulary[0]}]
 

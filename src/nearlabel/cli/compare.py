@@ -12,7 +12,7 @@ from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
 from nearlabel.cli.options import Algorithms, Data, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
-from nearlabel.cli.output import counted, say, say_table, steps
+from nearlabel.cli.output import counted, say, say_folded, say_table, steps
 from nearlabel.methods.registry import METHODS, title
 
 if TYPE_CHECKING:
@@ -176,11 +176,10 @@ def _say_choices(results: list[dict[str, Any]], parts: int) -> None:
         ]
         if shown:
             more = ", …" if len(counted) > 3 else ""
-            say(f"  {title(one['algorithm'])}: {'; '.join(shown)}{more}")
+            say_folded(f"  {title(one['algorithm'])}: {'; '.join(shown)}{more}")
 
 
 def _shown(choice: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{'k' if name in ('n_neighbors', 'per_class') else name} {value}"
-        for name, value in choice.items()
-    )
+    """Parameters by the names of the options that set them."""
+    names = {"n_neighbors": "k", "per_class": "k", "metric": "distance"}
+    return ", ".join(f"{names.get(name, name)} {value}" for name, value in choice.items())

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cyclopts import Parameter
@@ -64,9 +65,16 @@ class Answering:
         from sklearn.pipeline import Pipeline
 
         import nearlabel as nl
+        from nearlabel.common.files import FileError
+        from nearlabel.datasets.formats import SUFFIXES
         from nearlabel.datasets.frames import is_frame
 
-        loaded = nl.load(path)
+        try:
+            loaded = nl.load(path)
+        except FileError as error:
+            if Path(path).suffix.lower() in SUFFIXES:
+                raise FileError(f"{error} (the model comes first, then the items)") from None
+            raise
         pipeline = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
         model = pipeline[-1]
         if not hasattr(model, "rank"):

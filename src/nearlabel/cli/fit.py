@@ -97,7 +97,8 @@ def fit(
         return
     scale = f"scale {preparing.scale}{' (auto)' if preparation.of(items).scale == 'auto' else ''}"
     neighbors = counted(told["k"], "neighbor")
-    say(f"{learning.title()}, {neighbors}, {scale}, learned from {data}:")
+    rows = " (training and test rows)" if items.train is not None else ""
+    say(f"{learning.title()}, {neighbors}, {scale}, learned from {data}{rows}:")
     say(sizes(told))
     if columns:
         say_folded(f"features: {shown_features(columns)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,16 @@ def first_twice(names: Iterable[str]) -> str | None:
     return None
 
 
+def _distinctive(name: str) -> str:
+    """A name without what others have as well: dashes before options, suffixes of files."""
+    return Path(name.lower().lstrip("-")).stem
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about a wrong word: the known one that is most like it, if one is."""
-    names = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), names, 1)
+    suffix = Path(word).suffix  # of two files the one with this
+    names = {_distinctive(one): one for one in sorted(known, key=lambda n: n.endswith(suffix))}
+    close = difflib.get_close_matches(_distinctive(word), names, 1)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
-from nearlabel.common.messages import shown
+from nearlabel.common.messages import one_line, shown
 
 SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
+_KINDS = "a tag must be a text or an integer"
 _MOST_MARKS = 2**26  # of an array of texts
 _AS_TAGS = "for tags, give sets: [set(row) for row in y]"
 _AS_MATRIX = "for a 0/1 matrix, give rows of equal length that hold only the numbers 0 and 1"
@@ -150,18 +151,19 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
     if isinstance(first, str):
         return _read_texts(rows, separator, is_array, name)
     if separator is not None:
-        message = f"{name} must hold texts; got {shown(repr(first))}"
+        message = f"{name} must hold texts; got {_said(first)}"
         raise ValueError(f"separator={separator!r}: {message}")
     if not isinstance(first, _ROWS):
         return None
     rows = [[] if _is_gap(row) else row for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, _ROWS):
-            message = f"the tags of each row; row {at} is {shown(repr(row))}"
+            message = f"the tags of each row; row {at} is {_said(row)}"
             raise ValueError(f"{name} must hold {message}")
     listed = [_tags_of(row, at, name) for at, row in enumerate(rows)]
-    if None in listed:
-        return None  # a row of floats or truth values: not tags
+    if None in listed:  # a row of floats or truth values
+        _refuse_other_than_a_matrix(rows, listed.index(None), name)
+        return None
     table: list[list[Any]] = [row for row in listed if row is not None]
     has_sets = any(isinstance(row, set | frozenset) for row in rows)
     if not has_sets and _is_matrix(table, name):
@@ -203,10 +205,16 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: st
     """Texts with tags between separators, or None where they are two classes."""
     for at, row in enumerate(rows):
         if not (isinstance(row, str) or _is_gap(row)):
-            if separator is None:
+            if separator is None and not isinstance(row, _ROWS):
                 return None  # classes of several types
-            raise ValueError(f"{name} must hold texts; row {at} is {shown(repr(row))}")
+            raise ValueError(f"{name} must hold texts, as row 0 is one; row {at} is {_said(row)}")
     texts = ["" if _is_gap(row) else row for row in rows]
+    written = next((text for text in texts if is_written_list(text)), None)
+    if written is not None:
+        raise ValueError(
+            f"{name} holds lists that were written out as texts, such as {shown(written)}: "
+            "ast.literal_eval makes lists of them again, [ast.literal_eval(row) for row in y]"
+        )
     if separator is None:
         found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
         if not found:
@@ -222,6 +230,14 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: st
     table = [[tag.strip() for tag in text.split(separator)] for text in texts]
     table = [[tag for tag in row if tag] for row in table]
     return Tags(table, TagForm(str, is_array, separator))
+
+
+def is_written_list(text: str) -> bool:
+    """Whether a text looks like a list of texts as Python or JSON writes it."""
+    text = text.strip()
+    is_empty = text in ("[]", "()", "set()")
+    has_texts = "'" in text or '"' in text
+    return is_empty or (has_texts and text[:1] + text[-1:] in ("[]", "()", "{}"))
 
 
 def _check_separator(separator: Any) -> None:
@@ -240,19 +256,32 @@ def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
     """The tags of a row as plain objects; None where it holds numbers that cannot be tags."""
     row = row.tolist() if isinstance(row, np.ndarray) else row
     if set(map(type, row)) <= {str, int}:
-        return list(row)
+        return [tag for tag in row if tag != ""]  # as "".split(";") gives it: no tag
     tags = []
     for tag in row:
         plain = _plain(tag)
         if isinstance(plain, bool | float):
             if isinstance(plain, float) and np.isnan(plain):
-                raise ValueError(f"a tag of {name} is missing: row {at} has {shown(repr(tag))}")
+                raise ValueError(f"a tag of {name} is missing: row {at} has {_said(tag)}")
             return None
         if not isinstance(plain, str | int):
-            message = f"a tag must be a text or an integer; row {at} of {name} has"
-            raise ValueError(f"{message} {shown(repr(tag))}")
-        tags.append(plain)
+            raise ValueError(f"{_KINDS}; row {at} of {name} has {_said(tag)}")
+        if plain != "":
+            tags.append(plain)
     return tags
+
+
+def _refuse_other_than_a_matrix(rows: list[Any], odd: int, name: str) -> None:
+    """Refuse rows of which one has numbers that cannot be tags, unless all may be a matrix."""
+    has_texts = any(isinstance(tag, str) for row in rows for tag in row)
+    if has_texts or len(set(map(len, rows))) > 1:
+        wrong = next(tag for tag in rows[odd] if isinstance(tag, bool | float | np.generic))
+        raise ValueError(f"{_KINDS}; row {odd} of {name} has {_said(wrong)}")
+
+
+def _said(value: Any) -> str:
+    """A value in a message: quoted only where it is a text."""
+    return shown(value) if isinstance(value, str) else one_line(repr(value), 40)
 
 
 def _is_matrix(table: list[list[Any]], name: str) -> bool:

@@ -11,7 +11,7 @@ import math
 import numbers
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -175,6 +175,10 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
     if tags is not None:
         return _labels_of_tags(tags, names)
     if not hasattr(y, "shape"):
+        if isinstance(y, Mapping | Iterator | str):
+            raise TypeError(
+                f"y must be a matrix or a list with one entry a row; got {type(y).__name__}"
+            )
         y = np.asarray(y)
     if len(y.shape) == 2:
         matrix = label_matrix(y, "y")
@@ -192,7 +196,8 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(column)}: a 1-d y with {len(two)} classes. Give several labels "
             "as lists of tags, [['sea', 'sunset'], ['sea'], …] ([[tag] for tag in y] where each "
-            "row has one), or as a 0/1 matrix with one column per label."
+            "row has one), as texts with fit(…, separator=…), or as a 0/1 matrix with one column "
+            "per label."
         )
     if len(two) < 2:
         raise ValueError(f"a 1-d y must hold two classes; got one class: {two[0]!r}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from ast import literal_eval
 from collections.abc import Sized
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
+from nearlabel.common.tag_lists import is_written_list
 from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.table_columns import Source
@@ -75,11 +78,12 @@ class RowFields:
         )
 
     def _labels(self, place: Columns | None) -> tuple[Csr, Array | None]:
-        texts = [cell for cell in self._sets if isinstance(cell, str)]
+        cells = [_as_list(cell) for cell in self._sets]
+        texts = [cell for cell in cells if isinstance(cell, str)]
         separator = self._separator or next(
             (mark for mark in _SEPARATORS if any(mark in text for text in texts)), None
         )
-        sets = [_tags(cell, separator) for cell in self._sets]
+        sets = [_tags(cell, separator) for cell in cells]
         known = sorted({tag for tags in sets for tag in tags})
         place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
@@ -92,6 +96,16 @@ class RowFields:
             rows.add(map(place.get, tags), [1.0] * len(tags))  # type: ignore[arg-type]
         distinct = rows.matrix(len(place)).astype(np.int8)
         return distinct[np.array(self._set_of)], names_of(place)
+
+
+def _as_list(cell: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """A cell in which a list of texts was written out, as pandas does, as that list."""
+    if isinstance(cell, str) and is_written_list(cell):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            tags = literal_eval(cell.strip())
+            if all(isinstance(tag, str) for tag in tags) and not isinstance(tags, dict):
+                return tuple(filter(None, map(str.strip, tags)))
+    return cell
 
 
 def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:

@@ -64,12 +64,21 @@ class ColumnRoles:
         self.labels = frozenset(labels)
         self.tags = self._place("tags", tags)
         self.id = self._place("id", options.id or self._named("id"))
-        if self.id is None and not columns[0]:  # as pandas writes the names of rows
-            self.id = 0
+        if self._is_index(columns[0], known):
+            if self.id is None:
+                self.id = 0
+            else:
+                self._ignored |= {columns[0]}
         self.split = self._place("split", self._named("split"))
         self.texts = self._find_texts()
         self.categories = frozenset(self._features_named("categories", options.categories))
         self.cells = self._find_cells(known)
+
+    def _is_index(self, first: str, known: set[str] | None) -> bool:
+        """Whether the first column is the index that pandas wrote, or wrote and read again."""
+        named = self._options.labels or self._options.categories or ()
+        is_wanted = first in (known or ()) or first in named
+        return first in ("", "Unnamed: 0") and not is_wanted
 
     @property
     def fields(self) -> tuple[int | None, int | None, int | None]:

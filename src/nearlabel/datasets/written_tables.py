@@ -30,5 +30,5 @@ def table_row(data: Dataset, row: int) -> list[Any]:
 
 def _needs_mark(name: str) -> bool:
     """Whether a feature's name would be read as something else."""
-    special = name.lower() in ("", "id", "split", "tags", "labels")
+    special = name.lower() in ("", "id", "split", "tags", "labels", "unnamed: 0")
     return special or name.startswith((LABEL_MARK, FEATURE_MARK)) or name != name.strip()

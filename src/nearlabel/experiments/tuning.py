@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Floats
+from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import (
     Labels,
     canonical_vectors,
@@ -32,6 +32,7 @@ from nearlabel.experiments.protocols import Part
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.retrieval import LabelGroup
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.search import Progress
 
@@ -256,14 +257,29 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self._best().predict_proba(X)
 
     @available_if(_refitted)
-    def label_scores(self, X: Any) -> LabelScores:
+    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row, by the best estimator."""
-        return self._best().label_scores(X)
+        return self._best().label_scores(X, progress=progress)
 
     @available_if(_refitted)
-    def rank(self, X: Any, top: int = 10) -> RankedLabels:
+    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """Rank the labels of each row, by the best estimator."""
-        return self._best().rank(X, top)
+        return self._best().rank(X, top, progress=progress)
+
+    @available_if(_refitted)
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
+        """Say why an item, or each of several, gets its labels, by the best estimator."""
+        return self._best().explain(x, top, labels=labels)
+
+    @available_if(_refitted)
+    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
+        """Find the nearest items of the best labels of each row, by the best estimator."""
+        return self._best().retrieve(X, top, per_label)
+
+    @available_if(_refitted)
+    def label_matrix(self, y: Any) -> Csr:
+        """Labels in any form as a 0/1 matrix, by the best estimator."""
+        return self._best().label_matrix(y)
 
     @available_if(_refitted)
     def score(self, X: Any, y: Any) -> float:

@@ -357,6 +357,8 @@ def as_label_scores(scores: Any) -> LabelScores:
     """Scores in any form: LabelScores, a dense matrix, or a sparse one with default 0."""
     if isinstance(scores, LabelScores):
         return scores
+    if isinstance(scores, RankedLabels):
+        raise TypeError("scores must be those of all labels, of label_scores(X); got RankedLabels")
     return LabelScores(scores) if sparse.issparse(scores) else LabelScores.from_dense(scores)
 
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.files import write_tree
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.tag_lists import holds_texts
+from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
     LabelClasses,
     Labels,
@@ -610,11 +610,16 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         -------
         float
         """
+        decided, form = self.predict(X), self._items.tags
+        if form is not None:  # a tag that the model does not know makes a row wrong
+            true, given = (read_tags(one, form.separator) for one in (y, decided))
+            if true is not None and given is not None:
+                pairs = zip(true.rows, given.rows, strict=True)
+                is_right = [set(mine) == set(theirs) for mine, theirs in pairs]
+                return float(np.average(is_right, weights=sample_weight))
+            decided = self.label_matrix(decided)
         from sklearn.metrics import accuracy_score
 
-        decided = self.predict(X)
-        if self._items.tags is not None:
-            y, decided = self.label_matrix(y), self.label_matrix(decided)
         return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def _check_queries(self, X: Any) -> Any:

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.common.arrays import Csr
 from nearlabel.common.progress import Progress
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
@@ -112,6 +113,17 @@ class Pipeline(SklearnPipeline):
         """Find the nearest training rows, as the method does."""
         X = None if X is None else self._transformed(X)
         return self._method().kneighbors(X, n_neighbors, return_distance)
+
+    @property
+    def label_names_(self) -> Any:
+        """Names of the labels, as the method has them."""
+        return self._method().label_names_
+
+    @_if_the_method_has("label_matrix")
+    def label_matrix(self, y: Any) -> Csr:
+        """Labels in any form that `fit` takes as a 0/1 matrix, as the method makes it."""
+        matrix: Csr = self._method().label_matrix(y)
+        return matrix
 
     def _as_items(self, x: Any) -> Any:
         """One item as a collection of one; anything else as it is."""

@@ -92,6 +92,8 @@ class VectorStore:
 def _checked_ids(ids: Any, n: int, taken: dict[Any, int]) -> Array:
     """Unique ids of n rows, none of them taken already."""
     new = np.asarray(ids)
+    if new.dtype == object and all(isinstance(name, str) for name in new):  # as pandas has them
+        new = np.array(new.tolist(), dtype=np.str_)
     check_same_length(ids=len(new), vectors=n)
     if new.dtype.kind not in "iuU":
         raise TypeError(f"ids must be integers or strings; got {new.dtype}")
