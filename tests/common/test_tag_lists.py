@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse
 from strategies import examples
 
 from nearlabel.common.tag_lists import TagForm, TagLists, read_tags, tag_array
+from nearlabel.common.validation import check_labels
 
 LISTS = [["sea", "sunset"], ["sea"], []]
 
@@ -37,6 +39,10 @@ class Mood(str, Enum):  # noqa: UP042 - whose str() is not its value
         (pl.Series([*LISTS[:2], None]), TagForm(list, is_array=True)),
         (pl.DataFrame({"tags": LISTS}), TagForm(list, is_array=True)),
         (np.array([*LISTS, None], dtype=object)[:3], TagForm(list, is_array=True)),
+        ([pd.Series(row, dtype=object) for row in LISTS], TagForm(list, is_array=False)),
+        ([deque(row) for row in LISTS], TagForm(list, is_array=False)),
+        ([dict.fromkeys(row).keys() for row in LISTS], TagForm(list, is_array=False)),
+        (np.array([["sea;sunset"], ["sea"], [""]]), TagForm(str, is_array=True, separator=";")),
         (["sea;sunset", "sea", ""], TagForm(str, is_array=False, separator=";")),
         (["sunset| sea ", "sea|", None], TagForm(str, is_array=False, separator="|")),
         (pd.Series(["sea,sunset", "sea", np.nan]), TagForm(str, is_array=True, separator=",")),
@@ -96,6 +102,8 @@ def test_what_is_no_table_of_tags(y):
         ([["a", None], ["b"]], None, "row 0.*None"),
         ([["a"], ["b", float("nan")]], None, "missing.*row 1"),
         ([["a"], [("b", "c")]], None, r"row 1.*\('b', 'c'\)"),
+        ([np.array("sea"), np.array(["a"])], None, "row 0 is array"),
+        ([["a"], {"b": 1}], None, "row 1 is {'b': 1}"),
         (["a", ["b"], ["c"]], None, r"texts.*row 1 is \['b'\]"),
         ([["a", 1.5], ["b"]], None, "text or an integer.*row 0.*1.5"),
         ([["a"], [True]], None, "text or an integer.*row 1.*True"),
@@ -124,6 +132,26 @@ def test_tags_are_plain_whatever_they_are_given_as():
 def test_an_empty_text_is_no_tag():
     assert read_tags([["a", ""], [""], ["b"]]).rows == [["a"], [], ["b"]]
     assert read_tags(np.array([["a", ""], ["b", "c"]])).rows == [["a"], ["b", "c"]]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pl.Series([[1, 0], [0, 1]], dtype=pl.Array(pl.Int8, 2)),
+        pl.Series([[1, 0], [0, 1]]),
+        pd.Series([[1, 0], [0, 1]]),
+    ],
+)
+def test_a_column_of_rows_of_a_matrix(y):
+    labels = check_labels(y)
+    assert labels.tags is None
+    assert labels.matrix.toarray().tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("tag", ["\ud800", 2**5000])
+def test_tags_that_no_file_could_hold(tag):
+    with pytest.raises(ValueError, match=r"a tag of y is"):
+        read_tags([["a"], [tag, "b"]]).names()
 
 
 def test_integers_stand_before_texts_in_the_order_of_labels():

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,7 +120,7 @@ def test_a_row_with_an_unknown_tag_is_not_right():
 
 
 def test_what_cannot_be_labels_at_all():
-    for y in ({"a": 1}, iter([["a"], ["b"]])):
+    for y in ("ab", iter([["a"], ["b"]])):
         with pytest.raises(TypeError, match=r"\by\b must be"):
             nl.MLkNN(1).fit([[0.0], [1.0]], y)
     with pytest.raises(ValueError, match="separator="):
@@ -220,3 +221,58 @@ def test_any_table_of_tags_is_its_matrix(y, name, seed):
     ]
     assert np.array_equal(tags.predict_proba(X), plain.predict_proba(X))
     assert np.array_equal(tags.label_matrix(y).toarray(), matrix)
+
+
+def test_integer_tags_are_tags_to_the_model_that_learned_them():
+    X, y = [[0.0], [1], [2]], [[0], [1], [0, 2]]
+    model = nl.BRkNN(1).fit(X, y)
+    assert model.label_names_.tolist() == [0, 1, 2]
+    assert model.label_matrix([[0], [1]]).toarray().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert model.score([[0.0], [1]], [[0], [1]]) == 1
+    hamming = nl.metrics.hamming_loss
+    assert hamming([[0], [1]], [[1], [1]], label_names=[0, 1, 2]) == pytest.approx(2 / 6)
+    with pytest.raises(ValueError, match=r"\by\b.*matrix.*tags"):
+        model.label_matrix([[0, 1, 2], [2, 1, 0]])  # three columns, or three tags
+    numbers = [[10 * (1 + NAMES.tolist().index(tag)) for tag in row] for row in TAGS]
+    scoring = nl.metrics.scorer("ranking_loss")
+    of_numbers = cross_val_score(nl.MLkNN(3), MADE.X, numbers, cv=FOLDS, scoring=scoring)
+    of_tags = cross_val_score(nl.MLkNN(3), MADE.X, TAGS, cv=FOLDS, scoring=scoring)
+    assert of_numbers.tolist() == of_tags.tolist()
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, lambda Y, columns: pl.DataFrame(Y, schema=columns)]
+)
+def test_columns_of_labels_are_found_by_name(frame):
+    Y, names = MADE.Y.toarray(), NAMES.tolist()
+    truth, turned = frame(Y, columns=names), frame(Y[:, ::-1], columns=names[::-1])
+    model = nl.BRkNN(1).fit(MADE.X, truth)
+    for y in (truth, turned):
+        assert np.array_equal(model.label_matrix(y).toarray(), Y)
+        assert model.score(MADE.X, y) == model.score(MADE.X, truth)
+        assert nl.metrics.hamming_loss(y, truth) == nl.metrics.hamming_loss(truth, y) == 0
+        scores = model.label_scores(MADE.X)
+        assert nl.metrics.evaluate(y, scores) == nl.metrics.evaluate(Y, scores)
+    for other in (frame(Y, columns=[*names[:4], "fog"]), Y[:, :3]):
+        with pytest.raises(ValueError, match=r"\by\b.*column"):
+            model.label_matrix(other)
+    with pytest.raises(ValueError, match=r"\bY\b.*label_names, 2; got 5"):
+        nl.metrics.hamming_loss(Y, Y, label_names=["a", "b"])
+
+
+def test_what_has_no_order_is_refused():
+    for y in ({("a",), ("b", "z")}, {"a;b": 1, "c": 2}, frozenset({"a;b", "c"})):
+        with pytest.raises(TypeError, match=r"\by\b.*order"):
+            nl.MLkNN(1).fit([[0.0], [1.0]], y)
+    for names in ({"a", "b", "c", "d", "e"}, "abcde", 3, dict.fromkeys("abcde")):
+        for y in (MADE.Y, TAGS):
+            with pytest.raises(TypeError, match="label_names"):
+                nl.MLkNN(5).fit(MADE.X, y, label_names=names)
+    for names in ([1.0, 2.0], [True, "a"], ["a", None]):
+        with pytest.raises(TypeError, match="label_names.*texts or integers"):
+            nl.MLkNN(5).fit(MADE.X, TAGS, label_names=names)
+
+
+def test_metrics_do_not_guess_a_separator():
+    with pytest.raises(ValueError, match=r"\bY\b.*texts.*split"):
+        nl.metrics.hamming_loss(["a;b", "b", "c"], ["a", "b", "c"], label_names=["a", "b", "c"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from nearlabel.common.messages import one_line, shown
 SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
 _KINDS = "a tag must be a text or an integer"
+_MOST_BITS = 1024
 _MOST_MARKS = 2**26  # of an array of texts
 _AS_TAGS = "for tags, give sets: [set(row) for row in y]"
 _AS_MATRIX = "for a 0/1 matrix, give rows of equal length that hold only the numbers 0 and 1"
@@ -88,6 +89,8 @@ class Tags(NamedTuple):
         tags = set(chain.from_iterable(self.rows))
         if not tags:
             raise ValueError("y holds no tag at all: at least one row must carry one")
+        for tag in tags:
+            _check_tag(tag)
         return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
 
     def matrix(self, names: Array) -> tuple[Csr, list[Any]]:
@@ -103,6 +106,18 @@ class Tags(NamedTuple):
         matrix = canonical_csr(sparse.csr_array((ones, (row[known], label[known])), shape=shape))
         matrix.data[:] = 1  # a tag that a row has twice was added up
         return matrix, unknown
+
+
+def _check_tag(tag: Any) -> None:
+    """Refuse what no file can hold."""
+    if isinstance(tag, int):
+        if tag.bit_length() > _MOST_BITS:
+            raise ValueError(f"a tag of y is an integer of more than {_MOST_BITS} bits")
+        return
+    try:
+        tag.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"a tag of y is no Unicode text: {shown(tag)}") from None
 
 
 def tag_array(tags: Sequence[Any]) -> Array:
@@ -123,7 +138,9 @@ def _plain(tag: Any) -> Any:
     return int(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
 
 
-def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | None:
+def read_tags(
+    y: Any, separator: str | None = None, name: str = "y", numbered: int | None = None
+) -> Tags | None:
     """The tags of y where it is a table of tags; None where it is something else.
 
     Parameters
@@ -135,6 +152,9 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
         What stands between the tags of a text.
     name : str, default="y"
         What messages call y.
+    numbered : int, optional
+        How many labels there are, where some are known to be integers: lists of integers are tags
+        then, unless they may be the rows of a 0/1 matrix of so many columns.
 
     Raises
     ------
@@ -157,7 +177,7 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
         return None
     rows = [[] if _is_gap(row) else row for row in rows]
     for at, row in enumerate(rows):
-        if not isinstance(row, _ROWS):
+        if not isinstance(row, _ROWS) or (isinstance(row, np.ndarray) and row.ndim != 1):
             message = f"the tags of each row; row {at} is {_said(row)}"
             raise ValueError(f"{name} must hold {message}")
     listed = [_tags_of(row, at, name) for at, row in enumerate(rows)]
@@ -165,8 +185,10 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
         _refuse_other_than_a_matrix(rows, listed.index(None), name)
         return None
     table: list[list[Any]] = [row for row in listed if row is not None]
-    has_sets = any(isinstance(row, set | frozenset) for row in rows)
-    if not has_sets and _is_matrix(table, name):
+    are_tags = isinstance(y, TagLists) or any(isinstance(row, set | frozenset) for row in rows)
+    if numbered is not None:
+        are_tags = are_tags or {len(row) for row in table} != {numbered}
+    if not are_tags and _is_matrix(table, name):
         return None
     row = next(kind for kind in _ROWS if isinstance(first, kind))
     return Tags(table, TagForm(row, is_array))
@@ -174,14 +196,18 @@ def read_tags(y: Any, separator: str | None = None, name: str = "y") -> Tags | N
 
 def holds_texts(y: Any) -> bool:
     """Whether y is a column of texts."""
-    rows = _listed(y)
-    return rows is not None and all(isinstance(row, str) or _is_gap(row) for row in rows)
+    rows = _listed(y) or ()
+    is_text = [isinstance(row, str) for row in rows]
+    return any(is_text) and all(is_text[at] or _is_gap(row) for at, row in enumerate(rows))
 
 
 def _listed(y: Any) -> list[Any] | None:
     """The rows of y where it has one dimension, or the lists of texts of an array of two."""
+    if isinstance(y, Set | Mapping):
+        kind = type(y).__name__
+        raise TypeError(f"y must be a list with one entry a row; got a {kind}, which has no order")
     if isinstance(y, list | tuple):
-        return list(y)
+        return list(map(_as_row, y))
     if sparse.issparse(y):
         return None
     shape: tuple[int, ...] = getattr(y, "shape", ())
@@ -190,15 +216,34 @@ def _listed(y: Any) -> list[Any] | None:
             return None
         y = y[y.columns[0]]
     if len(shape) == 2 and isinstance(y, np.ndarray):
-        texts = y.dtype.kind in "UO" and y.size and all(isinstance(tag, str) for tag in y.flat)
+        texts = y.dtype.kind in "UOT" and y.size and all(isinstance(tag, str) for tag in y.flat)
+        if texts and shape[1] == 1 and any(mark in text for mark in SEPARATORS for text in y.flat):
+            return list(y[:, 0].tolist())
         return [list(row) for row in y.tolist()] if texts else None
     if not hasattr(y, "__len__") or not hasattr(y, "__iter__") or isinstance(y, str | bytes):
         return None
     if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
         return None
-    rows = list(y)
-    # A column of lists of polars has columns of its own as rows.
-    return [row.to_list() if hasattr(row, "to_list") else row for row in rows]
+    return list(map(_as_row, y))
+
+
+def _as_row(row: Any) -> Any:
+    """A row of tags in a form that is known, if it is one: those of a polars column are columns."""
+    if isinstance(row, (str, bytes, *_ROWS)):
+        return row
+    if hasattr(row, "to_list"):
+        return row.to_list()
+    return list(row) if isinstance(row, Sequence | Set) else row
+
+
+def stacked_rows(y: Any) -> Any:
+    """A column of lists, which are no tags, as the matrix with these rows; else y as it is."""
+    if len(getattr(y, "shape", ())) != 1:
+        return y
+    rows = _listed(y)
+    if not rows or not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        return y
+    return np.array([list(row) for row in rows])
 
 
 def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:

@@ -11,7 +11,7 @@ import math
 import numbers
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +21,14 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
 from nearlabel.common.messages import first_twice, some
-from nearlabel.common.tag_lists import TagForm, Tags, read_tags, tag_array
+from nearlabel.common.tag_lists import (
+    TagForm,
+    Tags,
+    holds_texts,
+    read_tags,
+    stacked_rows,
+    tag_array,
+)
 
 _NUMBERS_AT_ONCE = 2**22  # that are looked at together
 
@@ -174,8 +181,9 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
     tags = read_tags(y, separator)
     if tags is not None:
         return _labels_of_tags(tags, names)
+    y = stacked_rows(y)
     if not hasattr(y, "shape"):
-        if isinstance(y, Mapping | Iterator | str):
+        if isinstance(y, Iterator | str):
             raise TypeError(
                 f"y must be a matrix or a list with one entry a row; got {type(y).__name__}"
             )
@@ -207,7 +215,10 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
 
 def _labels_of_tags(tags: Tags, names: Any) -> Labels:
     """The labels that tags stand for: those that occur, unless `names` says which there are."""
-    found = tags.names() if names is None else tag_array(list(names))
+    found = tags.names() if names is None else tag_array(_listed_names(names))
+    if odd := [one for one in found.tolist() if type(one) not in (str, int)]:
+        message = f"label_names must hold texts or integers; got {some(odd)}"
+        raise ArgumentTypeError(message, "label_names")
     _refuse_twice(found)
     matrix, unknown = tags.matrix(found)
     if unknown:
@@ -228,14 +239,20 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
     """
     from sklearn.utils import check_array
 
-    tags = read_tags(Y, separator, name)
+    if separator is None and holds_texts(Y):
+        raise ValueError(
+            f"{name} holds texts: split them into lists, [row.split(';') for row in {name}], or "
+            "take the label_matrix(…) of a model"
+        )
+    names = None if label_names is None else tag_array(_listed_names(label_names))
+    tags = known_tags(Y, name, names, separator)
     if tags is not None:
-        if label_names is None:
+        if names is None:
             raise ValueError(
                 f"{name} holds tags, so label_names= must say which labels there are, such as "
                 "label_names=model.label_names_"
             )
-        matrix, unknown = tags.matrix(tag_array(list(label_names)))
+        matrix, unknown = tags.matrix(names)
         if unknown:
             warnings.warn(
                 f"{name} has tags that are none of the labels and are left out: {some(unknown)}",
@@ -243,6 +260,9 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
                 stacklevel=4,
             )
         return matrix
+    Y = stacked_rows(Y)
+    if names is not None:
+        Y = _with_columns(Y, name, names)
     if hasattr(Y, "dtypes") and hasattr(Y, "to_numpy"):  # a DataFrame, of pandas or polars
         Y = Y.to_numpy()
     if getattr(Y, "dtype", None) == np.dtype(object):
@@ -282,11 +302,47 @@ def _numbers(Y: Array, name: str) -> Array:
 def _label_names(names: Any, q: int) -> Array | None:
     if names is None:
         return None
-    found = np.array([str(name) for name in names])
+    found = np.array([str(name) for name in _listed_names(names)])
     if len(found) != q:
         raise ValueError(f"label_names must hold a name for each of {q} labels; got {len(found)}")
     _refuse_twice(found)
     return found
+
+
+def known_tags(Y: Any, name: str, names: Array | None, separator: str | None = None) -> Tags | None:
+    """The tags of Y among labels with these names, if it holds tags."""
+    numbered = None
+    if names is not None and any(isinstance(one, int) for one in names.tolist()):
+        numbered = len(names)
+    return read_tags(Y, separator, name, numbered)
+
+
+def _listed_names(names: Any) -> list[Any]:
+    """Names of labels in their order; what has none is refused."""
+    if isinstance(names, str | Set | Mapping) or not isinstance(names, Iterable):
+        message = f"label_names must be a list of names; got {type(names).__name__}"
+        raise ArgumentTypeError(message, "label_names")
+    return list(names)
+
+
+def _with_columns(Y: Any, name: str, names: Array) -> Any:
+    """A label matrix with a column for each of `names`: those of a DataFrame in their order."""
+    shape = getattr(Y, "shape", None)
+    if shape is None:
+        Y = np.asarray(Y)
+        shape = Y.shape
+    if len(shape) == 2 and shape[1] != len(names):
+        wanted = f"as many columns as there are label_names, {len(names)}"
+        raise ValueError(f"{name} must have {wanted}; got {shape[1]}")
+    in_order = [str(one) for one in names.tolist()]
+    columns = [] if not hasattr(Y, "columns") else list(Y.columns)
+    known = {str(column): column for column in columns}
+    if not columns or list(known) == in_order or list(known) == [str(i) for i in range(len(names))]:
+        return Y
+    if {*known} != {*in_order}:
+        odd = [column for column in columns if str(column) not in in_order]
+        raise ValueError(f"{name} has columns that are none of the labels: {some(odd)}")
+    return Y[[known[one] for one in in_order]]
 
 
 def _refuse_twice(names: Array) -> None:

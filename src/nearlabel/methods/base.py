@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.files import write_tree
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.tag_lists import holds_texts, read_tags
+from nearlabel.common.tag_lists import holds_texts
 from nearlabel.common.validation import (
     LabelClasses,
     Labels,
@@ -33,6 +33,7 @@ from nearlabel.common.validation import (
     check_n_jobs,
     check_same_length,
     checked_vectors,
+    known_tags,
     label_matrix,
     refuse_arguments,
 )
@@ -592,9 +593,16 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         check_is_fitted(self)
         if isinstance(self.classes_, np.ndarray) and np.ndim(y) == 1:
             y = (np.asarray(y) == self.classes_[1]).reshape(-1, 1)
+        matrix = label_matrix(y, "y", self.label_names_, self._separator_of(y))
+        q = self._labels.shape[1]
+        if matrix.shape[1] != q:
+            raise ValueError(f"y must have {q} columns, one a label; got {matrix.shape[1]}")
+        return matrix
+
+    def _separator_of(self, y: Any) -> str | None:
+        """What stands between the tags of y, where it holds texts as the y given to fit did."""
         form = self._items.tags
-        separator = form.separator if form is not None and holds_texts(y) else None
-        return label_matrix(y, "y", self.label_names_, separator)
+        return form.separator if form is not None and holds_texts(y) else None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose label set is predicted exactly.
@@ -612,12 +620,16 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         decided, form = self.predict(X), self._items.tags
         if form is not None:  # a tag that the model does not know makes a row wrong
-            true, given = (read_tags(one, form.separator) for one in (y, decided))
+            true, given = (
+                known_tags(one, "y", self.label_names_, self._separator_of(one))
+                for one in (y, decided)
+            )
             if true is not None and given is not None:
                 pairs = zip(true.rows, given.rows, strict=True)
                 is_right = [set(mine) == set(theirs) for mine, theirs in pairs]
                 return float(np.average(is_right, weights=sample_weight))
             decided = self.label_matrix(decided)
+        y = self.label_matrix(y) if hasattr(y, "columns") else y
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(y, decided, sample_weight=sample_weight))

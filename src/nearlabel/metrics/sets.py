@@ -64,7 +64,8 @@ class Agreement:
 
     def __init__(self, Y: Any, predicted: Any, label_names: Any = None) -> None:
         truth = label_matrix(Y, "Y", label_names)
-        decided = label_matrix(predicted, "predicted", label_names)
+        names = getattr(Y, "columns", None) if label_names is None else label_names
+        decided = label_matrix(predicted, "predicted", names)
         if truth.shape != decided.shape:
             raise ValueError(
                 f"Y and predicted must have one shape; got {truth.shape} and {decided.shape}"
