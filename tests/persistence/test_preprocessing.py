@@ -45,6 +45,7 @@ from tree_paths import paths, replaced
 import nearlabel as nl
 from nearlabel.common.files import FORMAT, read_tree, write_tree
 from nearlabel.common.validation import check_integer
+from nearlabel.persistence import category_encoders
 from nearlabel.persistence.models import OWN
 from nearlabel.persistence.values import as_stored
 
@@ -59,6 +60,7 @@ MIXED = np.hstack([WORDS, np.where(WHOLE > 3, np.nan, WHOLE).astype(object)])
 TEXTS = np.array(
     [" ".join(RNG.choice(["sea", "Sand", "night", "łódź", "x1"], 6)) for _ in range(40)]
 )
+EMPTY_TEXT_IS_RARE = np.array([*zip("aaabb", "pqrpq", strict=True), ("", "r")], dtype=object)
 SPARSE = sparse.csr_array(np.where(NUMBERS > 0.5, NUMBERS, 0))
 
 
@@ -103,6 +105,8 @@ CASES = [
     (OneHotEncoder(max_categories=2, drop="first"), WHOLE),
     (OneHotEncoder(min_frequency=0.9, handle_unknown="infrequent_if_exist"), WORDS),
     (OneHotEncoder(categories=[[*range(5)]] * 3, handle_unknown="warn"), WHOLE),
+    (OneHotEncoder(min_frequency=2), EMPTY_TEXT_IS_RARE),
+    (OrdinalEncoder(min_frequency=2), EMPTY_TEXT_IS_RARE),
     (OrdinalEncoder(), MIXED),
     (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan), WORDS),
     (OrdinalEncoder(min_frequency=8, encoded_missing_value=-3), MIXED),
@@ -398,6 +402,26 @@ def test_a_transformer_of_our_own_is_stored_once_it_is_registered(tmp_path, monk
         nl.load(tmp_path / "file")
 
 
+def test_an_encoder_takes_no_memory_out_of_proportion(tmp_path, monkeypatch):
+    monkeypatch.setattr(category_encoders, "_LARGEST_SAMPLE", 400)
+    words = np.full((30, 30), "a", dtype=object)
+    words[:, 0] = range(30)
+    rare = OneHotEncoder(min_frequency=1, handle_unknown="infrequent_if_exist")
+    with pytest.raises(ValueError, match="30 columns.*30 frequent"):
+        nl.save(rare.fit(words), tmp_path / "file")
+    nl.save(rare.fit(words[:, :4]), tmp_path / "file")
+    nl.save(rare.fit(np.tile(words[:, :1], 30)), tmp_path / "file")  # as many are in the file
+
+
+def test_infrequent_categories_are_those_of_the_file(tmp_path):
+    nl.save(OneHotEncoder(min_frequency=8).fit(WORDS), tmp_path / "file")
+    tree, _ = read_tree(tmp_path / "file")
+    for wrong in (None, [np.array([0, 0])] * 3):
+        write_tree(tmp_path / "file", {**tree, "infrequent": wrong})
+        with pytest.raises(nl.FileError, match="infrequent categories"):
+            nl.load(tmp_path / "file")
+
+
 NARROW = make_column_transformer((HashingVectorizer(n_features=8), 0), sparse_threshold=0)
 # What a file says of itself: a transformer, a place in its tree, what stands there, what is named.
 HOSTILE = [
@@ -493,7 +517,7 @@ def trees(tmp_path_factory):
         made = transformed(clone(transformer).fit(X), X)
         if made.dtype.kind == "O" or np.isnan(made).any() or not made.size:
             continue  # words, gaps or nothing at all is left, which a method does not take
-        nl.save(make_pipeline(clone(transformer), nl.MLkNN(3)).fit(X, Y), path)
+        nl.save(make_pipeline(clone(transformer), nl.MLkNN(3)).fit(X, Y[: X.shape[0]]), path)
         found.append((read_tree(path)[0], X))
     return found
 
