@@ -61,6 +61,8 @@ TEXTS = np.array(
     [" ".join(RNG.choice(["sea", "Sand", "night", "łódź", "x1"], 6)) for _ in range(40)]
 )
 EMPTY_TEXT_IS_RARE = np.array([*zip("aaabb", "pqrpq", strict=True), ("", "r")], dtype=object)
+MEDIAN_0 = np.tile([[-1, 0], [1, 5], [-1, 3], [1, 2]], (2, 1)).astype(float)
+NOTHING_IN_0 = MEDIAN_0.astype(int) * [0, 1]
 SPARSE = sparse.csr_array(np.where(NUMBERS > 0.5, NUMBERS, 0))
 
 
@@ -96,6 +98,19 @@ CASES = [
     (SimpleImputer(strategy="constant", fill_value=-1.5), GAPS.astype(np.float32)),
     (SimpleImputer(strategy="constant"), EMPTY),
     (SimpleImputer(strategy="constant", keep_empty_features=True), EMPTY),
+    # A column is indicated for its gaps, also where what fills them is like a gap.
+    (SimpleImputer(missing_values=0, strategy="median", add_indicator=True), MEDIAN_0),
+    (SimpleImputer(missing_values=-1, strategy="most_frequent", add_indicator=True), MEDIAN_0),
+    (SimpleImputer(missing_values=0, strategy="constant", fill_value=0), MEDIAN_0),
+    (SimpleImputer(missing_values=0, add_indicator=True), NOTHING_IN_0),
+    (SimpleImputer(missing_values=0, keep_empty_features=True), NOTHING_IN_0),
+    (SimpleImputer(missing_values=0, strategy="constant", fill_value=7), NOTHING_IN_0),
+    (SimpleImputer(missing_values=2, add_indicator=True), WHOLE),
+    (
+        SimpleImputer(missing_values="", strategy="constant", fill_value="", add_indicator=True),
+        EMPTY_TEXT_IS_RARE,
+    ),
+    (SimpleImputer(missing_values=-1), SPARSE.astype(np.float32)),
     (OneHotEncoder(), WORDS),
     (OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.int8), WHOLE),
     (OneHotEncoder(drop="first"), MIXED),

@@ -22,13 +22,14 @@ from nearlabel.common.files import FileError
 from nearlabel.common.validation import check_integer
 from nearlabel.methods.fields import stored_array, stored_names
 from nearlabel.persistence.category_encoders import encoder_from, encoder_tree
+from nearlabel.persistence.imputers import imputer_from, imputer_tree
 from nearlabel.persistence.text_vectorizers import (
     hashing_from,
     hashing_tree,
     vectorizer_from,
     vectorizer_tree,
 )
-from nearlabel.persistence.values import NUMBER_TYPES, Tree, as_stored, check_length, from_stored
+from nearlabel.persistence.values import Tree, as_stored, from_stored
 
 
 class Kind(NamedTuple):
@@ -192,38 +193,6 @@ def _parameters(made: Any, stored: Mapping[str, Any]) -> Tree:
     return parameters
 
 
-def _imputer_tree(imputer: Any) -> Tree:
-    indicator = imputer.indicator_
-    return {
-        "statistics": as_stored(imputer.statistics_, "statistics_"),
-        # The type of the training data decides how new data are read. It has no public name.
-        "type": imputer._fit_dtype.name,
-        "indicated": None if indicator is None else indicator.features_.astype(np.int64),
-    }
-
-
-def _imputer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
-    statistics = from_stored(tree["statistics"])
-    check_length(statistics, tree["features"], "statistics")
-    imputer = made(**parameters)
-    if tree["type"] not in ("object", *NUMBER_TYPES):
-        raise ValueError(f"its imputer is of the type {tree['type']!r}")
-    sample = np.empty((2, len(statistics)), tree["type"])
-    sample[:] = statistics
-    if tree["indicated"] is not None:
-        indicated = stored_array(tree["indicated"], "indicated", "i", 1)
-        sample[1, indicated] = imputer.missing_values
-    made_of_sample = imputer.fit(sample).statistics_
-    if imputer.strategy == "constant":  # whose type is another in other versions of scikit-learn
-        if np.any((statistics != statistics) != (made_of_sample != made_of_sample)):
-            raise FileError("needs another scikit-learn: this one drops other columns with gaps")
-        return imputer
-    if made_of_sample.dtype != statistics.dtype or made_of_sample.shape != statistics.shape:
-        raise ValueError("its statistics are not those of its strategy")
-    imputer.statistics_ = statistics
-    return imputer
-
-
 _SVD = {
     "components_": "cd",
     "explained_variance_": "c",
@@ -249,7 +218,7 @@ KINDS = {
         {**_SVD, "mean_": "d"},
         ("n_components_", "n_samples_", "noise_variance_"),
     ),
-    "SimpleImputer": Kind("impute", write=_imputer_tree, rebuild=_imputer_from),
+    "SimpleImputer": Kind("impute", write=imputer_tree, rebuild=imputer_from),
     "OneHotEncoder": Kind("preprocessing", write=encoder_tree, rebuild=encoder_from),
     "OrdinalEncoder": Kind("preprocessing", write=encoder_tree, rebuild=encoder_from),
     "CountVectorizer": Kind(
