@@ -184,6 +184,35 @@ def test_there_and_back(transformer, X, is_mapped, tmp_path):
     np.testing.assert_array_equal(transformed(again.fit(X), X), transformed(transformer, X))
 
 
+FOR_SPARSE = [
+    *(PCA(count, svd_solver="arpack", random_state=0) for count in (1, 2)),
+    *(PCA(count, svd_solver="covariance_eigh") for count in (1, 3)),
+    *(TruncatedSVD(count, algorithm="arpack", random_state=0) for count in (1, 2)),
+    *(TruncatedSVD(count, random_state=0) for count in (1, 3)),
+]
+FOR_DENSE = [
+    *FOR_SPARSE,
+    *(PCA(count, svd_solver="randomized", random_state=0) for count in (1, 2)),
+    *(PCA(count, svd_solver="full") for count in (1, 2, 0.5)),
+]
+
+
+@pytest.mark.parametrize(
+    ("reducer", "form"),
+    [*((one, np.asarray) for one in FOR_DENSE), *((one, sparse.csr_array) for one in FOR_SPARSE)],
+    ids=str,
+)
+def test_components_are_kept_as_they_lie_in_memory(reducer, form, tmp_path):
+    """The last bits of a product follow the order of the numbers, backwards or with gaps too."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = form(np.maximum(0, rng.normal(size=(30, rng.integers(3, 8 * seed + 4)))))
+        nl.save(reducer.fit(X), tmp_path / "file")
+        again = nl.load(tmp_path / "file")
+        for other in (X, X[:1], X.astype(np.float32)):
+            assert again.transform(other).tobytes() == reducer.transform(other).tobytes()
+
+
 @pytest.fixture
 def columns():
     return {

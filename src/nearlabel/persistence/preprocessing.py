@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.validation import check_integer
 from nearlabel.methods.fields import stored_array, stored_names
@@ -63,9 +64,9 @@ def transformer_tree(transformer: Any) -> Tree:
     name = type(transformer).__name__
     kind = KINDS[name]
     names = getattr(transformer, "feature_names_in_", np.array([])).tolist()
-    learned = {
-        key: _ordered(getattr(transformer, key)) for key in kind.arrays if hasattr(transformer, key)
-    }
+    arrays = {key: getattr(transformer, key) for key in kind.arrays if hasattr(transformer, key)}
+    learned = {key: _ordered(array) for key, array in arrays.items()}
+    layouts = {key: layout for key, array in arrays.items() if (layout := _layout(array))}
     numbers = {key: as_stored(getattr(transformer, key), key) for key in kind.numbers}
     seen = getattr(transformer, "n_samples_seen_", None)
     return {
@@ -75,6 +76,7 @@ def transformer_tree(transformer: Any) -> Tree:
         "feature_names": names or None,
         **({} if seen is None else {"seen": np.asarray(seen, dtype=np.int64)}),
         **learned,
+        **({"layouts": layouts} if layouts else {}),
         **numbers,
         **({} if kind.write is None else kind.write(transformer)),
     }
@@ -121,8 +123,38 @@ def _check_parameters(transformer: Any) -> None:
 
 def _ordered(array: Any) -> Any:
     """An array in its order in memory, which the sums of a product, and so its bits, follow."""
-    if isinstance(array, np.ndarray) and array.ndim == 2 and array.flags.fnc:
-        return {"columns": array.T}
+    return {"columns": array.T} if _is_by_columns(array) else array
+
+
+def _is_by_columns(array: Any) -> bool:
+    return (
+        isinstance(array, np.ndarray)
+        and array.ndim == 2
+        and abs(array.strides[0]) < abs(array.strides[1])
+    )
+
+
+def _layout(array: Any) -> list[str]:
+    """What else products with an array follow: rows that run backwards, and gaps between them.
+
+    Some solvers of scikit-learn's leave parts of larger arrays, or the last component first.
+    """
+    if not isinstance(array, np.ndarray) or array.ndim != 2:
+        return []
+    stored = array.T if _is_by_columns(array) else array
+    is_apart = len(stored) > 1 and abs(stored.strides[0]) > stored.shape[1] * stored.itemsize
+    return [*(["apart"] if is_apart else []), *(["backwards"] if array.strides[0] < 0 else [])]
+
+
+def _laid_out(stored: Any, layout: list[str], key: str, dimensions: int) -> Array:
+    """An array as it was in memory: of `_ordered`, with its `_layout`."""
+    is_by_columns = isinstance(stored, dict)
+    array = stored_array(stored["columns"] if is_by_columns else stored, key, "f", dimensions)
+    if "apart" in layout:  # by one more number, whatever it was
+        array = np.pad(array, ((0, 0), (0, 1)))[:, :-1]
+    array = array.T if is_by_columns else array
+    if "backwards" in layout:
+        array = array[::-1].copy(order="K")[::-1]
     return array
 
 
@@ -138,11 +170,7 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
             if key in tree:
                 setattr(transformer, key, None)
             continue
-        by_columns = isinstance(tree[key], dict)
-        array = stored_array(
-            tree[key]["columns"] if by_columns else tree[key], key, "f", len(shape)
-        )
-        array = array.T if by_columns else array
+        array = _laid_out(tree[key], tree.get("layouts", {}).get(key, []), key, len(shape))
         for letter, size in zip(shape, array.shape, strict=True):
             if size != (sizes.setdefault(letter, size) or size):
                 raise ValueError(f"its {key} do not fit the rest")
