@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
@@ -41,7 +40,7 @@ class Kind(NamedTuple):
     module : str
         Where it comes from.
     arrays : mapping of str to str
-        Its learned arrays of finite numbers, each with its shape in letters: d features, other
+        Its learned arrays, each with its shape in letters: d features, other
         letters for sizes that must agree. Any of them may be None.
     numbers : tuple of str
         Its learned numbers.
@@ -162,7 +161,7 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
     sizes = {"d": getattr(transformer, "n_features_in_", None)}
     for key in kind.numbers:
         number = from_stored(tree[key])
-        if not isinstance(number, int | float | np.number) or not np.isfinite(number):
+        if not isinstance(number, int | float | np.number):
             raise ValueError(f"its {key} is not a number")
         setattr(transformer, key, number)
     for key, shape in kind.arrays.items():
@@ -174,8 +173,6 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
         for letter, size in zip(shape, array.shape, strict=True):
             if size != (sizes.setdefault(letter, size) or size):
                 raise ValueError(f"its {key} do not fit the rest")
-        if not np.isfinite(array).all():
-            raise ValueError(f"its {key} hold a number that is not finite")
         setattr(transformer, key, array)
 
 
@@ -188,8 +185,7 @@ def _try_out(transformer: Any, kind: Kind) -> None:
     with np.errstate(all="ignore"):
         made = transformer.transform(np.zeros((1, transformer.n_features_in_)))
     transformer.n_features_in_ = features
-    numbers = made.data if sparse.issparse(made) else made
-    if made.shape[0] != 1 or not np.isfinite(numbers).all():
+    if made.shape[0] != 1:
         raise ValueError("the parts of its transformer do not fit together")
 
 
