@@ -10,18 +10,14 @@ from nearlabel.common.arrays import Array
 from nearlabel.methods.fields import stored_array
 from nearlabel.persistence.values import Tree, as_stored, check_length, from_stored
 
-_LARGEST_SAMPLE = 2**26  # cells
+_LARGEST_SAMPLE = 2**22  # cells; more only where a file has as many categories
+_UNKNOWN = object()  # a category that is none of those that were learned
 
 
 def encoder_tree(encoder: Any) -> Tree:
     """What an encoder learned: the categories of each column, and which are infrequent."""
-    rare = getattr(encoder, "infrequent_categories_", None)
-    infrequent = None
-    if rare is not None:  # it was asked to look for some
-        infrequent = [
-            np.empty(0, np.int64) if some is None else _places(some, everything)
-            for some, everything in zip(rare, encoder.categories_, strict=True)
-        ]
+    infrequent = _infrequent(encoder)
+    if infrequent is not None:
         _frequent(encoder.categories_, infrequent)
     categories = [as_stored(one, "categories_") for one in encoder.categories_]
     return {"categories": categories, "infrequent": infrequent}
@@ -38,11 +34,11 @@ def encoder_from(made: Any, parameters: Tree, tree: Tree) -> Any:
     if made.__name__ == "OrdinalEncoder":
         unknown = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
     frequencies: Tree = {}
-    sample = np.full((1, len(categories)), _Unknown(), object)
+    sample = _unknown_sample(1, len(categories))
     if tree["infrequent"] is not None:
         check_length(tree["infrequent"], len(categories), "infrequent categories")
         frequent = _frequent(categories, tree["infrequent"])
-        sample = np.full((max(1, *map(len, frequent)), len(categories)), _Unknown(), object)
+        sample = _unknown_sample(max(1, *map(len, frequent)), len(categories))
         for column, some in enumerate(frequent):
             sample[: len(some), column] = some
         frequencies = {"min_frequency": 1, "max_categories": None}  # all that is not in the sample
@@ -55,7 +51,37 @@ def encoder_from(made: Any, parameters: Tree, tree: Tree) -> Any:
     changed = ("categories", *unknown, *frequencies)
     encoder.set_params(**{key: parameters.get(key, usual[key]) for key in changed})
     encoder.categories_ = categories
+    _check_infrequent(_infrequent(encoder), tree["infrequent"])
     return encoder
+
+
+def _unknown_sample(rows: int, columns: int) -> Array:
+    """Cells of which none is a known category."""
+    sample = np.empty((rows, columns), object)
+    sample.fill(_UNKNOWN)  # np.full would make copies of a text, of a type of NumPy's
+    return sample
+
+
+def _check_infrequent(made: list[Array] | None, stored: list[Array] | None) -> None:
+    """Refuse a file whose infrequent categories are not those that scikit-learn makes of it."""
+    if made is None or stored is None:
+        are_same = made is stored
+    else:
+        pairs = zip(made, stored, strict=True)
+        are_same = all(np.array_equal(ours, np.sort(theirs)) for ours, theirs in pairs)
+    if not are_same:
+        raise ValueError("its infrequent categories are not those of its parameters")
+
+
+def _infrequent(encoder: Any) -> list[Array] | None:
+    """The places of the infrequent categories of each column; None if it did not look for some."""
+    rare = getattr(encoder, "infrequent_categories_", None)
+    if rare is None:
+        return None
+    return [
+        np.empty(0, np.int64) if some is None else np.sort(_places(some, everything))
+        for some, everything in zip(rare, encoder.categories_, strict=True)
+    ]
 
 
 def _frequent(categories: list[Array], infrequent: list[Array]) -> list[list[Any]]:
@@ -64,7 +90,8 @@ def _frequent(categories: list[Array], infrequent: list[Array]) -> list[list[Any
         np.delete(all_of.astype(object), stored_array(rare, "infrequent", "i", 1)).tolist()
         for all_of, rare in zip(categories, infrequent, strict=True)
     ]
-    if max(map(len, frequent)) * len(frequent) > _LARGEST_SAMPLE:
+    cells, in_all = max(map(len, frequent)) * len(frequent), sum(map(len, frequent))
+    if cells > max(_LARGEST_SAMPLE, 4 * in_all):  # it would take more memory than the file
         raise ValueError(
             f"an encoder of {len(frequent)} columns, one with {max(map(len, frequent))} frequent "
             "categories, is too large for a file; encode that column by itself"
@@ -80,13 +107,3 @@ def _places(some: Array, everything: Array) -> Array:
 
 def _key(value: Any) -> Any:
     return (value,) if value == value else None
-
-
-class _Unknown(str):
-    """A category that is none of those that were learned."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import UserList
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,14 @@ class _StandIn(BaseEstimator):
 
 def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> Tree:
     """A fitted ColumnTransformer as a tree; `tree_of` makes that of each of its transformers."""
+    if not hasattr(model, "output_indices_"):
+        raise ValueError("cannot save a ColumnTransformer that drops all columns")
     names = getattr(model, "feature_names_in_", np.array([])).tolist()
     transformers = [
-        (name, part, columns.data if isinstance(columns, UserList) else columns)
-        for name, part, columns in model.transformers_  # of the remainder, before scikit-learn 1.9
+        (name, part, _plain_columns(columns)) for name, part, columns in model.transformers_
     ]
-    _check_width(model.n_features_in_, names, [columns for *_, columns in transformers])
+    listed = [columns for *_, columns in transformers]
+    _check_width(model.n_features_in_, _places(names), listed)
     _check_dense(model)
     given = {name: part for name, part, _ in model.transformers}
     steps = []
@@ -109,9 +112,10 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
             remainder = part
         else:
             steps.append((name, part, columns))
-    _check_width(features, names, listed)
+    places = _places(names)
+    _check_width(features, places, listed)
     model = ColumnTransformer(
-        [(name, part, column_positions(columns, names, features)) for name, part, columns in steps],
+        [(name, part, _positions(columns, places, features)) for name, part, columns in steps],
         remainder="drop" if remainder is None else remainder,
         sparse_threshold=1.0,
         transformer_weights=from_stored(tree["transformer_weights"]),
@@ -136,14 +140,28 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
     return model
 
 
-def _check_width(features: int, names: Any, columns: list[Any]) -> None:
+def _plain_columns(columns: Any) -> Any:
+    """Columns as a list where they are a series, a range or the like."""
+    if isinstance(columns, UserList):  # of the remainder, before scikit-learn 1.9
+        return columns.data
+    is_plain = isinstance(columns, str | list | tuple | np.ndarray)
+    return columns if is_plain or not hasattr(columns, "__len__") else list(columns)
+
+
+def _check_width(features: int, places: dict[str, int], columns: list[Any]) -> None:
     """Refuse features by the billion, which a few bytes of a file could ask for."""
-    listed = sum(np.size(some) for some in columns if isinstance(some, list | np.ndarray))
-    named = 0 if names is None else len(names)
-    if features > max(_MOST_UNLISTED, listed, named):
+    listed = sum(np.size(some) for some in columns if isinstance(some, list | tuple | np.ndarray))
+    if features > max(_MOST_UNLISTED, listed, len(places)):
         raise ValueError(
             f"a ColumnTransformer of {features} features is too wide for a model file; "
             f"it keeps up to {_MOST_UNLISTED}"
+        )
+    slices = [_positions(some, places, features) for some in columns if isinstance(some, slice)]
+    in_slices = sum(len(range(*some.indices(features))) for some in slices)
+    if in_slices > max(_MOST_UNLISTED, 4 * (listed + len(places))):
+        raise ValueError(
+            f"the slices of a ColumnTransformer have {in_slices} features, too many for a model "
+            f"file; it keeps up to {_MOST_UNLISTED}"
         )
 
 
@@ -163,15 +181,24 @@ def _check_dense(model: Any) -> None:
 
 def column_positions(columns: Any, names: Any, features: int) -> Any:
     """Columns of a ColumnTransformer by their numbers, which need no names."""
-    place = {} if names is None else {name: at for at, name in enumerate(names.tolist())}
-    if isinstance(columns, slice) and isinstance(columns.start, str | None) and names is not None:
-        stop = features if columns.stop is None else place[columns.stop] + 1  # it is included
-        start = None if columns.start is None else place[columns.start]
+    return _positions(columns, _places(names), features)
+
+
+def _places(names: Any) -> dict[str, int]:
+    """The numbers of columns by their names; of none, where they have no names."""
+    return {} if names is None else {name: at for at, name in enumerate(names)}
+
+
+def _positions(columns: Any, places: dict[str, int], features: int) -> Any:
+    """Columns by their numbers, with the numbers of all names."""
+    if isinstance(columns, slice) and {type(columns.start), type(columns.stop)} <= {str, NoneType}:
+        stop = features if columns.stop is None else places[columns.stop] + 1  # it is included
+        start = None if columns.start is None else places[columns.start]
         return slice(start, stop, columns.step)
     if isinstance(columns, str):
-        return place[columns]
-    if isinstance(columns, list | np.ndarray):
-        return [place[one] if isinstance(one, str) else one for one in columns]
+        return places[columns]
+    if isinstance(columns, list | tuple | np.ndarray):
+        return [places[one] if isinstance(one, str) else one for one in columns]
     return columns
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.common.files import NONSENSE, FileError, read_tree, write_tree
+from nearlabel.common.files import FORMAT, NONSENSE, FileError, read_tree, write_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
@@ -52,7 +52,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         about any other names all that can be saved; functions cannot.
     path : path of the file
     """
-    write_tree(path, _tree(model))
+    tree = _tree(model)
+    _check_loads(tree)
+    try:
+        write_tree(path, tree)
+    except UnicodeEncodeError as error:
+        around = error.object[max(0, error.start - 20) : error.end + 20]
+        raise ValueError(
+            f"cannot save a {type(model).__name__}: a text of it holds half a character, which no "
+            f"file can keep: {around!r}"
+        ) from None
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
@@ -92,8 +101,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     except FileError as error:
         raise FileError(f"{path} {error}") from None
     except (*NONSENSE, RecursionError) as error:
-        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-        raise FileError(f"{path} is damaged: {reason}") from None
+        raise FileError(f"{path} is damaged: {_reason(error)}") from None
 
 
 def _tree(model: Any, depth: int = 0) -> Any:
@@ -125,6 +133,25 @@ def _tree(model: Any, depth: int = 0) -> Any:
     # What `set_output` was asked for; it has no public name.
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     return tree if output is None else {**tree, "output": output}
+
+
+def _check_loads(tree: Mapping[str, Any]) -> None:
+    """Rebuild transformers once, so that nothing is saved that cannot be loaded."""
+    if tree["class"] in OWN:
+        return
+    if tree["class"] == "Pipeline":
+        for part in (part for _, part in tree["steps"] if not _is_word(part)):
+            _check_loads(part)
+        return
+    try:
+        _model(tree, FORMAT)
+    except (*NONSENSE, RecursionError) as error:
+        reason = f"from its file, it could not be loaded ({_reason(error)})"
+        raise ValueError(f"cannot save a {tree['class']}: {reason}") from error
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:

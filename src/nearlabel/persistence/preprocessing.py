@@ -16,19 +16,20 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.validation import check_integer
 from nearlabel.methods.fields import stored_array, stored_names
 from nearlabel.persistence.category_encoders import encoder_from, encoder_tree
+from nearlabel.persistence.imputers import imputer_from, imputer_tree
 from nearlabel.persistence.text_vectorizers import (
     hashing_from,
     hashing_tree,
     vectorizer_from,
     vectorizer_tree,
 )
-from nearlabel.persistence.values import NUMBER_TYPES, Tree, as_stored, check_length, from_stored
+from nearlabel.persistence.values import Tree, as_stored, from_stored
 
 
 class Kind(NamedTuple):
@@ -39,7 +40,7 @@ class Kind(NamedTuple):
     module : str
         Where it comes from.
     arrays : mapping of str to str
-        Its learned arrays of finite numbers, each with its shape in letters: d features, other
+        Its learned arrays, each with its shape in letters: d features, other
         letters for sizes that must agree. Any of them may be None.
     numbers : tuple of str
         Its learned numbers.
@@ -62,9 +63,9 @@ def transformer_tree(transformer: Any) -> Tree:
     name = type(transformer).__name__
     kind = KINDS[name]
     names = getattr(transformer, "feature_names_in_", np.array([])).tolist()
-    learned = {
-        key: _ordered(getattr(transformer, key)) for key in kind.arrays if hasattr(transformer, key)
-    }
+    arrays = {key: getattr(transformer, key) for key in kind.arrays if hasattr(transformer, key)}
+    learned = {key: _ordered(array) for key, array in arrays.items()}
+    layouts = {key: layout for key, array in arrays.items() if (layout := _layout(array))}
     numbers = {key: as_stored(getattr(transformer, key), key) for key in kind.numbers}
     seen = getattr(transformer, "n_samples_seen_", None)
     return {
@@ -74,6 +75,7 @@ def transformer_tree(transformer: Any) -> Tree:
         "feature_names": names or None,
         **({} if seen is None else {"seen": np.asarray(seen, dtype=np.int64)}),
         **learned,
+        **({"layouts": layouts} if layouts else {}),
         **numbers,
         **({} if kind.write is None else kind.write(transformer)),
     }
@@ -120,8 +122,38 @@ def _check_parameters(transformer: Any) -> None:
 
 def _ordered(array: Any) -> Any:
     """An array in its order in memory, which the sums of a product, and so its bits, follow."""
-    if isinstance(array, np.ndarray) and array.ndim == 2 and array.flags.fnc:
-        return {"columns": array.T}
+    return {"columns": array.T} if _is_by_columns(array) else array
+
+
+def _is_by_columns(array: Any) -> bool:
+    return (
+        isinstance(array, np.ndarray)
+        and array.ndim == 2
+        and abs(array.strides[0]) < abs(array.strides[1])
+    )
+
+
+def _layout(array: Any) -> list[str]:
+    """What else products with an array follow: rows that run backwards, and gaps between them.
+
+    Some solvers of scikit-learn's leave parts of larger arrays, or the last component first.
+    """
+    if not isinstance(array, np.ndarray) or array.ndim != 2:
+        return []
+    stored = array.T if _is_by_columns(array) else array
+    is_apart = len(stored) > 1 and abs(stored.strides[0]) > stored.shape[1] * stored.itemsize
+    return [*(["apart"] if is_apart else []), *(["backwards"] if array.strides[0] < 0 else [])]
+
+
+def _laid_out(stored: Any, layout: list[str], key: str, dimensions: int) -> Array:
+    """An array as it was in memory: of `_ordered`, with its `_layout`."""
+    is_by_columns = isinstance(stored, dict)
+    array = stored_array(stored["columns"] if is_by_columns else stored, key, "f", dimensions)
+    if "apart" in layout:  # by one more number, whatever it was
+        array = np.pad(array, ((0, 0), (0, 1)))[:, :-1]
+    array = array.T if is_by_columns else array
+    if "backwards" in layout:
+        array = array[::-1].copy(order="K")[::-1]
     return array
 
 
@@ -129,7 +161,7 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
     sizes = {"d": getattr(transformer, "n_features_in_", None)}
     for key in kind.numbers:
         number = from_stored(tree[key])
-        if not isinstance(number, int | float | np.number) or not np.isfinite(number):
+        if not isinstance(number, int | float | np.number):
             raise ValueError(f"its {key} is not a number")
         setattr(transformer, key, number)
     for key, shape in kind.arrays.items():
@@ -137,16 +169,10 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
             if key in tree:
                 setattr(transformer, key, None)
             continue
-        by_columns = isinstance(tree[key], dict)
-        array = stored_array(
-            tree[key]["columns"] if by_columns else tree[key], key, "f", len(shape)
-        )
-        array = array.T if by_columns else array
+        array = _laid_out(tree[key], tree.get("layouts", {}).get(key, []), key, len(shape))
         for letter, size in zip(shape, array.shape, strict=True):
             if size != (sizes.setdefault(letter, size) or size):
                 raise ValueError(f"its {key} do not fit the rest")
-        if not np.isfinite(array).all():
-            raise ValueError(f"its {key} hold a number that is not finite")
         setattr(transformer, key, array)
 
 
@@ -159,8 +185,7 @@ def _try_out(transformer: Any, kind: Kind) -> None:
     with np.errstate(all="ignore"):
         made = transformer.transform(np.zeros((1, transformer.n_features_in_)))
     transformer.n_features_in_ = features
-    numbers = made.data if sparse.issparse(made) else made
-    if made.shape[0] != 1 or not np.isfinite(numbers).all():
+    if made.shape[0] != 1:
         raise ValueError("the parts of its transformer do not fit together")
 
 
@@ -192,38 +217,6 @@ def _parameters(made: Any, stored: Mapping[str, Any]) -> Tree:
     return parameters
 
 
-def _imputer_tree(imputer: Any) -> Tree:
-    indicator = imputer.indicator_
-    return {
-        "statistics": as_stored(imputer.statistics_, "statistics_"),
-        # The type of the training data decides how new data are read. It has no public name.
-        "type": imputer._fit_dtype.name,
-        "indicated": None if indicator is None else indicator.features_.astype(np.int64),
-    }
-
-
-def _imputer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
-    statistics = from_stored(tree["statistics"])
-    check_length(statistics, tree["features"], "statistics")
-    imputer = made(**parameters)
-    if tree["type"] not in ("object", *NUMBER_TYPES):
-        raise ValueError(f"its imputer is of the type {tree['type']!r}")
-    sample = np.empty((2, len(statistics)), tree["type"])
-    sample[:] = statistics
-    if tree["indicated"] is not None:
-        indicated = stored_array(tree["indicated"], "indicated", "i", 1)
-        sample[1, indicated] = imputer.missing_values
-    made_of_sample = imputer.fit(sample).statistics_
-    if imputer.strategy == "constant":  # whose type is another in other versions of scikit-learn
-        if np.any((statistics != statistics) != (made_of_sample != made_of_sample)):
-            raise FileError("needs another scikit-learn: this one drops other columns with gaps")
-        return imputer
-    if made_of_sample.dtype != statistics.dtype or made_of_sample.shape != statistics.shape:
-        raise ValueError("its statistics are not those of its strategy")
-    imputer.statistics_ = statistics
-    return imputer
-
-
 _SVD = {
     "components_": "cd",
     "explained_variance_": "c",
@@ -249,7 +242,7 @@ KINDS = {
         {**_SVD, "mean_": "d"},
         ("n_components_", "n_samples_", "noise_variance_"),
     ),
-    "SimpleImputer": Kind("impute", write=_imputer_tree, rebuild=_imputer_from),
+    "SimpleImputer": Kind("impute", write=imputer_tree, rebuild=imputer_from),
     "OneHotEncoder": Kind("preprocessing", write=encoder_tree, rebuild=encoder_from),
     "OrdinalEncoder": Kind("preprocessing", write=encoder_tree, rebuild=encoder_from),
     "CountVectorizer": Kind(

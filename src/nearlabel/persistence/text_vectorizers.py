@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.methods.fields import stored_array
-from nearlabel.persistence.values import Tree
+from nearlabel.persistence.values import Tree, as_stored
 
 _STAND_IN = ["a stand-in text of a few words"]
 _LONGEST_NGRAM = 32
@@ -33,6 +33,7 @@ def vectorizer_tree(vectorizer: Any) -> Tree:
     """What a vectorizer learned: its words in their order, and their weights."""
     check_vectorizer(vectorizer)
     words = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.__getitem__)
+    words = as_stored(words, f"{type(vectorizer).__name__}'s vocabulary_")
     idf = vectorizer.idf_ if getattr(vectorizer, "use_idf", False) else None
     return {"vocabulary": words, "idf": None if idf is None else np.asarray(idf)}
 
@@ -51,7 +52,7 @@ def vectorizer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
     vectorizer.vocabulary, vectorizer.fixed_vocabulary_ = given, given is not None
     if getattr(vectorizer, "use_idf", False):
         idf = stored_array(tree["idf"], "idf", "f", 1)
-        if idf.shape != (len(words),) or not np.isfinite(idf).all():
+        if idf.shape != (len(words),):
             raise ValueError("its idf are not those of its vocabulary")
         vectorizer._tfidf.idf_ = idf
     return vectorizer

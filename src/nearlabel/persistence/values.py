@@ -33,13 +33,15 @@ def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
     types : bool, default=False
         Whether the value itself may be a type of numbers.
     """
-    if isinstance(value, np.generic):
+    if isinstance(value, str):
+        return str.__str__(value)  # of NumPy's and other kinds of texts, too
+    if isinstance(value, np.generic) and value.dtype.name in NUMBER_TYPES:
         return {"scalar": [value.dtype.name, as_stored(value.item(), what)]}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+    if isinstance(value, np.ndarray) and value.dtype.name in NUMBER_TYPES:
         return value
     if isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1:
         kind = "texts" if value.dtype.kind == "U" else "objects"
@@ -49,7 +51,9 @@ def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
     if isinstance(value, tuple | set | frozenset):
         return {type(value).__name__: [as_stored(one, what) for one in value]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": [[key, as_stored(one, what)] for key, one in value.items()]}
+        return {
+            "dict": [[as_stored(key, what), as_stored(one, what)] for key, one in value.items()]
+        }
     if isinstance(value, slice):
         return {"slice": as_stored([value.start, value.stop, value.step], what)}
     if types and isinstance(value, type | np.dtype) and _type_name(value) in NUMBER_TYPES:
