@@ -15,8 +15,8 @@ import pytest
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
 
 import nearlabel as nl
 from nearlabel.experiments import splits
@@ -265,6 +265,47 @@ def test_pipelines_without_a_column_transformer(folder, ask, fail, frame):
     texts = nl.make_pipeline(CountVectorizer(), nl.BRkNN(5))
     nl.save(texts.fit(songs["title"], songs["tags"]), "texts")
     assert "texts" in fail("rank", "texts", "new.csv")
+
+
+NUMBERS, KEY = ["tempo", "loudness"], ["key"]
+ENCODED = ("words", OneHotEncoder(handle_unknown="ignore"), KEY)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["passthrough", ColumnTransformer([ENCODED, ("n", SimpleImputer(), NUMBERS)])],
+        [ColumnTransformer([ENCODED, ("n", SimpleImputer(), NUMBERS)]), None, "passthrough"],
+        [ColumnTransformer([ENCODED], remainder="passthrough"), SimpleImputer()],
+        [ColumnTransformer([ENCODED], remainder=MinMaxScaler()), MaxAbsScaler(), SimpleImputer()],
+        [make_pipeline(None, ColumnTransformer([("n", MinMaxScaler(), NUMBERS)]), SimpleImputer())],
+        [
+            FeatureUnion(
+                [
+                    ("words", make_pipeline(None, ColumnTransformer([ENCODED]))),
+                    ("numbers", ColumnTransformer([("n", SimpleImputer(), NUMBERS)])),
+                ]
+            )
+        ],
+    ],
+)
+def test_steps_that_do_nothing_and_gaps_that_are_filled_later(folder, ask, frame, steps):
+    songs, columns = pd.read_csv("songs.csv"), [*NUMBERS, *KEY]
+    model = nl.make_pipeline(*steps, nl.BRkNN(3)).fit(songs[columns], songs["tags"])
+    nl.save(model, "own")
+    ranked = json.loads(ask("rank", "own", "new.csv", "--json"))
+    assert frame[NUMBERS].isna().any(axis=None)
+    assert each(ranked, "score") == model.rank(frame[columns]).scores.tolist()
+
+
+def test_words_in_columns_without_names(folder, fail):
+    """Only Python has them: a reader would make numbers of the words."""
+    words = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    model = nl.make_pipeline(encoder, nl.BRkNN(1)).fit(words, ["x", "y", "x", "y"])
+    nl.save(model, "own")
+    write(folder / "words.csv", [{"word": "b"}])
+    assert "names" in fail("rank", "own", "words.csv")
 
 
 def test_a_scale_is_recommended_where_it_helps(here, answer, tmp_path):
