@@ -158,7 +158,8 @@ def test_tune_and_compare_prepare_alike(folder, ask):
 def test_with_text_the_scale_is_chosen(folder, ask):
     told = json.loads(ask("fit", "songs.csv", *PREPARED, "-o", "m", "--json"))
     assert told["scale"] in ("minmax", "standard")
-    assert f"scale {told['scale']} (auto)" in ask("fit", "songs.csv", *PREPARED, "-o", "m")
+    printed = ask("fit", "songs.csv", *PREPARED, "-o", "m")
+    assert f"impute median, scale auto ({told['scale']})" in printed
     told = json.loads(ask("evaluate", "songs.csv", *PREPARED, "--split", "cv3", "--json"))
     assert told["scale"] == "auto"
     assert set(told["chosen_scales"]) <= {"minmax", "standard"}
@@ -212,6 +213,34 @@ def test_what_is_refused_offers_options(folder, ask, fail):
     message = fail("rank", "whole", "gap.csv")
     assert "'tempo'" in message
     assert "gaps" not in message
+    for verb in (("fit", "-o", "m"), ("evaluate",), ("tune",), ("compare",)):
+        assert "--impute median" in fail(verb[0], "songs.csv", *verb[1:])
+    for verb in (("describe", "songs.csv"), ("convert", "songs.csv", "songs.json")):
+        assert "; --gaps accepts gaps)" in fail("datasets", *verb)
+    nl.datasets.save(nl.datasets.make_local_labels(9, 2, 3), folder / "made.npz")
+    assert "--impute mean is not supported" in fail(
+        "fit", "made.npz", "--impute", "mean", "-o", "m"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("a,b\n1,\n", "got '' (the cell is empty)"),
+        ("a,b\n1,2\n1,?\n", "got '?'"),
+        ("a,b\n1,2\n1,w\n", "got 'w'"),
+        ("a,b,labels,tags\n1,2,p,q\n", "looks like labels, too"),
+        ("a,b\n" + "".join(f"{row},w{row}\n" for row in range(200)), "cannot be a category"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["rank", "predict"])
+def test_no_option_is_offered_that_a_verb_does_not_have(folder, fail, verb, table, told):
+    """A model without names of columns knows no more about a table than its reader does."""
+    nl.save(nl.BRkNN(1).fit(np.eye(3), np.eye(3, dtype=int)), "model")
+    (folder / "table.csv").write_text(table)
+    message = fail(verb, "model", "table.csv")
+    assert message.rstrip().endswith(told)
+    assert not re.search(r"--(gaps|impute|text|ignore|categories)|\w=", message)
 
 
 def test_words_that_the_model_does_not_know(folder, answer):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
-from nearlabel.cli.measuring import sizes
+from nearlabel.cli.measuring import sizes, told_preparation
 from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
@@ -95,10 +95,11 @@ def fit(
     if json:
         say_json(told)
         return
-    scale = f"scale {preparing.scale}{' (auto)' if preparation.of(items).scale == 'auto' else ''}"
+    scale = preparation.of(items).scale
+    prepared = told_preparation(preparing.impute, scale, [preparing.scale])
     neighbors = counted(told["k"], "neighbor")
     rows = " (training and test rows)" if items.train is not None else ""
-    say(f"{learning.title()}, {neighbors}, {scale}, learned from {data}{rows}:")
+    say(f"{learning.title()}, {neighbors}{prepared}, learned from {data}{rows}:")
     say(sizes(told))
     if columns:
         say_folded(f"features: {shown_features(columns)}")
