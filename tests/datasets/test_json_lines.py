@@ -83,6 +83,13 @@ def test_json_lines_that_are_refused(put, text, message):
         nl.datasets.load(put(text))
 
 
+@pytest.mark.parametrize("cell", ["1e999", "-1e999"])
+def test_an_infinite_number_is_no_gap(put, cell):
+    text = f'{{"x": null, "tags": "a"}}\n{{"x": {cell}, "tags": "b"}}\n'
+    with pytest.raises(DataError, match="line 2: .*'x'.*finite"):
+        nl.datasets.load(put(text), gaps=True)
+
+
 def test_no_tags_in_json_lines(put):
     for text in (
         '{"x": 1, "tags": null}\n{"x": 2, "tags": ["a"]}\n',
