@@ -75,7 +75,7 @@ def test_messages_name_options_rather_than_parameters(fail, answer, here, tmp_pa
     (tmp_path / "latin.csv").write_bytes(b"x,tags\n1,caf\xe9\n")
     assert "--encoding 'latin-1'" in fail("datasets", "describe", tmp_path / "latin.csv")
     (tmp_path / "gap.csv").write_text("x,tags\n1,a\n,b\n")
-    assert "--impute accepts gaps" in fail("evaluate", tmp_path / "gap.csv")
+    assert "--impute median accepts gaps" in fail("evaluate", tmp_path / "gap.csv")
     assert "--gaps accepts gaps" in fail("datasets", "describe", tmp_path / "gap.csv")
     assert "--stratified: " in fail("evaluate", "songs.csv", "--split", "loo", "--stratified")
     shutil.copy("songs.csv", tmp_path / "songs.data")

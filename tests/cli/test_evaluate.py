@@ -93,6 +93,18 @@ def test_per_label_over_folds_where_it_is_defined(ask, tmp_path, monkeypatch):
     assert printed.splitlines()[-1].startswith("… 1 more label")
 
 
+def test_long_names_of_labels_make_room_for_numbers(ask, tmp_path):
+    names = [f"{kind} of a label whose name is longer than most others" for kind in "ab"]
+    path = tmp_path / "long.csv"
+    path.write_text("x,tags\n" + "".join(f"{row},{names[row % 2]}\n" for row in range(20)))
+    printed = ask("evaluate", path, "--k", 3, "--per-label")
+    _, _, table = printed.partition("per label\n")
+    assert max(map(len, table.splitlines())) <= 80
+    assert table.count("\n") == 4  # one block: all numbers of a label are on its line
+    assert all(f"{name[:10]}" in table for name in names)
+    assert table.count("…") == 2
+
+
 def test_published_digits(ask, load):
     """The 2017 paper's emotions row: min-max scaling, k = 8, Mulan's convention."""
     load("emotions")

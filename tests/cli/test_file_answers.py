@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.cli import file_answers as answers
@@ -86,6 +87,40 @@ def test_columns_are_found_by_name(ask, fail, here, tmp_path):
     message = fail("rank", "songs.model", tmp_path / "less.csv")
     assert "less.csv" in message
     assert "'tempo'" in message
+
+
+@pytest.mark.parametrize("made_by", ["fit", "Python"])
+def test_columns_that_are_called_by_numbers(ask, fail, tmp_path, monkeypatch, made_by):
+    """They are found by these names, too, also by a model that knows none; npz has none."""
+    monkeypatch.chdir(tmp_path)
+    Path("songs.csv").write_text("0,1,tags\n0,100,x\n1,100,x\n0,0,y\n1,1,y\n")
+    if made_by == "fit":
+        ask("fit", "songs.csv", "-o", "m", "--k", 1, "--algorithm", "BRkNN")
+    else:
+        songs = nl.datasets.load("songs.csv")
+        nl.BRkNN(1).fit(songs.X, songs.Y, label_names=songs.label_names).save("m")
+    tables = ("0,1\n0,100\n", "1,0\n100,0\n", "2,1,0,word\n5,100,0,a\n")
+    for table in tables:
+        Path("new.csv").write_text(table)
+        assert json.loads(ask("predict", "m", "new.csv", "--json"))[0]["labels"] == ["x"]
+    Path("new.csv").write_text("1,2\n0,100\n")
+    message = fail("rank", "m", "new.csv")
+    assert all(part in message for part in ("new.csv", "'0'"))
+    for X in (np.array([[0.0, 100]]), sparse.csr_array([[0.0, 100]])):
+        items = nl.datasets.Dataset(X, sparse.csr_array((1, 0), dtype=np.int8))
+        nl.datasets.save(items, "new.npz")
+        assert json.loads(ask("predict", "m", "new.npz", "--json"))[0]["labels"] == ["x"]
+
+
+def test_a_table_of_numbered_columns_with_gaps(ask, fail, tmp_path, monkeypatch):
+    """What fit makes of it knows its columns as that of any other table does."""
+    monkeypatch.chdir(tmp_path)
+    Path("songs.csv").write_text("0,1,tags\n0,100,x\n1,,x\n0,0,y\n1,1,y\n")
+    ask("fit", "songs.csv", "-o", "m", "--k", 1, "--impute", "median")
+    Path("new.csv").write_text("title,1,0\nA,,0\nB,100,\n")
+    assert len(json.loads(ask("predict", "m", "new.csv", "--json"))) == 2
+    Path("new.csv").write_text("b,a\n100,0\n")
+    assert "'0', '1'" in fail("rank", "m", "new.csv")
 
 
 def rows_of(path, delimiter=","):

@@ -14,6 +14,8 @@ import pytest
 
 
 def test_closed_streams(here):
+    line = f'"{sys.executable}" -m nearlabel datasets describe nothing.csv 2>&-'
+    assert subprocess.run(["bash", "-c", line], check=False).returncode == 2
     for redirection in ("<&-", ">&-"):
         source = "-" if redirection == "<&-" else "songs.csv"
         line = f'"{sys.executable}" -m nearlabel datasets describe {source} {redirection}'

@@ -15,8 +15,8 @@ import pytest
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
 
 import nearlabel as nl
 from nearlabel.experiments import splits
@@ -100,7 +100,7 @@ def test_two_commands_and_the_same_in_python(folder, ask, frame):
         assert best.scores.tolist() == [
             [label["score"] for label in one["labels"]] for one in ranked
         ]
-    assert "77" in ask("rank", "songs.model", "new.csv", "--why") or True
+    assert ask("rank", "songs.model", "new.csv", "--why").count("10 neighbors") >= 9
     assert ask("predict", "songs.model", "new.csv").count("song ") == 9
 
 
@@ -158,7 +158,8 @@ def test_tune_and_compare_prepare_alike(folder, ask):
 def test_with_text_the_scale_is_chosen(folder, ask):
     told = json.loads(ask("fit", "songs.csv", *PREPARED, "-o", "m", "--json"))
     assert told["scale"] in ("minmax", "standard")
-    assert f"scale {told['scale']} (auto)" in ask("fit", "songs.csv", *PREPARED, "-o", "m")
+    printed = ask("fit", "songs.csv", *PREPARED, "-o", "m")
+    assert f"impute median, scale auto ({told['scale']})" in printed
     told = json.loads(ask("evaluate", "songs.csv", *PREPARED, "--split", "cv3", "--json"))
     assert told["scale"] == "auto"
     assert set(told["chosen_scales"]) <= {"minmax", "standard"}
@@ -212,6 +213,34 @@ def test_what_is_refused_offers_options(folder, ask, fail):
     message = fail("rank", "whole", "gap.csv")
     assert "'tempo'" in message
     assert "gaps" not in message
+    for verb in (("fit", "-o", "m"), ("evaluate",), ("tune",), ("compare",)):
+        assert "--impute median" in fail(verb[0], "songs.csv", *verb[1:])
+    for verb in (("describe", "songs.csv"), ("convert", "songs.csv", "songs.json")):
+        assert "; --gaps accepts gaps)" in fail("datasets", *verb)
+    nl.datasets.save(nl.datasets.make_local_labels(9, 2, 3), folder / "made.npz")
+    assert "--impute mean is not supported" in fail(
+        "fit", "made.npz", "--impute", "mean", "-o", "m"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("a,b\n1,\n", "got '' (the cell is empty)"),
+        ("a,b\n1,2\n1,?\n", "got '?'"),
+        ("a,b\n1,2\n1,w\n", "got 'w'"),
+        ("a,b,labels,tags\n1,2,p,q\n", "looks like labels, too"),
+        ("a,b\n" + "".join(f"{row},w{row}\n" for row in range(200)), "cannot be a category"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["rank", "predict"])
+def test_no_option_is_offered_that_a_verb_does_not_have(folder, fail, verb, table, told):
+    """A model without names of columns knows no more about a table than its reader does."""
+    nl.save(nl.BRkNN(1).fit(np.eye(3), np.eye(3, dtype=int)), "model")
+    (folder / "table.csv").write_text(table)
+    message = fail(verb, "model", "table.csv")
+    assert message.rstrip().endswith(told)
+    assert not re.search(r"--(gaps|impute|text|ignore|categories)|\w=", message)
 
 
 def test_words_that_the_model_does_not_know(folder, answer):
@@ -265,6 +294,47 @@ def test_pipelines_without_a_column_transformer(folder, ask, fail, frame):
     texts = nl.make_pipeline(CountVectorizer(), nl.BRkNN(5))
     nl.save(texts.fit(songs["title"], songs["tags"]), "texts")
     assert "texts" in fail("rank", "texts", "new.csv")
+
+
+NUMBERS, KEY = ["tempo", "loudness"], ["key"]
+ENCODED = ("words", OneHotEncoder(handle_unknown="ignore"), KEY)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["passthrough", ColumnTransformer([ENCODED, ("n", SimpleImputer(), NUMBERS)])],
+        [ColumnTransformer([ENCODED, ("n", SimpleImputer(), NUMBERS)]), None, "passthrough"],
+        [ColumnTransformer([ENCODED], remainder="passthrough"), SimpleImputer()],
+        [ColumnTransformer([ENCODED], remainder=MinMaxScaler()), MaxAbsScaler(), SimpleImputer()],
+        [make_pipeline(None, ColumnTransformer([("n", MinMaxScaler(), NUMBERS)]), SimpleImputer())],
+        [
+            FeatureUnion(
+                [
+                    ("words", make_pipeline(None, ColumnTransformer([ENCODED]))),
+                    ("numbers", ColumnTransformer([("n", SimpleImputer(), NUMBERS)])),
+                ]
+            )
+        ],
+    ],
+)
+def test_steps_that_do_nothing_and_gaps_that_are_filled_later(folder, ask, frame, steps):
+    songs, columns = pd.read_csv("songs.csv"), [*NUMBERS, *KEY]
+    model = nl.make_pipeline(*steps, nl.BRkNN(3)).fit(songs[columns], songs["tags"])
+    nl.save(model, "own")
+    ranked = json.loads(ask("rank", "own", "new.csv", "--json"))
+    assert frame[NUMBERS].isna().any(axis=None)
+    assert each(ranked, "score") == model.rank(frame[columns]).scores.tolist()
+
+
+def test_words_in_columns_without_names(folder, fail):
+    """Only Python has them: a reader would make numbers of the words."""
+    words = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    model = nl.make_pipeline(encoder, nl.BRkNN(1)).fit(words, ["x", "y", "x", "y"])
+    nl.save(model, "own")
+    write(folder / "words.csv", [{"word": "b"}])
+    assert "names" in fail("rank", "own", "words.csv")
 
 
 def test_a_scale_is_recommended_where_it_helps(here, answer, tmp_path):

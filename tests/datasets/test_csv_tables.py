@@ -10,6 +10,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.datasets import DataError, csv_tables
+from nearlabel.datasets.column_values import source_columns
 
 FILE = "toy.csv"
 SONGS = """id,tempo,mode,live,tags
@@ -44,6 +45,14 @@ def test_excels_first_line(put, first):
     assert nl.datasets.load(put("sep=|\nx;tags\n1;a\n"), delimiter=";").X.tolist() == [[1]]
     with pytest.raises(DataError, match="first row"):
         nl.datasets.load(put(f"{first}\n"))
+
+
+@pytest.mark.parametrize("first", ["sep=", "sep=\r", '"sep="\r'])
+def test_excels_first_line_without_a_delimiter(put, first):
+    path = put(f"{first}\nx,tags\n1,a\n")
+    with pytest.raises(DataError, match="line 1: .*delimiter="):
+        nl.datasets.load(path)
+    assert nl.datasets.load(path, delimiter=",").X.tolist() == [[1]]
 
 
 def test_a_long_cell_is_read(put):
@@ -212,11 +221,23 @@ def test_the_features_of_a_model(put):
         nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
 
 
-@pytest.mark.parametrize("missing", ["", "NA", "n/a", "?", "NaN", "null", "#N/A", "inf"])
+@pytest.mark.parametrize("missing", ["", "NA", "n/a", "?", "NaN", "null", "#N/A", "inf", "1e400"])
 def test_a_missing_value_in_the_first_row_makes_no_column_of_words(put, missing):
     text = f"x,tags\n{missing},a\n" + "".join(f"{row},a\n" for row in range(9))
     with pytest.raises(DataError, match="line 2: .*'x'"):
         nl.datasets.load(put(text))
+
+
+@pytest.mark.parametrize("cell", ["inf", "-INF", "+inf", "Infinity", "1e400"])
+@pytest.mark.parametrize("gaps", [True, ["x"]])
+def test_an_infinite_number_is_no_gap(put, cell, gaps):
+    for text in (f"x,tags\n{cell},a\n1,b\n", f"x,tags\n,a\n{cell},b\n", f"x,tags\n1,a\n{cell},b\n"):
+        with pytest.raises(DataError, match="'x': a finite number") as told:
+            nl.datasets.load(put(text), gaps=gaps)
+        assert cell in str(told.value)
+        assert "gaps=" not in str(told.value)
+    data = nl.datasets.load(put(f"x,y,tags\n{cell},1,a\nw,2,b\n"), categories=["x"], gaps=True)
+    assert data.X["x"].to_list() == [cell, "w"]
 
 
 @pytest.mark.parametrize("rows", [9, 30, 300])
@@ -227,6 +248,12 @@ def test_an_odd_cell_among_numbers_is_named(put, rows):
     commas = "x,tags\n" + "".join(f'"{row},5",a\n' for row in range(rows))
     with pytest.raises(DataError, match="'0,5'"):
         nl.datasets.load(put(commas))
+
+
+def test_columns_that_features_come_from():
+    features = ["color=a=b", "x", "=", "a" + "=" * 50_000]
+    there = ["color", "color=a", "x", "y", "", "a==", "color=a=b=c"]
+    assert source_columns(features, there) == {"color", "color=a", "x", "", "a=="}
 
 
 def test_columns_that_look_like_labels_are_no_features(put):

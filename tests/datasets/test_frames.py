@@ -55,7 +55,7 @@ def test_what_a_column_holds_is_told_by_its_first_cell_that_is_no_gap(put):
 
 
 def test_numbers_alone_stay_an_array(put):
-    X = nl.datasets.load(put("a,b,tags\n,1,p\n2,inf,q\n"), gaps=True).X
+    X = nl.datasets.load(put("a,b,tags\n,1,p\n2,nan,q\n"), gaps=True).X
     np.testing.assert_array_equal(X, [[np.nan, 1], [2, np.nan]])
     with pytest.raises(DataError, match=r"line 3: .*'b'"):
         nl.datasets.load(put("a,b,tags\n,1,p\n2,,q\n"), gaps=["a"])

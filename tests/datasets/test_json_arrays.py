@@ -63,6 +63,9 @@ def test_a_data_folder_may_hold_other_json_files(put, monkeypatch, tmp_path):
         ('[{"x": ]}]', "JSON object expected"),
         ('[{"x": 1, "tags": "a"},\n\n{"x": "", "tags": "a"}]', "line 3: .*'x'"),
         ("[" * 100_000, "array of objects"),
+        ('[{"x": "' + r"\"" * 40_000 + "\n", "line 1: .*closing quote"),  # not once per quote
+        ('[{"x": "a\n1", "tags": "a"}]', "line 1: .*closing quote"),
+        ('[{"x": 1,\n"x": 2, "tags": "a"}]', "line 2: .*'x'.*twice"),
     ],
 )
 def test_arrays_that_are_refused(put, text, message):

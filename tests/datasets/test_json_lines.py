@@ -64,6 +64,8 @@ def test_options_and_features_of_nested_json_lines(put):
         ('{"x": 1, "tags": 5}\n', "line 1: .*labels.*'5'"),
         ('{"x": 1, "tags": [5]}\n', "line 1: .*labels"),
         ('{"x": 1, "tags": "a"}\n{"x": 1e999, "tags": "a"}\n', "line 2: .*'x'.*finite"),
+        ('{"x": 1, "tags": "a"}\n{"x": 1, "x": 2, "tags": "a"}\n', "line 2: .*'x'.*twice"),
+        ('{"features": {"a": 1, "a": 2}}\n', "line 1: .*'a'.*twice"),
         ('{"features": [1, "2"]}\n', "line 1: .*features.*'2'"),
         ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: 1.*features.*2"),
         ('{"features": [1]}\n{"features": {"a": 1}}\n', "line 2: .*features"),
@@ -79,6 +81,13 @@ def test_options_and_features_of_nested_json_lines(put):
 def test_json_lines_that_are_refused(put, text, message):
     with pytest.raises(DataError, match=message):
         nl.datasets.load(put(text))
+
+
+@pytest.mark.parametrize("cell", ["1e999", "-1e999"])
+def test_an_infinite_number_is_no_gap(put, cell):
+    text = f'{{"x": null, "tags": "a"}}\n{{"x": {cell}, "tags": "b"}}\n'
+    with pytest.raises(DataError, match="line 2: .*'x'.*finite"):
+        nl.datasets.load(put(text), gaps=True)
 
 
 def test_no_tags_in_json_lines(put):

@@ -18,6 +18,7 @@ FRAME = pl.DataFrame(
         "is": [True, False, True],
         "word": pl.Series(["u", "v", None], dtype=pl.Categorical),
         "tags": [["p", "q"], [], ["p"]],
+        "inf": [None, float("-inf"), 1],
         "when": [datetime.date(2026, 1, 1)] * 3,
     }
 )
@@ -34,19 +35,31 @@ def write(tmp_path):
 
 @good
 def test_types_of_columns(write):
-    data = nl.datasets.load(write(FRAME), gaps=True, ignore=["when"])
+    data = nl.datasets.load(write(FRAME), gaps=True, ignore=["when", "inf"])
     assert data.X.to_dicts()[0] == {"x": 1.5, "count": 1, "is": 1, "word": "u"}
     assert data.X["x"].is_nan().to_list() == [False, True, True]
     assert data.X["word"].to_list() == ["u", "v", None]
     assert data.Y.toarray().tolist() == [[1, 1], [0, 0], [1, 0]]
     assert data.row_names.tolist() == [str(2**60), "5", "6"]
-    plain = nl.datasets.load(write(FRAME), ignore=["when", "x", "word"])
+    plain = nl.datasets.load(write(FRAME), ignore=["when", "inf", "x", "word"])
     assert plain.X.tolist() == [[1, 1], [2, 0], [3, 1]]
-    words = nl.datasets.load(write(FRAME), ignore=["when", "x", "word", "is"], categories=["count"])
+    words = nl.datasets.load(
+        write(FRAME), ignore=["when", "inf", "x", "word", "is"], categories=["count"]
+    )
     assert words.feature_names.tolist() == ["count=1", "count=2", "count=3"]
     floats = FRAME.select("tags", zip=pl.Series([5.0, None, 2.5]))  # as pandas has whole numbers
     words = nl.datasets.load(write(floats), categories=["zip"], gaps=True)
     assert words.X["zip"].to_list() == ["5", None, "2.5"]
+
+
+@good
+def test_rows_that_are_named_by_dates(write):
+    times = [datetime.datetime(2026, 1, 2, 3, 4, 5), datetime.datetime(2026, 2, 1)]
+    frame = pl.DataFrame({"x": [1, 2], "when": times, "tags": ["p", "q"]})
+    data = nl.datasets.load(write(frame.with_columns(pl.col("when").dt.date())), id="when")
+    assert data.row_names.tolist() == ["2026-01-02", "2026-02-01"]
+    data = nl.datasets.load(write(frame), id="when")
+    assert data.row_names[0].startswith("2026-01-02 03:04:05")
 
 
 @good
@@ -69,6 +82,7 @@ def test_columns_of_labels_and_of_a_model(write):
         (["x", "tags"], {}, "row 2: .*'x'.*'nan'.*gaps="),
         (["count", "word", "tags"], {}, "row 3: .*'word'.*'None'.*gaps="),
         (["count", "word"], {"labels": ["count"]}, "row 2: .*'count'.*0 or 1.*'2.0'"),
+        (["inf", "tags"], {"gaps": True}, "row 2: .*'inf'.*finite"),
         (["count"], {}, "which columns are labels"),
         (["count", "tags"], {"labels": (), "features": ["x"]}, "'x'"),
         ([], {}, "no column"),

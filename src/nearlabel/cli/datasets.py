@@ -87,7 +87,10 @@ def describe(
 
     if not data:
         raise ValueError("DATA is missing; for example: nearlabel datasets describe yeast")
-    found = {name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps))) for name in data}
+    found = {
+        name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps, gaps_option="--gaps")))
+        for name in data
+    }
     if json:
         say_json([{"dataset": name, **told} for name, told in found.items()])
         return
@@ -169,7 +172,7 @@ def convert(
     check_target("TARGET", target, data)
     if Path(target).suffix.lower() not in SUFFIXES:
         raise ValueError(f"TARGET must end in one of {', '.join(SUFFIXES)}; got {target}")
-    items = reading.load(data, gaps=gaps)
+    items = reading.load(data, gaps=gaps, gaps_option="--gaps")
     with naming(path="TARGET", format="TARGET"):
         nl.datasets.save(items, target)
     size = Path(target).stat().st_size

@@ -106,7 +106,8 @@ def _say_labels(labels: Sequence[dict[str, Any]], title: str) -> None:
     """Print what there is room for: the worst labels."""
     say(title)
     rows = ([_cell(value) for value in one.values()] for one in labels[:_LABELS_SHOWN])
-    say_table([{"average_precision": "av prec"}.get(name, name) for name in labels[0]], rows)
+    heads = [{"average_precision": "av prec"}.get(name, name) for name in labels[0]]
+    say_table(heads, rows, shorten=True)
     if len(labels) > _LABELS_SHOWN:
         say(f"… {len(labels) - _LABELS_SHOWN:,} more labels: --json or --output has all")
 

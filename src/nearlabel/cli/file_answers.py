@@ -11,7 +11,13 @@ from typing import Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.model_columns import reading_options, unknown_words, with_gaps_as_fitted
+from nearlabel.cli.model_columns import (
+    numbered_columns,
+    reading_options,
+    transformers,
+    unknown_words,
+    with_gaps_as_fitted,
+)
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
@@ -68,6 +74,7 @@ class Answering:
         from nearlabel.common.files import FileError
         from nearlabel.datasets.formats import SUFFIXES
         from nearlabel.datasets.frames import is_frame
+        from nearlabel.datasets.loading import with_features
 
         try:
             loaded = nl.load(path)
@@ -85,6 +92,9 @@ class Answering:
             for method in ("estimator", "estimator_"):  # within thresholds
                 getattr(model, method, model).set_params(n_jobs=self.searching.jobs)
         items = self.reading.load(data, self.part, labels=(), **reading_options(pipeline))
+        names = () if items.feature_names is None else items.feature_names.tolist()
+        if (numbers := numbered_columns(pipeline, names)) is not None:
+            items = with_features(items, numbers, data)
         if is_frame(items.X):
             for message in unknown_words(pipeline, items.X):
                 warnings.warn(f"{data}: {message}", stacklevel=2)
@@ -127,8 +137,8 @@ def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, An
         for start in range(0, len(items), _ROWS_AT_ONCE):
             rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
             X = items.X[rows].toarray() if dense else items.X[rows]
-            for _, scaling in pipeline.steps[:-1]:
-                X = scaling.transform(X)
+            for step in transformers(pipeline):
+                X = step.transform(X)
             yield names[rows], X, stages.next(rows.stop - rows.start)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
-from nearlabel.cli.measuring import sizes
+from nearlabel.cli.measuring import sizes, told_preparation
 from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
@@ -71,7 +72,7 @@ def fit(
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
     with naming(scale="--scale", text="--text"):
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
-    fitted = _fitted(model, preparing, items)
+    fitted = _fitted(model, preparing, items, _column_names(items, data, reading.format))
     nl.save(fitted, output)
     if reading.labels:
         warn_of_labels_among_features(items)
@@ -95,10 +96,11 @@ def fit(
     if json:
         say_json(told)
         return
-    scale = f"scale {preparing.scale}{' (auto)' if preparation.of(items).scale == 'auto' else ''}"
+    scale = preparation.of(items).scale
+    prepared = told_preparation(preparing.impute, scale, [preparing.scale])
     neighbors = counted(told["k"], "neighbor")
     rows = " (training and test rows)" if items.train is not None else ""
-    say(f"{learning.title()}, {neighbors}, {scale}, learned from {data}{rows}:")
+    say(f"{learning.title()}, {neighbors}{prepared}, learned from {data}{rows}:")
     say(sizes(told))
     if columns:
         say_folded(f"features: {shown_features(columns)}")
@@ -108,8 +110,21 @@ def fit(
     say(f"wrote {output} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")
 
 
-def _fitted(model: Any, preparing: Preparing, items: Dataset) -> Any:
+def _column_names(items: Dataset, data: str, format: str | None) -> Sequence[str] | None:
+    """The names of features; a table has some even if they are only the numbers 0, 1, 2 …"""
+    from nearlabel.datasets.formats import FORMATS
+    from nearlabel.datasets.source_files import find
+
+    if items.feature_names is not None:
+        return [str(name) for name in items.feature_names]
+    is_table = "tags" in FORMATS[find(data, format).format].options
+    return [str(place) for place in range(items.X.shape[1])] if is_table else None
+
+
+def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[str] | None) -> Any:
     """The model, fitted to all items, after what prepares their features."""
+    import numpy as np
+
     with naming(scale="--scale", text="--text"):
         transformer = preparing.transformer(items.X)
     X = items.X if transformer is None else transformer.fit_transform(items.X)
@@ -118,8 +133,8 @@ def _fitted(model: Any, preparing: Preparing, items: Dataset) -> Any:
     first = (
         model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]
     )
-    if items.feature_names is not None:  # by these a later file's columns are found
-        first.feature_names_in_ = items.feature_names.astype(object)
+    if names is not None:  # by these a later file's columns are found
+        first.feature_names_in_ = np.array(names, dtype=object)
     if transformer is None:
         return model
     import nearlabel as nl

@@ -162,9 +162,7 @@ class Measuring:
             say_json({**told, **results})
             return False
         say(f"{told['dataset']}: {sizes(told)}")
-        chosen = f" ({', '.join(told['chosen_scales'])})" if told["chosen_scales"] else ""
-        filled = "" if told["impute"] == "none" else f", impute {told['impute']}"
-        say(f"{title}{filled}, scale {told['scale']}{chosen}")
+        say(f"{title}{told_preparation(told['impute'], told['scale'], told['chosen_scales'])}")
         parts = f"{counted(told['train'], 'item')} to learn from, {told['test']} to be tried on"
         if told["split"] == "loo":
             parts = f"each of {told['items']} items tried as if it alone were new"
@@ -178,6 +176,13 @@ class Measuring:
             say("each part is prepared by itself and has a graph of its own")
         say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
         return True
+
+
+def told_preparation(impute: str, scale: str, chosen: Sequence[str]) -> str:
+    """How features are prepared, for people; the `chosen` scales are told where that is "auto"."""
+    filled = "" if impute == "none" else f", impute {impute}"
+    found = f" ({', '.join(chosen)})" if scale == "auto" and chosen else ""
+    return f"{filled}, scale {scale}{found}"
 
 
 def sizes(told: dict[str, Any]) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from typing import Any
 
 _RANK = ("number", "category", "text")  # where two steps take a column, the last of these counts
 _TEXT_STEPS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
+_SCALERS = ("MaxAbsScaler", "MinMaxScaler", "StandardScaler", "RobustScaler", "QuantileTransformer")
+_KEEP_GAPS = (*_SCALERS, "FunctionTransformer")  # the last one without a function: as they are
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class ModelColumn:
         Whether a missing text is NaN to the steps, as in pandas, rather than None.
     ignores_unknown : bool
         Whether other categories count as none of those that are known.
+    keeps_gaps : bool
+        Whether a missing number is left as it is, for a later step to fill.
     """
 
     name: str
@@ -35,28 +40,36 @@ class ModelColumn:
     gaps: bool = False
     nan_gaps: bool = False
     ignores_unknown: bool = False
+    keeps_gaps: bool = False
+
+
+def transformers(pipeline: Any) -> list[Any]:
+    """The transformers of a fitted pipeline, in order, without those that are to be skipped."""
+    return list(_in_order(step for _, step in pipeline.steps[:-1]))
 
 
 def model_columns(pipeline: Any) -> list[ModelColumn] | None:
     """The columns of a fitted pipeline, in its order; None where they have no names."""
-    names = getattr(pipeline, "feature_names_in_", None)
-    if names is None:
-        return None
+    steps = transformers(pipeline)
+    names = _names((steps or [pipeline[-1]])[0])
+    return None if names is None else _distinct(steps, names)
+
+
+def _distinct(steps: Sequence[Any], names: Sequence[str]) -> list[ModelColumn]:
+    """The columns of these names that steps take, each once."""
     found: dict[str, ModelColumn] = {}
-    steps = [step for _, step in pipeline.steps[:-1]]
-    for column in _of_steps(steps, [str(name) for name in names.tolist()]):
+    for column in _of_steps(steps, names):
         before = found.setdefault(column.name, column)
         if _RANK.index(before.kind) < _RANK.index(column.kind):
             found[column.name] = column
-    return [found[str(name)] for name in names.tolist() if str(name) in found]
+    return [found[name] for name in names if name in found]
 
 
 def reading_options(pipeline: Any) -> dict[str, Any]:
     """What `load` is told of a file with new items for a fitted pipeline."""
     columns = model_columns(pipeline)
     if columns is None:
-        if type(pipeline[0]).__name__ in _TEXT_STEPS:
-            raise ValueError("the model takes texts that are no columns of a table: use Python")
+        _check_numbers(transformers(pipeline))
         return {}
     kinds = {kind: [one.name for one in columns if one.kind == kind] for kind in _RANK}
     return {
@@ -95,19 +108,64 @@ def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
             )
 
 
+def numbered_columns(pipeline: Any, names: Sequence[str]) -> list[str] | None:
+    """The names 0, 1, 2 … of a model's columns, if it has no others and a file has some of these.
+
+    A table may call its columns so. Where it does not, they count by their places.
+    """
+    first = (transformers(pipeline) or [pipeline[-1]])[0]
+    if _names(first) is not None:
+        return None
+    numbers = [str(place) for place in range(getattr(first, "n_features_in_", 0))]
+    return None if set(names).isdisjoint(numbers) else numbers
+
+
+def _check_numbers(steps: Sequence[Any]) -> None:
+    """Refuse a model of words or texts in columns without names, by which they would be found."""
+    first = steps[0] if steps else None
+    if first is None or type(first).__name__ in _SCALERS:  # which may have very many columns
+        return
+    names = [str(place) for place in range(getattr(first, "n_features_in_", 1))]
+    if any(column.kind != "number" for column in _distinct(steps, names)):
+        raise ValueError("the model takes words or texts of columns without names: use Python")
+
+
+def _in_order(steps: Iterable[Any]) -> Iterator[Any]:
+    """Transformers one after the other, those within pipelines, too, but for skipped ones."""
+    for step in steps:
+        if hasattr(step, "steps"):
+            yield from _in_order(part for _, part in step.steps)
+        elif step is not None and not (isinstance(step, str) and step == "passthrough"):
+            yield step
+
+
+def _names(step: Any) -> list[str] | None:
+    """The names of the columns that a fitted step takes, where it knows them."""
+    names = getattr(step, "feature_names_in_", None)
+    if names is not None:
+        return [str(name) for name in names.tolist()]
+    for _, part in getattr(step, "transformer_list", ()):
+        for first in islice(_in_order([part]), 1):
+            if (found := _names(first)) is not None:
+                return found
+    return None
+
+
 def _takes_columns_by_name(step: Any) -> bool:
     inside = [part for _, part in getattr(step, "steps", getattr(step, "transformer_list", ()))]
     return hasattr(step, "transformers_") or any(map(_takes_columns_by_name, inside))
 
 
-def _of_steps(steps: Sequence[Any], names: Sequence[str]) -> Iterator[ModelColumn]:
+def _of_steps(steps: Iterable[Any], names: Sequence[str]) -> Iterator[ModelColumn]:
     """What transformers that follow each other take: the first one says it.
 
     One that fills gaps gives the same columns to the next, which knows more about them.
     """
-    first, *others = steps or [None]
-    if first is None or first == "passthrough" or type(first).__name__ == "FilledTexts":
-        yield from _of_steps(others, names) if others else map(ModelColumn, names)
+    first, *others = [*_in_order(steps)] or [None]
+    if first is None:
+        yield from (ModelColumn(name, keeps_gaps=True) for name in names)
+    elif type(first).__name__ == "FilledTexts":
+        yield from _of_steps(others, names)
     elif hasattr(first, "statistics_"):  # SimpleImputer
         is_text = first.statistics_.dtype.kind in "OU"
         follows = [ModelColumn(name, "category" if is_text else "number") for name in names]
@@ -118,14 +176,16 @@ def _of_steps(steps: Sequence[Any], names: Sequence[str]) -> Iterator[ModelColum
         for column in follows:
             yield replace(column, gaps=True, nan_gaps=takes_nan or column.nan_gaps)
     else:
-        yield from _of_step(first, names)
+        kept = list(takewhile(lambda step: type(step).__name__ in _KEEP_GAPS, others))
+        fills = len(kept) < len(others) and hasattr(others[len(kept)], "statistics_")
+        for column in _of_step(first, names):
+            gaps = column.gaps or (fills and column.keeps_gaps)
+            yield replace(column, gaps=gaps, keeps_gaps=column.keeps_gaps and kept == others)
 
 
 def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
     """What a transformer takes."""
-    if hasattr(step, "steps"):  # Pipeline
-        yield from _of_steps([part for _, part in step.steps], names)
-    elif hasattr(step, "transformer_list"):  # FeatureUnion
+    if hasattr(step, "transformer_list"):  # FeatureUnion
         for _, part in step.transformer_list:
             yield from () if part == "drop" else _of_steps([part], names)
     elif hasattr(step, "transformers_"):  # ColumnTransformer
@@ -151,4 +211,5 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
             else:
                 yield ModelColumn(name, gaps=any(value != value for value in known))
     else:
-        yield from map(ModelColumn, names)
+        keeps = type(step).__name__ in _KEEP_GAPS
+        yield from (ModelColumn(name, keeps_gaps=keeps) for name in names)

@@ -18,6 +18,7 @@ _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 WIDTH = 80  # of text where there is no terminal that has another one
 _GAP = 3  # between two columns of a table
+_SHORTEST_NAME = 16  # of a row, where names are shortened
 
 
 @contextmanager
@@ -91,11 +92,17 @@ def printable(name: Any) -> str:
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))
 
 
-def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> None:
+def say_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numbers: bool = True,
+    shorten: bool = False,
+) -> None:
     """Print a table: of numbers, but for its first column, or of text.
 
     Text is folded to the width of the terminal. Columns of numbers that do not fit into it stand
-    in another table below, since a number that lost its last digits would look like another.
+    in another table below, since a number that lost its last digits would look like another; to
+    `shorten` the names in the first column may make room for them.
     """
     from rich import box
     from rich.console import Console
@@ -103,6 +110,11 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     from rich.text import Text
 
     texts, lines = [], [[Text(printable(cell)) for cell in row] for row in (columns, *rows)]
+    if shorten:
+        _, *others = zip(*lines, strict=True)
+        room = width() - sum(_GAP + _widest(column) for column in others)
+        for line in lines:
+            line[0].truncate(max(room, _SHORTEST_NAME), overflow="ellipsis")
     for block in _blocks(lines, width()) if numbers else [range(len(columns))]:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for place in block:
@@ -117,9 +129,13 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bo
     say("\n\n".join(texts))
 
 
+def _widest(column: Iterable[Any]) -> int:
+    return max(int(cell.cell_len) for cell in column)
+
+
 def _blocks(lines: list[list[Any]], most: int) -> list[list[int]]:
     """The columns of a table by blocks that fit into a width, the first column in each."""
-    first, *others = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
+    first, *others = (_widest(column) for column in zip(*lines, strict=True))
     blocks, used = [[0]], first
     for place, wide in enumerate(others, 1):
         if used + _GAP + wide > most and len(blocks[-1]) > 1:

@@ -23,15 +23,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
     # Imports make objects that stay: to look for garbage among them only takes time.
     gc.set_threshold(100_000)
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    sys.stdout, sys.stderr = _reliable(sys.stdout), _reliable(sys.stderr)
+    sys.stdout, sys.stderr = (_reliable(one or _nowhere()) for one in (sys.stdout, sys.stderr))
     with _insistent_interrupts():
         try:
             code = run(sys.argv[1:] if arguments is None else arguments)
         except KeyboardInterrupt:  # while Python was still importing
             code = _say_error("interrupted", INTERRUPTED)
     sys.exit(code)
+
+
+def _nowhere() -> io.TextIOWrapper:
+    """A stream in place of one that the caller has closed."""
+    return open(os.devnull, "w")  # noqa: PTH123
 
 
 def _reliable(stream: Any) -> Any:

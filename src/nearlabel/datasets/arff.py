@@ -62,7 +62,7 @@ def read_arff(source: DataFile) -> Dataset:
         cells = read_rows(file, lines, columns)
     coded: Collection[str] = names if options.nominal == "code" else ()
     if options.features is not None:  # their names say how the model had them
-        coded, known = options.features, source_columns(options.features)
+        coded, known = options.features, source_columns(options.features, names)
         ignore += [name for name in names if name not in known]
         columns = [_with_known_values(column, options.features) for column in columns]
     X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))

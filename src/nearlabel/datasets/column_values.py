@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -138,13 +139,15 @@ def no_column(option: str, name: str, columns: Sequence[str]) -> str:
     return f"{option}={shown(name)}: no {what}; the columns are {there}"
 
 
-def source_columns(features: Sequence[str]) -> set[str]:
-    """The columns that features come from: ``color=red`` comes from ``color``."""
-    names = set(features)
+def source_columns(features: Sequence[str], columns: Iterable[str]) -> set[str]:
+    """Of a file's columns those that features come from: ``color=red`` comes from ``color``."""
+    there = set(columns)
+    lengths, found = set(map(len, there)), there.intersection(features)
     for feature in features:
-        parts = feature.split("=")
-        names.update("=".join(parts[:count]) for count in range(1, len(parts)))
-    return names
+        for mark in re.finditer("=", feature):
+            if mark.start() in lengths and feature[: mark.start()] in there:
+                found.add(feature[: mark.start()])
+    return found
 
 
 def known_values(column: str, features: Sequence[str]) -> list[str]:

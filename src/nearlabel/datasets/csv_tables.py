@@ -20,7 +20,7 @@ from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE
 from nearlabel.datasets.written_tables import table_columns, table_row
 
-_EXCELS_DELIMITER = re.compile(r'("?)sep=(.)\1\s*', re.IGNORECASE)
+_EXCELS_DELIMITER = re.compile(r'("?)sep=([^\r\n"]?)\1\s*', re.IGNORECASE)
 
 
 def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
@@ -35,6 +35,8 @@ def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
         header = next(lines, "")
         if told := _EXCELS_DELIMITER.fullmatch(header):
             delimiter, header = source.options.delimiter or told[2], next(lines, "")
+            if not delimiter:
+                raise file.error("sep= expected with the delimiter after it, or delimiter=", 1)
         if not header.strip():
             raise file.error("a first row with the names of the columns expected", 1)
         if delimiter is None:

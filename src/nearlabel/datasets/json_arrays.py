@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nearlabel.common.files import replacing
+from nearlabel.common.messages import shown
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.json_lines import json_records, read_objects
 from nearlabel.datasets.text_lines import LONGEST_LINE, DataError, TextFile
 
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')  # texts, which end on their line, and brackets
-
+# Texts, which end on their line, and brackets. Also a text without its end, so that none is looked
+# for from each quote within it.
+_MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[\[\]{}]')
 _BLANKS = " \t\r\n"  # the only ones that JSON knows
 
 
@@ -43,6 +45,8 @@ def _elements(file: TextFile) -> Iterator[str]:
         start = 0
         for found in _MARKS.finditer(line):
             mark, place = found[0][0], found.start()
+            if found[1] == "":
+                raise file.error(f"a text without its closing quote: {shown(found[0])}")
             if depth < 2:
                 between += line[start:place]
                 start, closes = place, mark == "]"

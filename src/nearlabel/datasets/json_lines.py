@@ -61,11 +61,27 @@ def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> 
 
 def _json_object(file: TextFile, line: str) -> dict[str, Any]:
     row = None
-    with suppress(ValueError, RecursionError):
-        row = plain_json(line)
+    try:
+        row = _decode(line)
+    except KeyError as twice:
+        raise file.error(f"the key {shown(twice.args[0])} is there twice") from None
+    except (ValueError, RecursionError):
+        pass
     if not isinstance(row, dict):
         raise file.error(f"a JSON object expected; got {shown(line.strip())}")
     return row
+
+
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, whose last value of a key would count if it had several."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise KeyError(first_twice(key for key, _ in pairs))
+    return made
+
+
+# Refuses NaN and infinities as `plain_json` does. Made once, since that takes longer than a line.
+_decode = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_constant=plain_json).decode
 
 
 def _read_vectors(

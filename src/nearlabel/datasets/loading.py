@@ -113,7 +113,7 @@ def load(
     if how.labels == ():
         data = replace(data, Y=unlabeled(len(data)), label_names=None)
     if how.features is not None:
-        data = _with_features(data, how.features, title)
+        data = with_features(data, how.features, title)
         if how.frame and not is_frame(data.X):
             X = data.X.toarray() if sparse.issparse(data.X) else data.X
             data = replace(data, X=frame_of(dict(zip(how.features, X.T, strict=True))))
@@ -207,7 +207,7 @@ def _with_labels(data: Dataset, own: list[str], names: dict[str, int]) -> Datase
     return replace(data, Y=Y, label_names=column_names(list(names)))
 
 
-def _with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
+def with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
     """A data set with just the given features, in their order."""
     names = data.feature_names
     columns = Numbers(data.X.shape[1]) if names is None else numbered(names.tolist())

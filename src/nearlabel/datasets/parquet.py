@@ -60,6 +60,8 @@ def read_parquet(source: DataFile) -> Dataset:
     if not frame.width:
         raise file.error("there is no column")
     table = Table(file, frame.columns, source.options)
+    if table.roles.id is not None and frame.dtypes[table.roles.id].is_temporal():
+        frame = frame.with_columns(frame.to_series(table.roles.id).cast(polars.String))
     needed, cells = table.roles.needed, frozenset(table.roles.cells)
     table.add_columns(
         [

@@ -49,8 +49,8 @@ class ColumnRoles:
     def __init__(self, file: Source, columns: list[str], options: ReadOptions) -> None:
         self._file, self._columns, self._options = file, columns, options
         self._places = {name: place for place, name in reversed([*enumerate(columns)])}
-        features = options.features
-        known = None if features is None else source_columns(features)
+        features, plain = options.features, {name.removeprefix(FEATURE_MARK) for name in columns}
+        known = None if features is None else source_columns(features, plain)
         if features is not None and options.frame:  # of whose columns each is a feature
             known = set(features)
         twice = first_twice(name for name in columns if known is None or name in known)

@@ -33,7 +33,7 @@ from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.table_columns import FEATURE_MARK, ColumnRoles, Source
 from nearlabel.datasets.text_lines import LABEL_MARK, DataError, column_names, number, truth
 
-_MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "inf", "-inf"}  # as files spell it
+_MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null"}  # as files spell it
 _MOST_VALUES = 100  # of a nominal column: one with more is text or a name, not a feature
 
 
@@ -104,11 +104,13 @@ class Table:
         known = np.isin(values, (0, 1)) if name in self._labels else np.isfinite(values)
         if known.all():
             return values
-        if name in self._labels or not self._accepts_gaps(name):
+        if name not in self._labels and self._accepts_gaps(name):
+            known |= np.isnan(values)
+        if not known.all():
             row = int(np.argmin(known))
             self._file.line = row + 1
             self._number(name, float(values[row]))
-        return np.where(known, values, np.nan)
+        return values
 
     def _add_fields(self, tags: Any, name: Any, split: Any) -> None:
         """Add what a row has besides features."""
@@ -151,7 +153,7 @@ class Table:
         try:
             self._number(name, cell)
         except DataError:
-            if not isinstance(cell, str) or cell.strip().lower() in _MISSING:
+            if not isinstance(cell, str) or _is_missing(cell) or _is_infinite(cell):
                 raise
             return {}
         return None
@@ -202,7 +204,7 @@ class Table:
         if self._options.features is None and name not in self._labels:
             if _is_missing(cell):
                 hints.append("gaps=True accepts gaps")
-            elif isinstance(cell, str):
+            elif isinstance(cell, str) and not _is_infinite(cell):
                 hints.append("if it holds words, pass it to categories= or text=")
         return f" ({'; '.join(hints)})" if hints else ""
 
@@ -309,7 +311,15 @@ def _is_missing(cell: Any) -> bool:
     """Whether a cell holds nothing, or a word for that."""
     if isinstance(cell, str):
         return cell.strip().lower() in _MISSING
-    return cell is None or (isinstance(cell, float) and not math.isfinite(cell))
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _is_infinite(cell: str) -> bool:
+    """Whether a cell is a number that is too large for one, which is no gap."""
+    try:
+        return math.isinf(float(cell))
+    except ValueError:
+        return False
 
 
 def _undecided(cell: Any) -> float:

@@ -14,13 +14,14 @@ class OptionError(ValueError):
 
 
 @contextmanager
-def naming(**options: str) -> Iterator[None]:
+def naming(**options: str | None) -> Iterator[None]:
     """Let errors about parameters of the library name the options that set them.
 
     Parameters
     ----------
-    **options : str
-        The option of each parameter that can be refused within, such as ``split="--split"``.
+    **options : str or None
+        The option of each parameter that can be refused within, such as ``split="--split"``; None
+        where the command has none, so that a message must not hint at it.
         The message of an `ArgumentError` begins with the argument, "split must be …"; any message
         may hint at parameters, as "give tags=" does.
     """
@@ -29,8 +30,9 @@ def naming(**options: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         text, argument = str(error), getattr(error, "argument", "")
         file = getattr(error, "file", "")
-        if argument in options and not text.startswith(f"{argument}="):
-            text = options[argument] + text.removeprefix(argument)
+        option = options.get(argument)
+        if option is not None and not text.startswith(f"{argument}="):
+            text = option + text.removeprefix(argument)
         if file and text.startswith(file):  # its name stays as it is
             text = file + in_options(text.removeprefix(file), options)
         else:
@@ -40,14 +42,20 @@ def naming(**options: str) -> Iterator[None]:
         raise OptionError(text) from error
 
 
-def in_options(text: str, options: Mapping[str, str]) -> str:
+def in_options(text: str, options: Mapping[str, str | None]) -> str:
     """A message with "--tags" in place of "tags=", except within quotes: they may cite a file.
 
-    "=True" falls away: an option is a switch where its parameter is.
+    "=True" falls away: an option is a switch where its parameter is. So does a hint at the end
+    that names a parameter without an option.
     """
-    names = "|".join(options)
+    without = "|".join(name for name, option in options.items() if option is None)
+    if without:
+        hint = rf"(; | \()[^'\"();]*\b(?:{without})=[^'\"();]*(\)?)$"
+        text = re.sub(hint, lambda found: found[2] if found[1] == "; " else "", text)
+    known = {name: option for name, option in options.items() if option is not None}
+    names = "|".join(known)
 
     def option(found: re.Match[str]) -> str:
-        return found[0] if found[1] is None else options[found[1]] + (" " if found[2] else "")
+        return found[0] if found[1] is None else known[found[1]] + (" " if found[2] else "")
 
     return re.sub(rf"{_QUOTED}|(?<![\w=])({names})=(?:True\b)?(?=(['\"\w])?)", option, text)

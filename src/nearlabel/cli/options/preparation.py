@@ -40,7 +40,8 @@ class Preparation:
     @property
     def reading(self) -> dict[str, Any]:
         """What `load` is told about gaps."""
-        return {"gaps": self.impute != "none", "gaps_option": "--impute"}
+        fills = "median" if self.impute == "none" else self.impute
+        return {"gaps": self.impute != "none", "gaps_option": f"--impute {fills}"}
 
     def of(self, items: Dataset) -> Preparing:
         """How the features of items are prepared."""

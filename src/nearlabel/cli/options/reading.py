@@ -40,13 +40,17 @@ class Reading:
     encoding: str = "utf-8"
 
     def load(
-        self, source: str, part: Part = "all", gaps_option: str = "--gaps", **more: Any
+        self, source: str, part: Part = "all", gaps_option: str | None = None, **more: Any
     ) -> Dataset:
-        """Read a data set with these options: all its rows, or one part of its own split."""
+        """Read a data set with these options: all its rows, or one part of its own split.
+
+        Messages name the option that accepts gaps, if there is one.
+        """
         import nearlabel as nl
 
         options = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        named = {key: f"--{key}" for key in options} | {"gaps": gaps_option}
+        named: dict[str, str | None] = dict.fromkeys(LabeledReading.__dataclass_fields__)
+        named |= {key: f"--{key}" for key in options} | {"gaps": gaps_option}
         with steps("reading") as progress, naming(**named):
             items = nl.datasets.load(source, progress=progress, **options, **more)
         return part_of(items, part)
