@@ -23,7 +23,7 @@ def test_evaluate(ask, fail, here, tmp_path):
     assert other["results"][0] != told["results"][1]
     half = ["evaluate", "songs.csv", "--split", "holdout", "--test-size", 0.5]
     table = ask(*half, "--metric", "ranking_loss", "coverage")
-    assert "300 items to learn from, 300 to be tried on" in table
+    assert "300 training items, 300 test items" in table
     assert [line.split()[0] for line in table.splitlines()[-2:]] == ["ranking_loss", "coverage"]
     ask(*half, "-o", tmp_path / "e.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "e.csv").read_text())))

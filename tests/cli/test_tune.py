@@ -61,7 +61,7 @@ def test_only_the_part_to_learn_from_is_seen(ask, tmp_path):
     assert (again["part"], again["items"]) == ("all", 120)
     official = json.loads(ask("tune", path, *options, "--split", "official"))
     assert (official["part"], official["test"]) == ("all", int((~made.train).sum()))
-    warning = "the items to be tried on choose: do not report the best as a result"
+    warning = "the test items choose here: do not report the best score as a result"
     assert warning in ask("tune", path, "--k", "1-9", "--split", "official")
     assert len({found["results"][4]["ranking_loss"] for found in (own, again, official)}) == 3
 
@@ -151,8 +151,8 @@ def test_compare_tuned(ask, fail, here, tmp_path):
     options += ("--distance", "euclidean")
     target = tmp_path / "all.csv"
     printed = ask("compare", "songs.csv", *options, "-o", target)
-    assert "2 algorithms, tuned by ranking_loss on the items to learn from" in printed
-    assert "chosen on the items to learn from, in how many parts:" in printed
+    assert "2 algorithms, tuned by ranking_loss on the training items" in printed
+    assert "chosen on the training items, in how many parts:" in printed
     found = json.loads(ask("compare", "songs.csv", *options, "--json"))
     assert found["tuned"] == "ranking_loss"
     for one in found["results"]:

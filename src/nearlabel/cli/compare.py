@@ -81,7 +81,7 @@ def compare(
         work = {"progress": progress, **measuring.how(items)}
         if tune:
             how: dict[str, Any] = {"tuned": (measuring.metric or ("ranking_loss",))[0]}
-            what = f"tuned by {how['tuned']} on the items to learn from"
+            what = f"tuned by {how['tuned']} on the training items"
             n = min(len(part.train) for part in parts)
             tried = k or None, distance or ("euclidean", "cosine")
             candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
@@ -167,7 +167,7 @@ def _say_table(results: list[dict[str, Any]], wanted: list[str]) -> None:
 
 def _say_choices(results: list[dict[str, Any]], parts: int) -> None:
     """What was chosen for each algorithm, most often first where there are several parts."""
-    say("chosen on the items to learn from" + (", in how many parts" if parts > 1 else "") + ":")
+    say("chosen on the training items" + (", in how many parts" if parts > 1 else "") + ":")
     for one in results:
         counted = Counter(map(_shown, one.get("chosen", ())))
         shown = [

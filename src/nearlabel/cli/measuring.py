@@ -163,9 +163,9 @@ class Measuring:
             return False
         say(f"{told['dataset']}: {sizes(told)}")
         say(f"{title}{told_preparation(told['impute'], told['scale'], told['chosen_scales'])}")
-        parts = f"{counted(told['train'], 'item')} to learn from, {told['test']} to be tried on"
+        parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
         if told["split"] == "loo":
-            parts = f"each of {told['items']} items tried as if it alone were new"
+            parts = f"each of {told['items']} items left out in turn"
         elif told["parts"] > 1:
             parts = f"{told['parts']} times {parts}"
         say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")

@@ -102,14 +102,14 @@ def tune(
         save(tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
     graphs = len(set(distance))
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
-    which = {"train": "those to learn from", "test": "those to be tried on", "all": "all"}
+    which = {"train": "the training items", "test": "the test items", "all": "all"}
     tried = f"{counted(len(candidates), 'candidate')}{measuring.searching.title()}, {searches}"
     command = _fit_command(data, ranked[0], part, measuring)
     results = {"metric": first, "best": ranked[0], "fit_command": command, "results": records}
     if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
         return
     if kind == "official":
-        say("the items to be tried on choose: do not report the best as a result\n")
+        say("the test items choose here: do not report the best score as a result\n")
     if curves:
         say(f"{first} against k, * the best")
         for line in text_plot(curves, loss, width()):
