@@ -167,7 +167,7 @@ def read_tags(
             raise ValueError(f"separator={separator!r}: {name} must be a column of texts")
         return None
     is_array = not isinstance(y, list | tuple)
-    first = next((row for row in rows if not _is_gap(row)), None)
+    first = next((row for row in rows if not is_gap(row)), None)
     if isinstance(first, str):
         return _read_texts(rows, separator, is_array, name)
     if separator is not None:
@@ -175,7 +175,7 @@ def read_tags(
         raise ValueError(f"separator={separator!r}: {message}")
     if not isinstance(first, _ROWS):
         return None
-    rows = [[] if _is_gap(row) else row for row in rows]
+    rows = [[] if is_gap(row) else row for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, _ROWS) or (isinstance(row, np.ndarray) and row.ndim != 1):
             message = f"the tags of each row; row {at} is {_said(row)}"
@@ -198,7 +198,7 @@ def holds_texts(y: Any) -> bool:
     """Whether y is a column of texts."""
     rows = _listed(y) or ()
     is_text = [isinstance(row, str) for row in rows]
-    return any(is_text) and all(is_text[at] or _is_gap(row) for at, row in enumerate(rows))
+    return any(is_text) and all(is_text[at] or is_gap(row) for at, row in enumerate(rows))
 
 
 def _listed(y: Any) -> list[Any] | None:
@@ -249,11 +249,11 @@ def stacked_rows(y: Any) -> Any:
 def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:
     """Texts with tags between separators, or None where they are two classes."""
     for at, row in enumerate(rows):
-        if not (isinstance(row, str) or _is_gap(row)):
+        if not (isinstance(row, str) or is_gap(row)):
             if separator is None and not isinstance(row, _ROWS):
                 return None  # classes of several types
             raise ValueError(f"{name} must hold texts, as row 0 is one; row {at} is {_said(row)}")
-    texts = ["" if _is_gap(row) else row for row in rows]
+    texts = ["" if is_gap(row) else row for row in rows]
     written = next((text for text in texts if is_written_list(text)), None)
     if written is not None:
         raise ValueError(
@@ -290,11 +290,11 @@ def _check_separator(separator: Any) -> None:
         raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
 
 
-def _is_gap(value: Any) -> bool:
-    """Whether a row has no value at all, as an empty cell of a table."""
-    if isinstance(value, float):
+def is_gap(value: Any) -> bool:
+    """Whether there is no value at all, as in an empty cell of a table, by any library's word."""
+    if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
-    return value is None or type(value).__name__ == "NAType"  # of pandas
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # of pandas
 
 
 def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import as_word
+from nearlabel.common.tag_lists import is_gap
 
 
 class FilledTexts(TransformerMixin, BaseEstimator):
@@ -42,5 +43,4 @@ class FilledTexts(TransformerMixin, BaseEstimator):
 
 def _filled(cell: Any) -> str:
     """What a cell becomes that is not a text."""
-    is_missing = cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
-    return "" if is_missing else as_word(cell)
+    return "" if is_gap(cell) else as_word(cell)
