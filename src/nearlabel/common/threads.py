@@ -133,6 +133,9 @@ class ForkSafeLock:
         self._lock = Lock()
         self._all.add(self)
 
+    def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
+        return ForkSafeLock, ()  # a copy is another lock
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the lock."""

@@ -192,7 +192,7 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
         matrix = label_matrix(y, "y")
         names = getattr(y, "columns", None) if names is None else names
         names = _label_names(names, matrix.shape[1])
-        return Labels(matrix, _classes(matrix.shape[1]), names, bool(sparse.issparse(y)))
+        return Labels(matrix, label_classes(matrix.shape[1]), names, bool(sparse.issparse(y)))
     column = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     try:
         check_classification_targets(column)
@@ -215,7 +215,7 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
 
 def _labels_of_tags(tags: Tags, names: Any) -> Labels:
     """The labels that tags stand for: those that occur, unless `names` says which there are."""
-    found = tags.names() if names is None else tag_array(_listed_names(names))
+    found = tags.names() if names is None else tag_array(listed_names(names))
     if odd := [one for one in found.tolist() if type(one) not in (str, int)]:
         message = f"label_names must hold texts or integers; got {some(odd)}"
         raise ArgumentTypeError(message, "label_names")
@@ -224,10 +224,10 @@ def _labels_of_tags(tags: Tags, names: Any) -> Labels:
     if unknown:
         message = f"label_names must hold every tag of y; missing: {some(unknown)}"
         raise ArgumentError(message, "label_names")
-    return Labels(matrix, _classes(len(found)), found, tags=tags.form)
+    return Labels(matrix, label_classes(len(found)), found, tags=tags.form)
 
 
-def _classes(q: int) -> LabelClasses:
+def label_classes(q: int) -> LabelClasses:
     return LabelClasses([np.array([0, 1])] * q)
 
 
@@ -244,7 +244,7 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
             f"{name} holds texts: split them into lists, [row.split(';') for row in {name}], or "
             "take the label_matrix(…) of a model"
         )
-    names = None if label_names is None else tag_array(_listed_names(label_names))
+    names = None if label_names is None else tag_array(listed_names(label_names))
     tags = known_tags(Y, name, names, separator)
     if tags is not None:
         if names is None:
@@ -302,7 +302,7 @@ def _numbers(Y: Array, name: str) -> Array:
 def _label_names(names: Any, q: int) -> Array | None:
     if names is None:
         return None
-    found = np.array([str(name) for name in _listed_names(names)])
+    found = np.array([str(name) for name in listed_names(names)])
     if len(found) != q:
         raise ValueError(f"label_names must hold a name for each of {q} labels; got {len(found)}")
     _refuse_twice(found)
@@ -317,7 +317,7 @@ def known_tags(Y: Any, name: str, names: Array | None, separator: str | None = N
     return read_tags(Y, separator, name, numbered)
 
 
-def _listed_names(names: Any) -> list[Any]:
+def listed_names(names: Any) -> list[Any]:
     """Names of labels in their order; what has none is refused."""
     if isinstance(names, str | Set | Mapping) or not isinstance(names, Iterable):
         message = f"label_names must be a list of names; got {type(names).__name__}"

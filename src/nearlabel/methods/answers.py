@@ -96,7 +96,7 @@ def _neighbors(model: Any, X: Any, progress: Progress | None = None) -> Neighbor
     if model.needs.graph:
         return items.neighbors(X, k, n_jobs=check_n_jobs(model.n_jobs), progress=progress)
     shape = (X.shape[0], 0)
-    return NeighborGraph.unchecked(np.empty(shape, np.int32), np.empty(shape), len(items))
+    return NeighborGraph.unchecked(np.empty(shape, np.int32), np.empty(shape), items.n_places)
 
 
 def all_scores(

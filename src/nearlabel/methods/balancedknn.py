@@ -128,7 +128,7 @@ class BalancedkNN(NeighborClassifier):
         return class_neighbors(
             self._items.vectors,
             self._items.metric,
-            self._labels,
+            self._items.alive_labels,
             self._per_class,
             X,
             left_out=left_out,
@@ -138,7 +138,7 @@ class BalancedkNN(NeighborClassifier):
     def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
         """score_l = sum over N*(t) of kappa(d_j) y_jl; without `rows`, the next ones move up."""
         scores = np.empty((X.shape[0], self._labels.shape[1]))
-        members = _most_members(self._labels, self._per_class)
+        members = _most_members(self._items.alive_labels, self._per_class)
         for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
             distances = self._members(X[some], None if rows is None else rows[some])
             similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.files import write_tree
+from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.tag_lists import holds_texts
 from nearlabel.common.validation import (
@@ -41,12 +42,23 @@ from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods import answers, explanations, retrieval
+from nearlabel.methods import answers, changes, explanations, retrieval
+from nearlabel.methods.changes import Change, History, keeps_neighbors
 from nearlabel.methods.fields import Field, Value
+from nearlabel.methods.further_labels import further_labels
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
-from nearlabel.search import VectorStore, check_metric, check_search, is_precomputed
+from nearlabel.methods.states import computed_names, of_one_state
+from nearlabel.methods.verification import Verification, verified
+from nearlabel.search import (
+    KeptNeighbors,
+    VectorStore,
+    check_metric,
+    check_search,
+    is_precomputed,
+    width_of,
+)
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
 NO_ROWS = np.empty(0, np.int64)
@@ -54,6 +66,7 @@ HOOKS = (
     "_check_parameters",
     "_rows_to_learn_from",
     "_learn",
+    "_learn_on",
     "_prepare",
     "_scores",
     "_left_out_scores",
@@ -72,6 +85,7 @@ class FittedModel:
     n_features_in_: int
     feature_names_in_: Array
     search_recall_: Recall | None
+    history_: History
     _items: Items
 
 
@@ -118,6 +132,18 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
     def _learn(self, seen: Training) -> None:
         """Learn from the neighbors of training rows: set what `stored` declares, no more."""
+
+    def _learn_on(self, seen: Training) -> None:
+        """Learn again from training rows that have changed, and keep what `refresh` is for."""
+        self._learn(seen)
+
+    def _follow(self, change: Change) -> bool:  # noqa: ARG002
+        """Bring what was learned up to date after a change of the training rows; say if it could.
+
+        It must be what `_learn_on` would learn. The model has the changed items already. A method
+        that learns something and has no such hook learns again when it is next used.
+        """
+        return True
 
     def _prepare(self) -> None:
         """Compute what follows from what was learned: after `_learn`, and when a file was read."""
@@ -289,34 +315,53 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             graph = _first_neighbors(graph, min(k, n - 1))
         rows = self._rows_to_learn_from(labels.matrix, X)
         store = None if X is None else VectorStore(X, ids)
-        model._items = items = Items(
-            labels.matrix, labels.sparse, labels.tags, self.metric, self.search, store
-        )
+        form = labels.sparse, labels.tags
+        asked = None if self.n_neighbors is None else int(self.n_neighbors)
+        items = Items(labels.matrix, *form, self.metric, self.search, store, asked=asked)
+        model._items = items
+        keeps = graph is None and rows is None and keeps_neighbors(self)
         searched = 0 if graph is not None else n if rows is None else len(rows)
         learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
         if graph is None:
             told = stages.next(searched)
-            graph = items.left_out_neighbors(rows, min(k, n - 1), n_jobs=n_jobs, progress=told)
+            wide = min(width_of(k) if keeps else k, n - 1)
+            graph = items.left_out_neighbors(rows, wide, n_jobs=n_jobs, progress=told)
         elif rows is not None:
             graph = graph.take(rows)
         model.n_neighbors_, model.search_recall_ = k, graph.recall
+        model.history_ = History()
+        model.__dict__.pop("_is_outdated", None)
         model.classes_, model.label_names_ = labels.classes, labels.names
         model.__dict__.update(settings)
         told = stages.next(learning)
-        model._learn_from(graph, rows, n_jobs, told)
+        model._learn_from(graph.head(min(k, graph.k)), rows, n_jobs, told)
+        if keeps:
+            items.kept = KeptNeighbors.of(graph, min(k, n - 1))
         if told is not None:
             told(1, 1)
         self.__dict__ = model.__dict__
         return self
 
     def _learn_from(
-        self, graph: NeighborGraph, rows: Array | None, n_jobs: int, progress: Progress | None
+        self,
+        graph: NeighborGraph,
+        rows: Array | None,
+        n_jobs: int,
+        progress: Progress | None,
+        *,
+        on: bool = False,
     ) -> None:
-        """Learn from the neighbors of `rows`, of all training rows if None, and prepare."""
+        """Learn from the neighbors of `rows`, of all training rows if None, and prepare.
+
+        `on` says that what only `refresh` learns stays.
+        """
+        for name in computed_names(type(self)) & vars(self).keys():
+            del self.__dict__[name]
         items, before = self._items, set(vars(self))
         rows = np.arange(len(items)) if rows is None else rows
-        self._learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress))
+        learn = self._learn_on if on else self._learn
+        learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress))
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
         if wrong:
@@ -376,8 +421,183 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self._items.search_with(search)
         return self
 
+    def _have(self, items: Items) -> None:
+        """Have other training items, of which nothing was learned."""
+        self._items = items
+
+    def _compact_learned(self) -> None:
+        """Bring what was learned into the form that `_learn` gives it."""
+
+    # Changes.
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        ids: Any = None,
+        *,
+        label_names: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Add training rows, and learn from them at once.
+
+        Only what the new rows change is computed: the neighbors of the rows near them, and the
+        counts of these. For methods that count, the model is then what `fit` on all rows gives.
+        `LAMLkNN` keeps its centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`,
+        `BalancedkNN` and `LabelThresholds` learn again when they are next used, with a warning.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (m, d)
+        y : labels of these rows, in any form that `fit` takes
+            Labels that the model does not know yet become its last columns: further columns of a
+            matrix, columns of a DataFrame with new names, or new tags.
+        classes : array-like, optional
+            For the first call on a model that is not fitted: the two classes of a 1-d y, or all
+            tags or names of labels. Later ones must agree with the first.
+        ids : sequence of str or int, shape (m,), optional
+            Unique row ids; by default the numbers that follow. Those of forgotten rows do not come
+            again by themselves.
+        label_names : sequence of str, optional
+            Names of the columns of y.
+        separator, progress
+            As in `fit`.
+
+        Returns
+        -------
+        self
+        """
+        if not self.__sklearn_is_fitted__():
+            names = label_names
+            if classes is not None and (names is None and np.ndim(y) != 1 or _are_tags(y)):
+                names = classes
+            elif classes is not None:
+                _check_classes(y, classes)
+            return self.fit(
+                X, y, label_names=names, ids=ids, separator=separator, progress=progress
+            )
+        with self._items.lock.held():
+            X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
+            _check_same_classes(self, classes)
+            labels = further_labels(self, y, label_names, separator)
+            check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+            return self._become(changes.add(self, X, labels, ids, progress))
+
+    def forget(self, ids: Any) -> Self:
+        """Take training rows out of the model, and of all that it has learned.
+
+        From then on no answer depends on them. Their vectors and labels stay in memory that nothing
+        reads until `compact`.
+
+        Parameters
+        ----------
+        ids : id or sequence of ids, each once
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._items.lock.held():
+            return self._become(changes.forget(self, self._places_of(ids)))
+
+    def relabel(
+        self, ids: Any, y: Any, *, label_names: Any = None, separator: str | None = None
+    ) -> Self:
+        """Give training rows other labels, and learn from that at once.
+
+        Parameters
+        ----------
+        ids : id or sequence of m ids, each once
+        y : labels of these rows, as in `partial_fit`
+            They replace those that the rows have.
+        label_names, separator
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._items.lock.held():
+            places = self._places_of(ids)
+            labels = further_labels(self, y, label_names, separator)
+            check_same_length(ids=len(places), y=labels.matrix.shape[0])
+            return self._become(changes.relabel(self, places, labels))
+
+    def refresh(self, *, progress: Progress | None = None) -> Self:
+        """Learn everything again, also what changes leave as it is: centers, rates and cuts.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with (rows searched, rows in all).
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._items.lock.held():
+            return self._become(changes.learn_again(self, anew=True, progress=progress))
+
+    def compact(self) -> Self:
+        """Close the gaps of forgotten rows, and arrange the search anew.
+
+        Nothing of a forgotten row is in memory afterwards, nor in a file that is saved then. Rows
+        get new numbers, in the order that they have; their ids stay.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._items.lock.held():
+            return self._become(changes.compacted(self))
+
+    @of_one_state
+    def verify(self, *, progress: Progress | None = None) -> Verification:
+        """Compute everything again from the vectors and the labels, and compare.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with (rows searched, rows in all).
+
+        Returns
+        -------
+        Verification
+            True where all agrees; says what was compared, and what differs.
+        """
+        check_is_fitted(self)
+        return verified(self, progress)
+
+    def _become(self, state: Self) -> Self:
+        """Be what a change has made, in one step."""
+        self.__dict__ = vars(state)
+        return self
+
+    def _catch_up(self) -> None:
+        """Learn again from rows that have changed, unless another thread has done so."""
+        with self._items.lock.held():
+            if vars(self).get("_is_outdated"):
+                self._become(changes.learn_again(self))
+
+    def _places_of(self, ids: Any) -> Array:
+        """Where rows stand, whose ids are given: one, or several, each once."""
+        given = np.atleast_1d(np.asarray(ids))
+        if given.ndim != 1 or not given.size:
+            raise ValueError(f"ids must be an id or a list of ids; got {ids!r}")
+        twice = first_twice(given.tolist())
+        if twice is not None:
+            raise ValueError(f"ids must be unique; got {twice!r} twice")
+        return self._items.places_of(given)
+
     # Answers.
 
+    @of_one_state
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row: what the method ranks by.
 
@@ -394,6 +614,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         return answers.all_scores(self, self._check_queries(X), progress=progress)
 
+    @of_one_state
     def scores_from_graph(self, graph: Any, X: Any = None) -> LabelScores:
         """Score every label for queries whose neighbors were searched before.
 
@@ -411,6 +632,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         graph, X = self._check_neighbors(graph, X)
         return answers.all_scores(self, X, graph)
 
+    @of_one_state
     def predict(self, X: Any, *, progress: Progress | None = None) -> Any:
         """Decide the labels of each row.
 
@@ -427,6 +649,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         return answers.label_sets(self, self._check_queries(X), progress=progress)
 
+    @of_one_state
     def predict_from_graph(
         self, graph: Any, X: Any = None, *, scores: LabelScores | None = None
     ) -> Any:
@@ -449,6 +672,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         check_same_length(graph=len(graph), scores=len(scores))
         return answers.in_the_form_of_y(self, self._decide(scores, graph))
 
+    @of_one_state
     def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
         """Probability of each label for each row.
 
@@ -466,6 +690,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         return answers.probabilities(self, self._check_queries(X), progress)
 
+    @of_one_state
     def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """Rank the labels of each row.
 
@@ -488,6 +713,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         top = check_integer(top, "top", low=1)
         return answers.ranked(self, self._check_queries(X), None, top, progress)
 
+    @of_one_state
     def rank_from_graph(
         self, graph: Any, X: Any = None, top: int = 10, *, progress: Progress | None = None
     ) -> RankedLabels:
@@ -508,6 +734,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         graph, X = self._check_neighbors(graph, X)
         return answers.ranked(self, X, graph, top, progress)
 
+    @of_one_state
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
@@ -531,11 +758,12 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         X = None if X is None else self._check_queries(X)
-        most = self._labels.shape[0] - (X is None)
+        most = len(self._items) - (X is None)
         k = min(self.n_neighbors_, most) if n_neighbors is None else n_neighbors
         graph = self._items.neighbors(X, k, n_jobs=check_n_jobs(self.n_jobs))
         return (graph.distances, graph.indices) if return_distance else graph.indices
 
+    @of_one_state
     def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
         """Say why an item, or each of several, gets its labels.
 
@@ -557,6 +785,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         return explanations.explain(self, x, top, labels)
 
+    @of_one_state
     def retrieve(
         self, X: Any, top: int = 5, per_label: int = 8
     ) -> list[list[retrieval.LabelGroup]]:
@@ -576,6 +805,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         return retrieval.retrieve(self, X, top, per_label)
 
+    @of_one_state
     def label_matrix(self, y: Any) -> Csr:
         """Labels in any form that `fit` takes, as the 0/1 matrix of this model's labels.
 
@@ -604,6 +834,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         form = self._items.tags
         return form.separator if form is not None and holds_texts(y) else None
 
+    @of_one_state
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose label set is predicted exactly.
 
@@ -652,6 +883,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
     # Files, and scikit-learn.
 
+    @of_one_state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it.
 
@@ -684,6 +916,27 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _are_tags(y: Any) -> bool:
+    return read_tags(y, None) is not None
+
+
+def _check_classes(y: Any, classes: Any) -> None:
+    """Refuse a first 1-d y that does not hold the two classes that are told."""
+    told, given = np.unique(np.asarray(classes)), np.unique(np.asarray(y))
+    if not np.isin(given, told).all():
+        odd = given[~np.isin(given, told)][0]
+        raise ValueError(f"y holds {odd!r}, which is not in classes: {told.tolist()}")
+
+
+def _check_same_classes(model: Any, classes: Any) -> None:
+    """Refuse classes that are not those of a fitted model."""
+    if classes is None:
+        return
+    own = model.classes_ if isinstance(model.classes_, np.ndarray) else model.label_names_
+    if own is None or {*np.asarray(classes).tolist()} != {*own.tolist()}:
+        raise ValueError("classes must be those that the model was fitted with, or not be given")
 
 
 def _first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:

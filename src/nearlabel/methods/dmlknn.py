@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, canonical_csr
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.changes import Change
 from nearlabel.methods.fields import Choice, Integer, NeighborCounts, Real
 from nearlabel.methods.items import Training
 from nearlabel.methods.mlknn import priors
@@ -82,9 +85,33 @@ class DMLkNN(NeighborClassifier):
     def _learn(self, seen: Training) -> None:
         self._counts = neighbor_counts(seen.graph, seen.Y)  # C_il
 
+    def _follow(self, change: Change) -> bool:
+        assert change.counts is not None
+        items, before, (label, count, _, sign, place) = self._items, change.before, change.counts
+        stayed = np.ones(len(before), bool)
+        if items.alive is not None:
+            stayed = items.alive[before.places]
+        number = np.full(items.n_places, -1)
+        number[items.places] = np.arange(len(items))
+        there = number[place] >= 0
+        entries = (count * sign)[there], (number[place[there]], label[there])
+        shape = len(items), self._labels.shape[1]
+        counts = self._counts[stayed]
+        counts.resize(shape)
+        counts = canonical_csr(counts + sparse.csr_array(entries, shape=shape))
+        counts.eliminate_zeros()
+        self._counts = counts.astype(np.int32)
+        return True
+
     def _prepare(self) -> None:
-        k = self.n_neighbors_
-        self._rows = AdmissibleRows.of(self._counts, self._labels, k, self._tolerance)
+        """Arrange the rows now, so that answers leave the model as it is."""
+        _ = self._rows
+
+    @cached_property
+    def _rows(self) -> AdmissibleRows:
+        items = self._items
+        labels = items.labels if items.alive is None else items.labels[items.places]
+        return AdmissibleRows.of(self._counts, labels, self.n_neighbors_, self._tolerance)
 
     def _posterior(self, n: int, n_l: Array, V: Array, U: Array) -> Floats:
         """P(H_1 | c) where n_l of n rows carry a label, and V and U admissible ones have c_l."""

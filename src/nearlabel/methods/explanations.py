@@ -208,7 +208,7 @@ def _explained(model: Any, X: Any, top: int, asked: Array | None) -> list[Explan
 def nearest_voters(model: Any, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
     """The neighbors of queries; and these with the next nearest one, if there is any."""
     items, k = model._items, model.n_neighbors_
-    n = items.labels.shape[0]
+    n = len(items)
     if sparse.issparse(X) and is_precomputed(items.metric) and k < n:
         held = np.diff(X.indptr)
         if held.min() <= k:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, Floats, csr_of_known
 from nearlabel.common.progress import Progress
 from nearlabel.common.tag_lists import TagForm
+from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
-from nearlabel.search import Index, VectorStore, build_index, check_search, is_precomputed
+from nearlabel.labels.label_rows import LabelRows
+from nearlabel.search import (
+    Index,
+    KeptNeighbors,
+    LivingIndex,
+    VectorStore,
+    build_index,
+    check_search,
+    is_precomputed,
+    pair_distances,
+)
 
 _BYTES_A_NEIGHBOR = 12  # a row and its distance
 
@@ -48,10 +59,14 @@ class Training(NamedTuple):
 class Items:
     """What a fitted model keeps of its training items, whatever a method learns from them.
 
+    A row is known by its place: 0, 1, 2 … in the order in which rows came. Rows that were forgotten
+    leave their places empty; nothing finds them. Items never change: a change makes others, which
+    share most of their memory.
+
     Attributes
     ----------
-    labels : csr_array, shape (n, q)
-        The label sets.
+    labels : csr_array, shape (n_places, q)
+        The label sets. Those of forgotten rows are still there; no count sees them.
     sparse_output : bool
         Whether the labels were given as a sparse matrix.
     tags : TagForm or None
@@ -62,6 +77,17 @@ class Items:
         Vectors and ids; None where the model was fitted from a graph alone.
     index : Index or None
         The vectors ready to be searched; built when something is first searched.
+    asked : int or None
+        `n_neighbors` as it was given.
+    kept : KeptNeighbors or None
+        The neighbors of all rows, for whoever changes them; belongs to these items only where
+        `version` is its own.
+    rows : LabelRows or None
+        The labels in the form from which others are made.
+    unmeasured : int
+        Rows that have changed since the recall of an approximate search was measured.
+    lock : ForkSafeLock
+        Held by whoever changes the model; nobody who reads waits for it.
     """
 
     labels: Csr
@@ -71,29 +97,103 @@ class Items:
     search: Any
     store: VectorStore | None
     index: Index | None = None
+    asked: int | None = None
+    kept: KeptNeighbors | None = None
+    version: int = 0
+    rows: LabelRows | None = None
+    unmeasured: int = 0
+    lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def __len__(self) -> int:
+        """How many items there are; places are more where some were forgotten."""
+        return self._n_rows
+
+    @cached_property
+    def _n_rows(self) -> int:
+        return self.n_places if self.alive is None else int(np.count_nonzero(self.alive))
+
+    @property
+    def alive(self) -> Array | None:
+        """Which rows were not forgotten, shape (n_places,); None where all are there."""
+        return None if self.store is None else self.store.alive
+
+    @property
+    def n_places(self) -> int:
+        """Rows of `labels` and of the index, forgotten ones included."""
         return int(self.labels.shape[0])
+
+    @cached_property
+    def places(self) -> Array:
+        """Where the items stand, in their order, shape (n,)."""
+        return np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
+
+    @property
+    def label_rows(self) -> LabelRows:
+        """The labels in the form from which others are made."""
+        return LabelRows(self.labels) if self.rows is None else self.rows
 
     @property
     def vectors(self) -> Any:
-        """The vectors of all items, or None."""
+        """The vectors of all places, or None."""
         return None if self.store is None else self.store.vectors
 
     @cached_property
     def totals(self) -> Array:
         """How many items carry each label, shape (q,)."""
-        return label_totals(self.labels)
+        return label_totals(self.alive_labels)
+
+    @cached_property
+    def alive_labels(self) -> Csr:
+        """The label sets without those of forgotten rows, shape (n_places, q)."""
+        if self.alive is None:
+            return self.labels
+        sizes = np.diff(self.labels.indptr)
+        kept = np.repeat(self.alive, sizes)
+        ends = np.concatenate([[0], np.cumsum(np.where(self.alive, sizes, 0))])
+        parts = self.labels.data[kept], self.labels.indices[kept], ends
+        return csr_of_known(*parts, self.labels.shape)
 
     @cached_property
     def by_label(self) -> Csr:
         """Which items carry each label; kept, for it takes long with many items."""
-        return self.labels.tocsc()
+        return self.alive_labels.tocsc()
+
+    def compacted(self) -> Items:
+        """The same items without the places of forgotten ones, nothing searched yet."""
+        if self.alive is None:
+            return self
+        assert self.store is not None
+        places, store = self.places, self.store
+        few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
+        labels = self.labels[places]
+        return replace(self, labels=labels, rows=None, store=few, index=None, kept=None)
 
     def ids(self, rows: Any) -> Array:
         """The ids of some items."""
         assert self.store is not None
         return np.asarray(self.store.ids[rows])
+
+    def places_of(self, ids: Any) -> Array:
+        """Where the items with these ids stand; an error names one that there is not."""
+        if self.store is None:
+            raise ValueError("this model was fitted from a graph without X and has no ids")
+        try:
+            return self.store.rows_of(ids)
+        except KeyError as error:
+            raise ValueError(f"ids: {error.args[0]}") from None
+
+    def rows_of(self, places: Array) -> tuple[Any, Array]:
+        """Vectors among which are those of `places`, of any shape; and which of them these are."""
+        assert self.store is not None
+        few, which = np.unique(places, return_inverse=True)
+        return self.store.take(few), which.reshape(places.shape)
+
+    def distances(self, X: Any, query: Array, place: Array) -> Floats:
+        """Canonical distances of the pairs (query[i], place[i])."""
+        if is_precomputed(self.metric):
+            return pair_distances(self.vectors, self.metric, X, query, place)
+        rows, which = self.rows_of(place)
+        return pair_distances(rows, self.metric, X, query, which)
 
     def search_with(self, search: Any) -> None:
         """Search in another way from now on."""
@@ -104,7 +204,7 @@ class Items:
         self, X: Any, k: int | None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """The k nearest items of checked queries; of the items themselves where X is None."""
-        n = self.labels.shape[0]
+        n = len(self)
         asked, most = (n, n - 1) if X is None else (X.shape[0], n)
         k = check_integer(k, "n_neighbors", low=1, high=most)
         instead = "rank or predict, which search block by block"
@@ -115,18 +215,19 @@ class Items:
         self, rows: Array | None, k: int, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """The k nearest items of some items, all if None, each left out of its own neighbors."""
-        n = self.labels.shape[0]
-        asked = n if rows is None else len(rows)
+        asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "fewer n_neighbors")
         index, how = self._ready(), _how(n_jobs, progress)
         if rows is None:
             return index.graph(k, **how)
         if not len(rows):
-            return NeighborGraph.unchecked(np.empty((0, k), np.int32), np.empty((0, k)), n)
+            empty = np.empty((0, k), np.int32), np.empty((0, k))
+            return NeighborGraph.unchecked(*empty, self.n_places)
         if is_precomputed(self.metric):  # it may hold no distance of a row to itself
             return index.graph(k, **how).take(rows)
-        return index.graph(k + 1, self.vectors[rows], **how).without(rows)
+        assert self.store is not None
+        return index.graph(k + 1, self.store.take(rows), **how).without(rows)
 
     def _ready(self) -> Index:
         if self.store is None:
@@ -135,8 +236,19 @@ class Items:
                 "give X to fit_graph, or use scores_from_graph"
             )
         if self.index is None:
-            self.index = build_index(self.vectors, self.metric, self.search)
+            index = build_index(self.vectors, self.metric, self.search)
+            if self.alive is not None:
+                index = LivingIndex.of(index, self.store, self.metric, self.search)
+            self.index = index
         return self.index
+
+    def living_index(self) -> LivingIndex:
+        """The index in the form to which rows are added and from which they are removed."""
+        index = self._ready()
+        if isinstance(index, LivingIndex):
+            return index
+        assert self.store is not None
+        return LivingIndex.of(index, self.store, self.metric, self.search)
 
 
 def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, with_data
+from nearlabel.common.arrays import Array, Floats, row_numbers, with_data
 from nearlabel.common.progress import Stages
 from nearlabel.common.validation import check_integer, check_vectors
 from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.histograms import LabelHistograms, cell_values, label_histograms
+from nearlabel.labels.histograms import LabelHistograms, label_histograms
 from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.changes import Change
 from nearlabel.methods.fields import Field, Histograms, Numbers, Reals
 from nearlabel.methods.items import Training
-from nearlabel.methods.mlknn import MLkNN
+from nearlabel.methods.mlknn import MLkNN, priors
 from nearlabel.methods.needs import Needs
 
 
@@ -89,7 +91,13 @@ class LAMLkNN(MLkNN):
         check_random_state(self.random_state)
 
     def _learn(self, seen: Training) -> None:
-        centers = self.initial_centers(seen.X)
+        self._count_around(self.initial_centers(seen.X), seen)
+
+    def _learn_on(self, seen: Training) -> None:
+        self._count_around(self.cluster_centers_, seen)
+
+    def _count_around(self, centers: Floats, seen: Training) -> None:
+        """Count the rows of each cluster, those with the same nearest center."""
         distances = center_distances(centers, seen.X)
         # Departs from the paper, which leaves small clusters open.
         kept = large_enough(distances, self.n_neighbors_ + 1)
@@ -103,12 +111,52 @@ class LAMLkNN(MLkNN):
         ]
         self._counted = LabelHistograms.stacked(tables)
 
+    def _follow(self, change: Change) -> bool:
+        assert change.counts is not None
+        items, before = self._items, change.before
+        new = np.arange(before.n_places, items.n_places)
+        cluster = self._clusters_at(new)
+        gone = np.zeros(len(before), bool)
+        if items.alive is not None:
+            gone = ~items.alive[before.places]
+        self._cluster = np.concatenate([self._cluster[~gone], cluster])
+        self.__dict__.pop("cluster_sizes_", None)
+        sizes = self.cluster_sizes_
+        if len(sizes) > 1 and sizes.min() <= self.n_neighbors_:  # it joins the nearest, as in fit
+            return False
+        rows, which = np.unique(change.counts.row, return_inverse=True)
+        group = self._clusters_at(rows)[which]
+        q = self._labels.shape[1]
+        self._counted = self._living_tables().changed(change.counts, sizes, q, group)
+        return True
+
+    def _clusters_at(self, places: Array) -> Array:
+        """The clusters of training rows."""
+        if not len(places):
+            return np.empty(0, self._cluster.dtype)
+        assert self._items.store is not None
+        return self._clusters_of(self._items.store.take(places)).astype(self._cluster.dtype)
+
+    @cached_property
+    def cluster_sizes_(self) -> Array:
+        """Rows of each cluster."""
+        return np.bincount(self._cluster, minlength=len(self.cluster_centers_))
+
+    @cached_property
+    def prior_(self) -> Floats:
+        """P(H_1) in each cluster, shape (m', q)."""
+        n, n_l, *_ = self._counted.at_0()
+        return priors(self._smoothing, n, n_l)[0].value.reshape(len(self.cluster_centers_), -1)
+
+    @cached_property
+    def _defaults(self) -> DefaultScores:
+        """Posteriors of count 0 in each cluster."""
+        values = self._posterior(*self._counted.at_0())
+        return DefaultScores(values.reshape(len(self.cluster_centers_), -1))
+
     def _prepare(self) -> None:
         super()._prepare()
-        m, q = len(self.cluster_centers_), self._labels.shape[1]
-        self.cluster_sizes_ = np.bincount(self._cluster, minlength=m)
-        self.prior_ = self.prior_.reshape(m, q)
-        self._defaults = DefaultScores(self._defaults.values.reshape(m, q))
+        _ = self.cluster_sizes_
 
     def initial_centers(self, X: Any) -> Floats:
         """The given centers, or those of k-means."""
@@ -130,27 +178,23 @@ class LAMLkNN(MLkNN):
     def _clusters_of(self, X: Any) -> Array:
         return np.asarray(center_distances(self.cluster_centers_, X).argmin(axis=1))
 
-    def _table_labels(self, entries: Csr, cluster: Array) -> Array:
-        """The label of the stacked tables for each entry: that of its row's cluster."""
-        return np.asarray(cluster[row_numbers(entries)] * entries.shape[1] + entries.indices)
-
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         counts, cluster = neighbor_counts(graph, self._labels), self._clusters_of(X)
-        label = self._table_labels(counts, cluster)
-        posteriors = cell_values(self._table, self._counted.start, label, counts.data)
+        group = cluster[row_numbers(counts)]
+        posteriors = self._posteriors_of(counts.indices, counts.data, group)
         return LabelScores.of(with_data(counts, posteriors), self._defaults, cluster)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         both, cluster = counts_and_own(graph, self._labels, rows), self._clusters_of(X)
         own, j = np.divmod(both.data, graph.k + 1)
-        label = self._table_labels(both, cluster)
-        touched = self._posterior(*self._counted.without_own(label, j, own))
+        group = cluster[row_numbers(both)]
+        touched = self._posterior(*self._counted.without_own(both.indices, j, own, group))
         defaults = self._posterior(*self._counted.without_one_at_0()).reshape(self.prior_.shape)
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults), cluster)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
-        cluster, q = int(self._clusters_of(X)[0]), self._labels.shape[1]
-        return {"cluster": cluster, **super()._terms(cluster * q + label, count, graph, X)}
+        cluster = int(self._clusters_of(X)[0])
+        return {"cluster": cluster, **self._terms_in(label, count, cluster)}
 
 
 def _as_centers(centers: Any) -> Floats:

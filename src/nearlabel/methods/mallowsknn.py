@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import each_run, ranked
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice
+from nearlabel.methods.states import of_one_state
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,8 +103,17 @@ class MallowskNN(NeighborClassifier):
         return np.asarray(count / k if self._estimate == "mle" else (count + prior) / (k + 1))
 
     def _prepare(self) -> None:
-        self.prior_ = prior(len(self._items), self._totals)
-        self._defaults = DefaultScores(self._ranked_by(0 * self._totals, self.prior_)[None])
+        """Compute now what every answer needs, so that answers leave the model as it is."""
+        _ = self.prior_, self._defaults
+
+    @cached_property
+    def prior_(self) -> Floats:
+        """How likely a row carries each label, shape (q,)."""
+        return prior(len(self._items), self._totals)
+
+    @cached_property
+    def _defaults(self) -> DefaultScores:
+        return DefaultScores(self._ranked_by(0 * self._totals, self.prior_)[None])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         counts = neighbor_counts(graph, self._labels)
@@ -137,6 +148,7 @@ class MallowskNN(NeighborClassifier):
             "theta": float(self._theta(graph)[0]),
         }
 
+    @of_one_state
     def calibrated_ranking(self, X: Any, top: int | None = None) -> CalibratedRanking:
         """Rank the labels of each row, with the place of the neutral label.
 
@@ -162,6 +174,7 @@ class MallowskNN(NeighborClassifier):
         ranking = ranked(self, X, None, top, also=note)
         return CalibratedRanking(ranking.labels, ranking.scores, ranking.label_names, neutral)
 
+    @of_one_state
     def theta(self, X: Any) -> Floats:
         """How closely the neighbors of each row agree: the spread that suits their ranking best.
 

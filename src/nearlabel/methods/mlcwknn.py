@@ -61,7 +61,8 @@ class MLCWkNN(NeighborClassifier):
     needs = Needs(vectors=True)
 
     def _reconstruct(self, graph: NeighborGraph, X: Any) -> Reconstruction:
-        return reconstruct(self._items.vectors, X, graph.indices)
+        rows, which = self._items.rows_of(graph.indices)
+        return reconstruct(rows, X, which)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         weights = self._reconstruct(graph, X).weights
@@ -71,7 +72,7 @@ class MLCWkNN(NeighborClassifier):
         return labels_from(scores, 0.5, strict=True)
 
     def _probabilities(self, scores: Floats) -> Floats:
-        n = self._labels.shape[0]
+        n = len(self._items)
         # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
         return np.asarray((n * scores + 1) / (n + 2), np.float64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +13,22 @@ from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.histograms import cell_values, label_histograms
+from nearlabel.labels.histograms import (
+    CountedRows,
+    LabelHistograms,
+    cell_values,
+    label_histograms,
+)
+from nearlabel.labels.living_histograms import LivingHistograms
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.changes import Change
 from nearlabel.methods.fields import Field, Histograms, Real
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
+
+_FEW_CELLS = 2**20  # of tables: posteriors of all of them take some milliseconds
+_USES_A_CELL = 2  # asked for together: then a table is worth while
 
 
 def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:
@@ -98,21 +109,65 @@ class MLkNN(NeighborClassifier):
     stored: ClassVar[tuple[Field, ...]] = (Histograms(),)
 
     def _learn(self, seen: Training) -> None:
-        self._counted = label_histograms(  # c[j], c'[j]
+        self._counted: CountedRows = label_histograms(  # c[j], c'[j]
             seen.graph, seen.Y, n_jobs=seen.n_jobs, progress=seen.progress
         )
+
+    def _follow(self, change: Change) -> bool:
+        assert change.counts is not None
+        n = np.array([len(self._items)])
+        self._counted = self._living_tables().changed(change.counts, n, self._labels.shape[1])
+        return True
+
+    def _compact_learned(self) -> None:
+        if isinstance(self._counted, LivingHistograms):
+            self._counted = self._counted.compacted()
+
+    def _living_tables(self) -> LivingHistograms:
+        counted = self._counted
+        if isinstance(counted, LabelHistograms):
+            return LivingHistograms.of(counted, counted.q, self.n_neighbors_, counted.groups)
+        assert isinstance(counted, LivingHistograms)
+        return counted
 
     def _posterior(self, n: Array, n_l: Array, c: Array, c_prime: Array) -> Floats:
         return posteriors(self._smoothing, self.n_neighbors_, n, n_l, c, c_prime)
 
     def _prepare(self) -> None:
-        """Posteriors of all labels and counts; those of count 0 are the default scores."""
+        """Compute now what is soon computed, so that answers leave the model as it is."""
+        if isinstance(self._counted, LabelHistograms) and len(self._counted) <= _FEW_CELLS:
+            _ = self._table
+        _ = self.prior_, self._defaults
+
+    @cached_property
+    def prior_(self) -> Floats:
+        """P(H_1): how likely a row carries the label before its neighbors are seen."""
+        n, n_l, *_ = self._counted.at_0()
+        return priors(self._smoothing, n, n_l)[0].value
+
+    @cached_property
+    def _defaults(self) -> DefaultScores:
+        """Posteriors of count 0."""
+        return DefaultScores(self._posterior(*self._counted.at_0())[None])
+
+    @cached_property
+    def _table(self) -> Floats:
+        """Posteriors of all labels and counts, in the order of the cells."""
         counted = self._counted
-        self.prior_ = priors(self._smoothing, counted.n, counted.totals)[0].value
-        self._table = np.empty(counted.start[-1])
+        assert isinstance(counted, LabelHistograms)
+        table = np.empty(len(counted))
         for cells, label in counted.runs():
-            self._table[cells] = self._posterior(*counted.rows_of(label, cells))
-        self._defaults = DefaultScores(self._table[counted.start[:-1]][None])
+            table[cells] = self._posterior(*counted.rows_of(label, cells))
+        return table
+
+    def _posteriors_of(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
+        """Posteriors of labels and counts: looked up, where there is a table or it is worth one."""
+        counted = self._counted
+        if isinstance(counted, LabelHistograms) and (
+            "_table" in vars(self) or len(label) * _USES_A_CELL > len(counted)
+        ):
+            return cell_values(self._table, counted.start, label + group * counted.q, count)
+        return self._posterior(*counted.counts(label, count, group))
 
     @property
     def likelihood_(self) -> Floats:
@@ -123,7 +178,7 @@ class MLkNN(NeighborClassifier):
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         counts = neighbor_counts(graph, self._labels)  # j of each label
-        found = cell_values(self._table, self._counted.start, counts.indices, counts.data)
+        found = self._posteriors_of(counts.indices, counts.data)
         return LabelScores.of(with_data(counts, found), self._defaults)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
@@ -134,11 +189,15 @@ class MLkNN(NeighborClassifier):
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
-        rows = self._counted.rows_of(label, self._counted.cells(label, count))
-        k = self.n_neighbors_
-        with_label, without = (p.value for p in likelihoods(self._smoothing, k, *rows))
+        return self._terms_in(label, count, 0)
+
+    def _terms_in(self, label: int, count: int, group: int) -> dict[str, float]:
+        """The prior and the likelihoods of a label, counted on one group of rows."""
+        n, n_l, c, c_prime = self._counted.counts(label, count, group)
+        s, k = self._smoothing, self.n_neighbors_
+        with_label, without = (p.value for p in likelihoods(s, k, n, n_l, c, c_prime))
         return {  # without smoothing, a likelihood that no row tells of is the same for all counts
-            "prior": float(self.prior_.flat[label]),
+            "prior": float(priors(s, n, n_l)[0].value),
             "likelihood_with": float(np.nan_to_num(with_label, nan=1 / (k + 1))),
             "likelihood_without": float(np.nan_to_num(without, nan=1 / (k + 1))),
         }

@@ -18,6 +18,7 @@ from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.retrieval import LabelGroup
+from nearlabel.methods.verification import Verification
 
 
 def _if_the_method_has(name: str) -> Any:
@@ -77,6 +78,58 @@ class Pipeline(SklearnPipeline):
             params = {f"{last}__{key}" if key in keywords else key: params[key] for key in params}
         super().fit(X, y, **params)
         return self
+
+    @_if_the_method_has("partial_fit")
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, ids: Any = None, **how: Any) -> Self:
+        """Add training items, as the method does; the transformers stay as they were fitted.
+
+        Parameters
+        ----------
+        X : items in the form that the first step takes
+        y, classes, ids, **how
+            As in the method's `partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._method().partial_fit(self._transformed(X), y, classes, ids, **how)
+        return self
+
+    @_if_the_method_has("forget")
+    def forget(self, ids: Any) -> Self:
+        """Take training items out of the model, as the method does."""
+        self._method().forget(ids)
+        return self
+
+    @_if_the_method_has("relabel")
+    def relabel(self, ids: Any, y: Any, **how: Any) -> Self:
+        """Give training items other labels, as the method does."""
+        self._method().relabel(ids, y, **how)
+        return self
+
+    @_if_the_method_has("refresh")
+    def refresh(self, *, progress: Progress | None = None) -> Self:
+        """Learn everything again but the transformers, which stay as they were fitted."""
+        self._method().refresh(progress=progress)
+        return self
+
+    @_if_the_method_has("compact")
+    def compact(self) -> Self:
+        """Close the gaps of forgotten items, as the method does."""
+        self._method().compact()
+        return self
+
+    @_if_the_method_has("verify")
+    def verify(self, *, progress: Progress | None = None) -> Verification:
+        """Compare the method with what the transformed items and their labels give."""
+        found: Verification = self._method().verify(progress=progress)
+        return found
+
+    @property
+    def history_(self) -> Any:
+        """How many items were added, forgotten and relabelled."""
+        return self._method().history_
 
     @_if_the_method_has("label_scores")
     def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.changes import Change
 from nearlabel.methods.fields import Real
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
@@ -142,10 +144,20 @@ class PositivekNN(NeighborClassifier):
         random = check_random_state(self.random_state)
         return rate_by_gradient(trial, self.median_distance_, random)
 
+    def _learn_on(self, seen: Training) -> None:
+        """The rate and the cut stay until `refresh`."""
+
+    def _follow(self, change: Change) -> bool:  # noqa: ARG002
+        """So there is nothing to bring up to date."""
+        return True
+
     def _prepare(self) -> None:
         self.relative_rate_ = self.rate_ * self.median_distance_
-        defaults = _by_frequency(self._totals, self._labels.shape[0])
-        self._defaults = DefaultScores(defaults[None])
+        _ = self._defaults
+
+    @cached_property
+    def _defaults(self) -> DefaultScores:
+        return DefaultScores(_by_frequency(self._totals, len(self._items))[None])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
@@ -154,7 +166,7 @@ class PositivekNN(NeighborClassifier):
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
         # A row's own labels that no neighbor carries: by their frequency among the others.
-        own, others = self._labels[rows], self._labels.shape[0] - 1
+        own, others = self._labels[rows], len(self._items) - 1
         row, label = row_numbers(own), own.indices
         missing = ~entries_at(S, row, label)[0]
         row, label = row[missing], label[missing]

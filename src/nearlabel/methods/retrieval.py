@@ -14,7 +14,6 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import each_run
 from nearlabel.methods.explanations import name_of
 from nearlabel.methods.items import Items
-from nearlabel.search import pair_distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,7 @@ def _nearest_of(
     nearest, distances = near.indices[0][among], near.distances[0][among]
     if len(nearest) < min(m, len(carriers)):
         only = np.zeros(len(carriers), np.intp)
-        distances = pair_distances(items.vectors, items.metric, x, only, carriers)
+        distances = items.distances(x, only, carriers)
         known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
         nearest, distances = carriers[known], distances[known]
     order = np.lexsort((nearest, distances))[:m]

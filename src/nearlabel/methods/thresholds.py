@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NO_ROWS, FittedModel, NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
-from nearlabel.methods.items import Training
+from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import learned_tree, read_learned
 from nearlabel.methods.wrapping import forwards_hooks
 
@@ -137,6 +138,12 @@ class LabelThresholds(NeighborClassifier):
 
     def _prepare(self) -> None:
         """Nothing: the method within is prepared by itself."""
+
+    def _have(self, items: Items) -> None:
+        super()._have(items)
+        if "estimator_" in vars(self):
+            self.estimator_ = copy(self.estimator_)
+            self.estimator_._have(items)
 
     def _inner(self) -> Any:
         """A copy of the method that keeps the same items, and has learned nothing yet."""

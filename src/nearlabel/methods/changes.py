@@ -1,0 +1,314 @@
+"""Changes of the training rows: rows are added, forgotten and relabelled, and learned from at once.
+
+Each function takes a model and gives the next state of it; the model stays as it was. What a method
+has learned from counts follows by the rows whose neighbors or labels have changed. What cannot
+follow is learned again when it is next used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_n_jobs
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.count_changes import CountChanges, count_changes
+from nearlabel.labels.label_rows import LabelRows
+from nearlabel.methods.further_labels import FurtherLabels
+from nearlabel.methods.items import Items
+from nearlabel.methods.states import next_state
+from nearlabel.search import KeptNeighbors, VectorStore, is_precomputed, width_of
+
+_MEASURED_EVERY = 10  # recall is measured again when one row in so many has changed
+_NOWHERE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class History:
+    """How many rows were added, forgotten and relabelled since a model was fitted."""
+
+    added: int = 0
+    forgotten: int = 0
+    relabelled: int = 0
+
+    def tree(self) -> dict[str, int]:
+        """The counts as plain values."""
+        return asdict(self)
+
+
+class Change(NamedTuple):
+    """A change of the training rows, as a method follows it.
+
+    Attributes
+    ----------
+    before : Items
+        As they were; the model itself has the items as they are now.
+    counts : CountChanges or None
+        The training rows by label and number of neighbors that carry it, for a method that needs
+        counts.
+    """
+
+    before: Items
+    counts: CountChanges | None
+
+
+def add(
+    model: Any, X: Any, labels: FurtherLabels, ids: Any, progress: Progress | None = None
+) -> Any:
+    """The model with further training rows."""
+    before = _searchable(model)
+    assert before.store is not None
+    store = before.store.added(X, ids)
+    rows = before.label_rows.added(labels.matrix)
+    m, first = labels.matrix.shape[0], before.n_places
+    after = _items(before, rows, store=store)
+    _note_totals(after, before, labels.matrix, +1)
+    new = _named(model, after, labels)
+    new.history_ = replace(model.history_, added=model.history_.added + m)
+    n_jobs = check_n_jobs(model.n_jobs)
+    if before.index is not None:
+        after.index = before.living_index().added(store)
+    kept = _followed(new, before)
+    if kept is None:
+        return _settled(new, before, n_jobs, progress)
+    arrivals = after.living_index().arrivals(
+        first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
+    )
+    after.version = kept.version = kept.version + 1
+    heads = kept.add(arrivals)
+    places = np.arange(first, first + m)
+    near = arrivals.neighbors.indices[:, : kept.k]
+    counts = _joined(
+        count_changes(
+            heads.rows, heads.before, heads.after, before.labels, after.labels, n_jobs=n_jobs
+        ),
+        count_changes(places, None, near, before.labels, after.labels, n_jobs=n_jobs),
+    )
+    return _measured(_follow(new, Change(before, counts)), m, n_jobs)
+
+
+def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
+    """The model without some of its training rows."""
+    before = _searchable(model)
+    if len(before) - len(places) < 2:
+        raise ValueError(
+            f"ids names {len(places)} of {len(before)} rows; at least 2 must stay, for neighbors"
+        )
+    assert before.store is not None
+    after = _items(before, before.label_rows, store=before.store.removed(places))
+    _note_totals(after, before, before.labels[places], -1)
+    new = _named(model, after)
+    history = model.history_
+    new.history_ = replace(history, forgotten=history.forgotten + len(places))
+    n_jobs = check_n_jobs(model.n_jobs)
+    if before.index is not None:
+        after.index = before.living_index().removed(places)
+    kept = _followed(new, before)
+    if kept is None:
+        return _settled(new, before, n_jobs, progress)
+    index, width = after.living_index(), kept.width
+    own = kept.head(places).indices.copy()
+    after.version = kept.version = kept.version + 1
+    heads = kept.remove(places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs))
+    labels = before.labels
+    counts = _joined(
+        count_changes(heads.rows, heads.before, heads.after, labels, labels, n_jobs=n_jobs),
+        count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
+    )
+    return _measured(_follow(new, Change(before, counts)), len(places), n_jobs)
+
+
+def relabel(
+    model: Any, places: Array, labels: FurtherLabels, progress: Progress | None = None
+) -> Any:
+    """The model with other labels of some of its training rows."""
+    before: Items = model._items
+    after = _items(before, before.label_rows.replaced(places, labels.matrix))
+    _note_totals(after, before, before.labels[places], -1, labels.matrix, +1)
+    new = _named(model, after, labels)
+    history = model.history_
+    new.history_ = replace(history, relabelled=history.relabelled + len(places))
+    n_jobs = check_n_jobs(model.n_jobs)
+    kept = _followed(new, before)
+    if kept is None:
+        return _settled(new, before, n_jobs, progress)
+    rows = np.union1d(kept.pointing_at(places), places)
+    near = kept.head(rows).indices
+    counts = count_changes(rows, near, near, before.labels, after.labels, n_jobs=n_jobs)
+    return _follow(new, Change(before, counts))
+
+
+def learn_again(
+    model: Any, *, anew: bool = False, search: bool = False, progress: Progress | None = None
+) -> Any:
+    """The model after learning from all of its rows.
+
+    What only `refresh` learns, such as centers, stays unless `anew`. Neighbors that are kept are
+    not searched again unless `search`.
+    """
+    items: Items = model._items
+    new, n_jobs = next_state(model), check_n_jobs(model.n_jobs)
+    new.__dict__.pop("_is_outdated", None)
+    learner = next_state(new)
+    learner._items = compact = items.compacted()
+    learner.n_neighbors_ = k = _neighbors_among(model, items)
+    n = len(items)
+    rows = learner._rows_to_learn_from(compact.labels, compact.vectors)
+    keeps = keeps_neighbors(model) and rows is None
+    is_known = keeps and _is_own(items) and k == model.n_neighbors_ and not search
+    kept = items.kept if is_known else None
+    if kept is None:
+        where = None if rows is None else items.places[rows]
+        wide = min(width_of(k) if keeps else k, n - 1)
+        graph = items.left_out_neighbors(where, wide, n_jobs=n_jobs, progress=progress)
+        seen, new.search_recall_ = graph.head(min(k, n - 1)), graph.recall
+        kept = KeptNeighbors.of(graph, min(k, n - 1), items.alive) if keeps else None
+    else:
+        seen = kept.head()
+    if items.alive is not None:  # rows as they would be numbered by a fit
+        number = np.cumsum(items.alive) - 1
+        near = number[seen.indices].astype(seen.indices.dtype)
+        seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
+    learner._learn_from(seen, rows, n_jobs, None, on=not anew)
+    own = ("_items", "search_recall_")
+    new.__dict__.update({name: value for name, value in vars(learner).items() if name not in own})
+    after = _items(items, items.label_rows, kept=kept, version=kept.version if kept else 0)
+    after.__dict__["totals"] = items.totals
+    new._have(after)
+    return new
+
+
+def compacted(model: Any) -> Any:
+    """The model without the places of forgotten rows, and with its index as a fit would make it."""
+    items: Items = model._items
+    new, store = next_state(model), items.compacted().store
+    if store is not None and items.alive is None:  # in one piece
+        store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
+    kept = _renumbered(items) if _is_own(items) else None
+    after = replace(
+        items,
+        labels=items.labels[items.places],
+        rows=None,
+        store=store,
+        index=None,
+        kept=kept,
+        version=0,
+    )
+    after.__dict__["totals"] = items.totals
+    new._have(after)
+    new._compact_learned()
+    return new
+
+
+def keeps_neighbors(model: Any) -> bool:
+    """Whether a model follows changes by counts, for which it keeps the neighbors of its rows."""
+    return bool(model.needs.counts and follows(model))
+
+
+def follows(model: Any) -> bool:
+    """Whether what a model has learned, if anything, follows a change of the rows."""
+    from nearlabel.methods.base import NeighborClassifier  # which calls these functions
+
+    kind = type(model)
+    learns = kind._learn is not NeighborClassifier._learn
+    return kind._follow is not NeighborClassifier._follow or not learns
+
+
+def _searchable(model: Any) -> Items:
+    """The items of a model whose rows can change, or an error."""
+    items: Items = model._items
+    if items.store is None:
+        raise ValueError("this model was fitted from a graph without X; rows cannot come or go")
+    if is_precomputed(items.metric):
+        raise ValueError(
+            "metric='precomputed': a model of distances among its rows cannot add or forget any"
+        )
+    return items
+
+
+def _items(before: Items, rows: LabelRows, **changed: Any) -> Items:
+    return replace(before, labels=rows.matrix, rows=rows, **changed)
+
+
+def _note_totals(after: Items, before: Items, *changes: Any) -> None:
+    """Note how many items carry each label now: `changes` are label sets, each with a sign."""
+    totals = np.zeros(after.labels.shape[1], np.int64)
+    totals[: len(before.totals)] = before.totals
+    for labels, sign in zip(changes[::2], changes[1::2], strict=True):
+        np.add.at(totals, labels.indices, sign)
+    after.__dict__["totals"] = totals
+
+
+def _named(model: Any, after: Items, labels: FurtherLabels | None = None) -> Any:
+    """The next state of a model, with other items and the names of all labels."""
+    new = next_state(model)
+    new._have(after)
+    if labels is not None:
+        new.label_names_, new.classes_ = labels.names, labels.classes
+    return new
+
+
+def _followed(new: Any, before: Items) -> KeptNeighbors | None:
+    """The neighbors by which the counts of a model can follow; None where they cannot."""
+    if not keeps_neighbors(new) or not _is_own(before) or before.kept is None:
+        return None
+    fewest = min(len(before), len(new._items))
+    same = _neighbors_among(new, new._items) == new.n_neighbors_
+    return before.kept if same and fewest > before.kept.width + 1 else None
+
+
+def _is_own(items: Items) -> bool:
+    """Whether the kept neighbors are those of these items."""
+    return items.kept is not None and items.kept.version == items.version
+
+
+def _neighbors_among(model: Any, items: Items) -> int:
+    """Neighbors of a query among the items that there are now."""
+    n = len(items)
+    if items.asked is None:
+        return n
+    return min(items.asked, n - 1)
+
+
+def _settled(new: Any, before: Items, n_jobs: int, progress: Progress | None) -> Any:
+    """The next state of a model whose counts need not follow, or cannot."""
+    if keeps_neighbors(new):
+        return learn_again(new, progress=progress)
+    new.n_neighbors_ = _neighbors_among(new, new._items)
+    if follows(new):
+        return _follow(new, Change(before, None))
+    new._is_outdated = True
+    return new
+
+
+def _follow(new: Any, change: Change) -> Any:
+    """The next state of a model that has followed a change, or learned again if it could not."""
+    return new if new._follow(change) else learn_again(new)
+
+
+def _measured(new: Any, changed: int, n_jobs: int) -> Any:
+    """Measure recall again where a tenth of the rows has changed since it was measured."""
+    items: Items = new._items
+    items.unmeasured += changed
+    if new.search_recall_ is not None and items.unmeasured * _MEASURED_EVERY >= len(items):
+        index = items.living_index().measured(new.n_neighbors_, n_jobs=n_jobs)
+        items.index, items.unmeasured, new.search_recall_ = index, 0, index.recall
+    return new
+
+
+def _joined(*parts: CountChanges) -> CountChanges:
+    return CountChanges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _renumbered(items: Items) -> KeptNeighbors:
+    """The kept neighbors of all rows, numbered without the places of forgotten ones."""
+    assert items.kept is not None
+    kept, places = items.kept, items.places
+    number = np.full(items.n_places + 1, -1, np.int32)  # where there is no neighbor, there is -1
+    number[places] = np.arange(len(places))
+    lists = number[kept.places[places]], kept.distances[places], kept.lengths[places]
+    return KeptNeighbors(kept.k, *lists)

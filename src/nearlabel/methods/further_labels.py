@@ -1,0 +1,117 @@
+"""Labels of rows that come later: in terms of the labels that a model knows, and new ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.tag_lists import Tags, stacked_rows, tag_array
+from nearlabel.common.validation import (
+    LabelClasses,
+    first_twice,
+    known_tags,
+    label_classes,
+    label_matrix,
+    listed_names,
+)
+
+
+class FurtherLabels(NamedTuple):
+    """Labels of some rows, and all labels that there are with them.
+
+    Attributes
+    ----------
+    matrix : csr_array of int8, shape (m, q)
+        One column for each label of the model, and behind these one for each new label.
+    names : ndarray of shape (q,), or None
+    classes : as `classes_` of an estimator
+    """
+
+    matrix: Csr
+    names: Array | None
+    classes: LabelClasses | Array
+
+
+def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> FurtherLabels:
+    """Read labels in any form that `fit` takes; those that the model does not know come last.
+
+    `names` are those of the columns of y; by default the columns of a DataFrame.
+    """
+    known, classes, q = model.label_names_, model.classes_, model._items.labels.shape[1]
+    if isinstance(classes, np.ndarray):
+        if np.ndim(y) == 1:
+            y = _column_of_classes(y, classes)
+        matrix = label_matrix(y, "y")
+        if matrix.shape[1] != 1:
+            raise ValueError(f"y must be 1-d, as in fit; got {matrix.shape[1]} columns")
+        return FurtherLabels(matrix, known, classes)
+    tags = known_tags(y, "y", known, separator or model._separator_of(y))
+    if tags is not None:
+        return _of_tags(tags, known, names)
+    y = stacked_rows(y)
+    columns = getattr(y, "columns", None) if names is None else names
+    matrix = label_matrix(y, "y")
+    given = None if columns is None else [str(name) for name in listed_names(columns)]
+    if given is not None and len(given) != matrix.shape[1]:
+        raise ValueError(
+            f"label_names must hold a name for each of {matrix.shape[1]} columns; got {len(given)}"
+        )
+    if given == [str(column) for column in range(matrix.shape[1])] and names is None:
+        given = None  # columns without names
+    if known is None or given is None:
+        return _by_column(matrix, known, q)
+    twice = first_twice(given)
+    if twice is not None:
+        raise ValueError(f"label_names must be unique; got {twice!r} twice")
+    place = {str(name): column for column, name in enumerate(known.tolist())}
+    new = [name for name in given if name not in place]
+    place |= {name: q + column for column, name in enumerate(new)}
+    at = np.array([place[name] for name in given], np.int32)
+    entries = matrix.tocoo()
+    ones, shape = np.ones(matrix.nnz, np.int8), (matrix.shape[0], q + len(new))
+    found = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
+    return FurtherLabels(found, _joined(known, new), label_classes(shape[1]))
+
+
+def _by_column(matrix: Csr, known: Array | None, q: int) -> FurtherLabels:
+    """Labels in the order of the columns."""
+    width = matrix.shape[1]
+    if width < q:
+        raise ValueError(f"y must have {q} columns, one a label, or more; got {width}")
+    if known is not None and width > q:
+        raise ValueError(
+            f"y has {width - q} more columns than there are labels, which have names: give "
+            f"label_names, a name for each of the {width} columns, or a DataFrame"
+        )
+    return FurtherLabels(matrix, known, label_classes(width))
+
+
+def _of_tags(tags: Tags, known: Array | None, names: Any) -> FurtherLabels:
+    if known is None:
+        raise ValueError(
+            "y holds tags, and the labels of this model have no names; give a 0/1 matrix, as in fit"
+        )
+    there = {*known.tolist()}
+    listed = [] if names is None else tag_array(listed_names(names)).tolist()
+    in_rows = tags.names().tolist() if any(tags.rows) else []
+    new = [tag for tag in dict.fromkeys([*listed, *in_rows]) if tag not in there]
+    every = _joined(known, new)
+    matrix, _ = tags.matrix(every)
+    return FurtherLabels(matrix, every, label_classes(len(every)))
+
+
+def _joined(known: Array, new: list[Any]) -> Array:
+    return tag_array([*known.tolist(), *new]) if new else known
+
+
+def _column_of_classes(y: Any, classes: Array) -> Array:
+    """A 0/1 column of a 1-d y with the two classes of a model."""
+    given = np.asarray(y)
+    is_second = given == classes[1]
+    odd = np.flatnonzero(~(is_second | (given == classes[0])))
+    if odd.size:
+        raise ValueError(f"y must hold the classes {classes.tolist()} only; got {given[odd[0]]!r}")
+    return np.asarray(is_second).reshape(-1, 1).astype(np.int8)

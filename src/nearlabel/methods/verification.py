@@ -1,0 +1,114 @@
+"""A model compared with what its own vectors and labels give: the proof that it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.progress import Progress
+from nearlabel.methods.changes import keeps_neighbors, learn_again
+from nearlabel.methods.items import Items
+from nearlabel.methods.model_trees import learned_tree
+
+_DIGITS = 1e-12  # to which numbers that are no counts agree
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` has found; true where everything agrees.
+
+    Attributes
+    ----------
+    items : int
+        Training rows that were searched and counted again.
+    compared : tuple of str
+        What was compared.
+    differences : tuple of str
+        What differs, in words; empty where everything agrees.
+    """
+
+    items: int
+    compared: tuple[str, ...]
+    differences: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        compared = f"{', '.join(self.compared)} of {self.items:,} rows"
+        if not self.differences:
+            return f"{compared}: all agree with the vectors and labels"
+        return f"{compared}: {'; '.join(self.differences)}"
+
+
+def verified(model: Any, progress: Progress | None) -> Verification:
+    """Search and learn again from the vectors and labels of a model, and compare."""
+    items: Items = model._items
+    compared, differences = ["labels"], [*_label_differences(items)]
+    if items.store is None:
+        return Verification(len(items), tuple(compared), tuple(differences))
+    compared.append("vectors")
+    differences += items.store.differences()
+    again = learn_again(model, progress=progress, search=True)
+    if keeps_neighbors(model) and items.kept is not None:
+        compared.append("neighbors")
+        differences += _neighbor_differences(items, again._items)
+        if items.kept is not None and model.search_recall_ is not None:
+            again = learn_again(model)  # an approximate search need not find the same twice
+    compared.append("what was learned")
+    mine, theirs = learned_tree(model), learned_tree(again)
+    differences += _tree_differences(mine, theirs, "")
+    return Verification(len(items), tuple(compared), tuple(differences))
+
+
+def _label_differences(items: Items) -> Iterator[str]:
+    labels, totals = items.alive_labels, items.totals
+    counted = np.bincount(labels.indices, minlength=labels.shape[1])
+    wrong = np.flatnonzero(counted != totals)
+    if wrong.size:
+        one = wrong[0]
+        yield f"label {one} is carried by {counted[one]} rows, not by {totals[one]}"
+
+
+def _neighbor_differences(items: Items, again: Items) -> Iterator[str]:
+    assert items.kept is not None
+    assert again.kept is not None
+    mine, theirs = items.kept.head(), again.kept.head()
+    if mine.distances.dtype == np.float64:
+        wrong = np.any((mine.indices != theirs.indices) | (mine.distances != theirs.distances), 1)
+        if wrong.any():
+            place = int(items.places[np.flatnonzero(wrong)[0]])
+            yield f"{np.count_nonzero(wrong):,} rows have other neighbors, the first at {place}"
+
+
+def _tree_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
+    """Where two trees of what was learned differ."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for key in sorted(mine.keys() | theirs.keys()):
+            path = f"{name} {key}".strip()
+            yield from _tree_differences(mine.get(key), theirs.get(key), path)
+        return
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        if not _are_equal(mine, theirs):
+            yield f"{name} differ"
+        return
+    if isinstance(mine, float) and isinstance(theirs, float):
+        mine, theirs = np.array(mine), np.array(theirs)
+        if not _are_equal(mine, theirs):
+            yield f"{name} is {mine}, and would be {theirs}"
+        return
+    if mine != theirs:
+        yield f"{name} is {mine!r}, and would be {theirs!r}"
+
+
+def _are_equal(mine: Array, theirs: Array) -> bool:
+    """Whether two arrays are equal: counts exactly, other numbers but for rounding errors."""
+    if mine.shape != theirs.shape:
+        return False
+    if mine.dtype.kind != "f":
+        return bool(np.array_equal(mine, theirs))
+    return bool(np.allclose(mine, theirs, rtol=_DIGITS, atol=_DIGITS, equal_nan=True))

@@ -1,0 +1,282 @@
+"""Rows that are added, forgotten and relabelled: what is said, what is refused, what is left."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import MinMaxScaler
+
+import nearlabel as nl
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 4))
+Y = (rng.random((60, 3)) < 0.4).astype(int)
+Q = rng.normal(size=(8, 4))
+
+
+def fitted(k=5, **how):
+    return nl.MLkNN(k, **how).fit(X[:40], Y[:40])
+
+
+def same(model, fresh):
+    np.testing.assert_array_equal(model.predict_proba(Q), fresh.predict_proba(Q))
+
+
+def test_added_rows_count_at_once_and_get_the_next_ids():
+    model = fitted().partial_fit(X[40:50], Y[40:50]).partial_fit(X[50:], Y[50:])
+    same(model, nl.MLkNN(5).fit(X, Y))
+    assert model.history_.added == 20
+    assert model.kneighbors(X[59:], 1)[1].tolist() == [[59]]
+
+
+def test_forgotten_ids_do_not_come_again_by_themselves():
+    model = fitted().forget(39).partial_fit(X[40:42], Y[40:42])
+    found = {group.ids[0] for group in model.retrieve(X[40:41], 3, 1)[0]}
+    assert found <= {*range(39), 40, 41}
+    with pytest.raises(ValueError, match="ids.*39"):
+        model.forget(39)
+    model.partial_fit(X[39:40], Y[39:40], ids=[39])  # unless they are given
+    same(model, nl.MLkNN(5).fit(X[[*range(39), 40, 41, 39]], Y[[*range(39), 40, 41, 39]]))
+
+
+def test_places_stay_until_compact():
+    model = fitted().forget([0, 1])
+    assert model.kneighbors(X[5:6], 1)[1].tolist() == [[5]]
+    assert len(model.kneighbors()[1]) == 38
+    model.compact()
+    assert model.kneighbors(X[5:6], 1)[1].tolist() == [[3]]
+    same(model, nl.MLkNN(5).fit(X[2:40], Y[2:40]))
+
+
+def test_a_model_that_is_not_fitted_is_fitted():
+    same(nl.MLkNN(5).partial_fit(X, Y), nl.MLkNN(5).fit(X, Y))
+
+
+def test_1d_y_keeps_its_classes():
+    y = np.where(Y[:, 0] == 1, "yes", "no")
+    model = nl.MLkNN(5).partial_fit(X[:40], y[:40], classes=["no", "yes"])
+    model.partial_fit(X[40:], y[40:], classes=["no", "yes"]).relabel([3], ["no"])
+    y[3] = "no"
+    assert model.predict(Q).tolist() == nl.MLkNN(5).fit(X, y).predict(Q).tolist()
+    with pytest.raises(ValueError, match="maybe"):
+        model.partial_fit(X[:1], ["maybe"])
+    with pytest.raises(ValueError, match="classes"):
+        model.partial_fit(X[:1], ["no"], classes=["no", "maybe"])
+
+
+def test_new_tags_become_the_last_labels():
+    tags = [["sea"] if one else ["city", "night"] for one in Y[:, 0]]
+    model = nl.MLkNN(5).fit(X[:40], tags[:40])
+    model.partial_fit(X[40:], [*tags[40:-1], ["alps", "sea"]]).relabel(0, [["dawn"]])
+    assert model.label_names_.tolist() == ["city", "night", "sea", "alps", "dawn"]
+    every = [["dawn"], *tags[1:-1], ["alps", "sea"]]
+    fresh = nl.MLkNN(5).fit(X, every, label_names=model.label_names_)
+    same(model, fresh)
+    assert model.predict(Q) == fresh.predict(Q)
+
+
+def test_columns_of_a_dataframe_go_by_their_names():
+    frame = pd.DataFrame(Y, columns=["a", "b", "c"])
+    model = nl.MLkNN(5).fit(X[:40], frame[:40])
+    more = frame[40:].rename(columns={"b": "new"})[["c", "new", "a"]]
+    model.partial_fit(X[40:], more)
+    assert model.label_names_.tolist() == ["a", "b", "c", "new"]
+    wide = np.zeros((60, 4), int)
+    wide[:40, :3] = Y[:40]
+    wide[40:, [2, 3, 0]] = Y[40:][:, [2, 1, 0]]
+    same(model, nl.MLkNN(5).fit(X, wide))
+
+
+def test_further_columns_need_names_where_the_others_have_some():
+    model = nl.MLkNN(5).fit(X[:40], Y[:40], label_names=["a", "b", "c"])
+    wide = np.hstack([Y[40:], Y[40:, :1]])
+    with pytest.raises(ValueError, match="label_names"):
+        model.partial_fit(X[40:], wide)
+    model.partial_fit(X[40:], wide, label_names=["a", "b", "c", "d"])
+    assert model.label_names_.tolist() == ["a", "b", "c", "d"]
+    with pytest.raises(ValueError, match="'a' twice"):
+        model.partial_fit(X[:1], wide[:1], label_names=["a", "b", "c", "a"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.partial_fit(X[:2, :3], Y[:2]), "3 features"),
+        (lambda m: m.partial_fit(X[:2], Y[:3]), "X has 2, y has 3"),
+        (lambda m: m.partial_fit(X[:2], Y[:2, :2]), "y must have 3 columns.*got 2"),
+        (lambda m: m.partial_fit(X[:2], 2 * Y[:2] + 2), "0 and 1"),
+        (lambda m: m.partial_fit(np.full((1, 4), np.nan), Y[:1]), "NaN"),
+        (lambda m: m.partial_fit(X[:2], Y[:2], ids=[7, 100]), "ids.*7"),
+        (lambda m: m.partial_fit(X[:2], Y[:2], ids=["a", "b"]), "ids"),
+        (lambda m: m.forget(99), "ids.*99"),
+        (lambda m: m.forget([3, 3]), "3 twice"),
+        (lambda m: m.forget([]), "ids"),
+        (lambda m: m.forget(range(39)), "at least 2"),
+        (lambda m: m.relabel([99], Y[:1]), "ids.*99"),
+        (lambda m: m.relabel([1, 2], Y[:1]), "ids has 2, y has 1"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(change, message):
+    model = fitted()
+    before = model.predict_proba(Q)
+    with pytest.raises((ValueError, TypeError), match=message):
+        change(model)
+    np.testing.assert_array_equal(model.predict_proba(Q), before)
+    assert model.history_ == nl.MLkNN(5).fit(X[:40], Y[:40]).history_
+    assert model.verify()
+
+
+def test_what_cannot_change_says_so():
+    graph = nl.neighbor_graph(X, 5)
+    with pytest.raises(ValueError, match="without X"):
+        nl.MLkNN(5).fit_graph(graph, Y).partial_fit(X, Y)
+    from sklearn.metrics import pairwise_distances
+
+    distances = pairwise_distances(X)
+    model = nl.MLkNN(5, metric="precomputed").fit(distances, Y)
+    with pytest.raises(ValueError, match="precomputed"):
+        model.partial_fit(distances[:1], Y[:1])
+    with pytest.raises(ValueError, match="precomputed"):
+        model.forget(0)
+    changed = Y.copy()
+    changed[3] = 1 - changed[3]
+    again = nl.MLkNN(5, metric="precomputed").fit(distances, changed)
+    same_rows = model.relabel(3, changed[3:4]).predict_proba(distances[:5])
+    np.testing.assert_array_equal(same_rows, again.predict_proba(distances[:5]))
+
+
+def test_what_learns_again_says_so_once():
+    model = nl.IBLR(5).fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
+    with pytest.warns(UserWarning, match="IBLR learns again"):
+        found = model.predict_proba(Q)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict_proba(Q)
+    np.testing.assert_allclose(found, nl.IBLR(5).fit(X, Y).predict_proba(Q), rtol=1e-9)
+
+
+def test_refresh_learns_what_changes_leave():
+    model = nl.LAMLkNN(5, n_clusters=3, random_state=0).fit(X[:40], Y[:40])
+    centers = model.cluster_centers_
+    model.partial_fit(X[40:], Y[40:])
+    np.testing.assert_array_equal(model.cluster_centers_, centers)
+    model.refresh()
+    same(model, nl.LAMLkNN(5, n_clusters=3, random_state=0).fit(X, Y))
+    ranked = nl.PositivekNN(5, random_state=0).fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
+    rate = ranked.rate_
+    fresh = nl.PositivekNN(5, random_state=0).fit(X, Y)
+    assert ranked.refresh().rate_ == fresh.rate_ != rate
+    assert ranked.cut_ == fresh.cut_
+
+
+def test_a_pipeline_keeps_its_scaling():
+    model = nl.make_pipeline(MinMaxScaler(), nl.MLkNN(5)).fit(X[:40], Y[:40])
+    model.partial_fit(X[40:], Y[40:]).forget([1, 2]).relabel(3, Y[:1])
+    scaler = MinMaxScaler().fit(X[:40])
+    changed = np.delete(Y, [1, 2], axis=0)
+    changed[1] = Y[0]
+    fresh = nl.MLkNN(5).fit(scaler.transform(np.delete(X, [1, 2], axis=0)), changed)
+    expected = fresh.predict_proba(scaler.transform(Q))
+    np.testing.assert_array_equal(model.predict_proba(Q), expected)
+    assert model.verify()
+    assert model.history_.forgotten == 2
+    assert len(model.compact().kneighbors(Q, 1)[0]) == 8
+
+
+def test_verify_finds_what_is_wrong():
+    model = fitted().partial_fit(X[40:], Y[40:]).forget(7)
+    assert model.verify()
+    assert "agree" in str(model.verify())
+    model._items.kept.places[3, :2] = model._items.kept.places[3, 1::-1]
+    assert not model.verify()
+    assert "neighbors" in str(model.verify())
+
+
+def test_a_copy_and_its_original_go_their_own_ways():
+    import copy
+
+    one = fitted().partial_fit(X[40:50], Y[40:50])
+    two = copy.copy(one)
+    one.partial_fit(X[50:], Y[50:])
+    two.forget([3]).partial_fit(X[50:55], Y[50:55])
+    one.forget([4])
+    same(one, nl.MLkNN(5).fit(np.delete(X, 4, axis=0), np.delete(Y, 4, axis=0)))
+    same(two, nl.MLkNN(5).fit(np.delete(X[:55], 3, axis=0), np.delete(Y[:55], 3, axis=0)))
+
+
+def test_a_change_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
+    model = fitted()
+    before = model.predict_proba(Q)
+    with monkeypatch.context() as patch:
+
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        patch.setattr("nearlabel.methods.changes.count_changes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[40:], Y[40:])
+    np.testing.assert_array_equal(model.predict_proba(Q), before)
+    assert model.verify()
+    same(model.partial_fit(X[40:], Y[40:]), nl.MLkNN(5).fit(X, Y))
+    assert model.verify()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_nothing_of_a_forgotten_row_is_left_after_compact(kind, tmp_path):
+    secret = np.array([[1234.5678, 8765.4321, 0.1234567, 7654.321]])
+    names = ["a", "b", "c", "very secret label"]
+    labels = np.array([[0, 0, 0, 1]])
+    wide = np.pad(Y, ((0, 0), (0, 1)))
+    model = nl.MLkNN(5).fit(kind(X), wide, label_names=names)
+    model.partial_fit(kind(secret), labels, ids=[777_777_777])
+    model.partial_fit(kind(X[:3]), wide[:3])
+    model.forget(777_777_777)
+    assert any(part in pickle.dumps(model) for part in _parts(secret))  # where it still is
+    model.compact()
+    gc.collect()
+    model.save(tmp_path / "few.model")
+    for content in (pickle.dumps(model), (tmp_path / "few.model").read_bytes()):
+        for part in (*_parts(secret), np.int64(777_777_777).tobytes()):
+            assert part not in content
+    holders = [one for one in gc.get_objects() if isinstance(one, np.ndarray)]
+    assert len(holders) >= 0
+    assert model._items.totals[3] == 0
+
+
+def _parts(row):
+    return [value.tobytes() for value in row[0]]
+
+
+def test_readers_see_only_states_that_were_there():
+    model, states = fitted(), []
+    states.append(model.predict_proba(Q[:1]).tobytes())
+    seen, stop = set(), threading.Event()
+
+    def read():
+        while not stop.is_set():
+            seen.add(model.predict_proba(Q[:1]).tobytes())
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for one in readers:
+        one.start()
+    for step in range(60):
+        row = 40 + step % 20
+        if step % 3 == 0:
+            model.partial_fit(X[row : row + 1], Y[row : row + 1], ids=[1000 + step])
+        elif step % 3 == 1:
+            model.relabel(1000 + step - 1, 1 - Y[row : row + 1])
+        else:
+            model.forget(1000 + step - 2 if step % 2 else step % 40)
+        states.append(model.predict_proba(Q[:1]).tobytes())
+    stop.set()
+    for one in readers:
+        one.join()
+    assert seen <= {*states}
+    assert model.verify()
