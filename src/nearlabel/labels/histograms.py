@@ -6,6 +6,7 @@ neighborhood and has that many cells, plus one for the count 0.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,49 @@ Counts = tuple[Array, Array, Array, Array]
 _CELLS_AT_ONCE = 2**14  # of tables, so that temporaries stay small
 
 
+class CountedRows(ABC):
+    """What can be asked of tables of rows by label and count, however they are kept.
+
+    There may be several, one for each group of rows: where all labels are answered at once, label l
+    of group g is number ``g * q + l``.
+    """
+
+    groups: int
+
+    @property
+    @abstractmethod
+    def q(self) -> int:
+        """Labels of one table."""
+
+    @abstractmethod
+    def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
+        """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups.
+
+        A count is at most min(k, n_l), where n_l is of all groups.
+        """
+
+    def at_0(self) -> Counts:
+        """`counts` of every label of every group at count 0."""
+        group, label = np.divmod(np.arange(self.groups * self.q), self.q or 1)
+        return self.counts(label, 0, group)
+
+    def without_own(self, label: Any, count: Any, own: Array, group: Any = 0) -> Counts:
+        """`counts` without a row that is there; `own` is 1 where that carries the label."""
+        n, n_l, c, c_prime = self.counts(label, count, group)
+        return n - 1, n_l - own, c - own, c_prime - (1 - own)
+
+    def without_one_at_0(self) -> Counts:
+        """`at_0` with one row less that does not carry the label."""
+        n, n_l, c, c_prime = self.at_0()
+        return n - 1, np.minimum(n_l, n - 1), c, np.maximum(c_prime - 1, 0)
+
+    @abstractmethod
+    def dense(self, k: int) -> Counts:
+        """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+
+
 @dataclass(frozen=True)
-class LabelHistograms:
+class LabelHistograms(CountedRows):
     """For each label, some rows by the number of their neighbors that carry it.
 
     The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
@@ -43,6 +85,7 @@ class LabelHistograms:
     start: Array  # (q + 1,)
     with_label: Array  # (start[-1],): rows that carry the label, c[j] of the ML-kNN paper
     without_label: Array  # (start[-1],): rows that do not, c'[j]
+    groups: int = 1  # tables, one behind the other
 
     @classmethod
     def of_cells(
@@ -79,7 +122,13 @@ class LabelHistograms:
             np.append(np.concatenate(starts), ends[-1]),
             np.concatenate([table.with_label for table in tables]),
             np.concatenate([table.without_label for table in tables]),
+            len(tables),
         )
+
+    @property
+    def q(self) -> int:
+        """Labels of one table."""
+        return len(self.totals) // self.groups
 
     def cells(self, label: Array | int, count: Array | int) -> Array:
         """Where a label and a count stand; a count is at most min(k, n_l)."""
@@ -89,19 +138,13 @@ class LabelHistograms:
         """n, n_l, c[j] and c'[j] of cells, whose labels are given."""
         return self.n[label], self.totals[label], self.with_label[cell], self.without_label[cell]
 
-    def without_own(self, label: Array, count: Array, own: Array) -> Counts:
-        """`rows_of` cells without a row of theirs; `own` is 1 where that carries the label."""
-        n, n_l, c, c_prime = self.rows_of(label, self.cells(label, count))
-        return n - 1, n_l - own, c - own, c_prime - (1 - own)
-
-    def without_one_at_0(self) -> Counts:
-        """`rows_of` count 0 of every label, with one row less that does not carry it."""
-        c, c_prime = self.with_label[self.start[:-1]], self.without_label[self.start[:-1]]
-        n, n_l = self.n - 1, self.totals
-        return n, np.minimum(n_l, n), c, np.maximum(c_prime - 1, 0)
+    def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
+        """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
+        stacked = label + group * self.q
+        return self.rows_of(stacked, self.cells(stacked, count))
 
     def dense(self, k: int) -> Counts:
-        """`rows_of` all counts from 0 to k, in arrays that fit the shape (q, k + 1)."""
+        """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
         q = len(self.totals)
         check_dense_size("the counts of all labels", (2 * q, k + 1), 8, "explain")
         inside = np.arange(k + 1) < np.diff(self.start)[:, None]  # no count is above n_l

@@ -1,0 +1,215 @@
+"""Tables of rows by label and count that change in few places, while old states stay readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.labels.count_changes import CountChanges
+from nearlabel.labels.histograms import CountedRows, Counts, LabelHistograms
+
+_BITS = 7  # of a cell's place within its block
+_BLOCK = 1 << _BITS  # cells
+_ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small
+
+
+class _Pool:
+    """Memory for blocks of cells; what is used is never written to again."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)  # as much again to be used
+        self.used = 0
+
+    def take(self, blocks: int) -> Array:
+        """Where to put some blocks."""
+        self.used += blocks
+        return np.arange(self.used - blocks, self.used)
+
+    @property
+    def cells(self) -> Array:
+        """The cells of all blocks: rows that carry the label, and rows that do not."""
+        return self.blocks.reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class LivingHistograms(CountedRows):
+    """`LabelHistograms` that never change, and from which changed ones are made at little cost.
+
+    The cells of label l have the addresses from ``start[l]`` on, ``room[l]`` for each group of
+    rows. Addresses are divided into blocks, and `slot` says where in the pool a block is. A change
+    copies the blocks that it touches; all others belong to the states before and after.
+
+    What is stored for rows at count 0 that do not carry the label is their number less that of all
+    rows, so that it stays as it is for the labels that a new row has nothing to do with.
+    """
+
+    k: int
+    groups: int
+    rows: Array  # (groups,): rows that were counted
+    totals: Array  # (groups, q): how many of them carry the label
+    start: Array  # (q,)
+    room: Array  # (q,)
+    end: int  # of the addresses
+    slot: Array  # (blocks,)
+    pool: _Pool
+
+    @classmethod
+    def of(cls, tables: LabelHistograms, q: int, k: int, groups: int = 1) -> LivingHistograms:
+        """Tables of q labels and k neighbors, stacked if there are several groups."""
+        rows, totals = tables.n.reshape(groups, q)[:, 0], tables.totals.reshape(groups, q)
+        room = np.diff(tables.start[: q + 1])
+        ends = np.cumsum(groups * room)
+        start, end = ends - groups * room, int(ends[-1])
+        pool = _Pool(_blocks(end))
+        state = cls(k, groups, rows, totals, start, room, end, pool.take(_blocks(end)), pool)
+        for cells, stacked in tables.runs():
+            group, label = np.divmod(stacked, q)
+            count = np.arange(cells.start, cells.stop) - tables.start[stacked]
+            without = tables.without_label[cells] - np.where(count == 0, rows[group], 0)
+            place = state._places(label, count, group)
+            pool.cells[place] = np.column_stack([tables.with_label[cells], without])
+        return state
+
+    def __reduce__(self) -> Any:  # without the blocks of other states
+        return LivingHistograms.of, (self.compacted(), self.q, self.k, self.groups)
+
+    @property
+    def q(self) -> int:
+        """Labels of one table."""
+        return len(self.start)
+
+    def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
+        """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
+        found = self.pool.cells[self._places(label, count, group)]
+        n_l = self.totals[group, label]
+        n = np.broadcast_to(self.rows[group], np.shape(n_l))
+        return n, n_l, found[..., 0], found[..., 1] + n * (np.asarray(count) == 0)
+
+    def dense(self, k: int) -> Counts:
+        """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+        return self.compacted().dense(k)
+
+    def compacted(self) -> LabelHistograms:
+        """The same tables without room to change, stacked if there are several groups."""
+        sizes = np.tile(_cells_of(self.totals, self.k), self.groups)
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        n, n_l, *_ = self.at_0()
+        with_label, without_label = np.empty((2, start[-1]), np.int64)
+        tables = LabelHistograms(n, n_l, start, with_label, without_label, self.groups)
+        for cells, stacked in tables.runs():
+            group, label = np.divmod(stacked, self.q)
+            count = np.arange(cells.start, cells.stop) - start[stacked]
+            with_label[cells], without_label[cells] = self.counts(label, count, group)[2:]
+        return tables
+
+    def changed(
+        self, changes: CountChanges, n: Array, q: int, group: Array | None = None
+    ) -> LivingHistograms:
+        """The tables after some changes.
+
+        Parameters
+        ----------
+        changes : CountChanges
+            Training rows that leave cells and enter others.
+        n : ndarray of int, shape (groups,)
+            Rows of each group, now.
+        q : int
+            Labels, now: there may be new ones at the end.
+        group : ndarray of int, optional
+            The group of each change; without it all are of the first.
+        """
+        parts = list(_parts(changes, group))
+        totals = np.zeros((self.groups, q), np.int64)
+        totals[:, : self.q] = self.totals
+        for label, _, own, change, some in parts:
+            _check(label, q, "label")
+            _check(some, self.groups, "group")
+            np.add.at(totals.reshape(-1), (some * np.int64(q) + label)[own == 1], change[own == 1])
+        state, moved = self._with_room(np.asarray(n), totals)
+        touched = np.zeros(_blocks(state.end), bool)
+        touched[self.end >> _BITS :] = len(moved) > 0
+        for label, count, _, _, some in parts:
+            _check(count, state.room[label], "count")
+            touched[state._address(label, count, some) >> _BITS] = True
+        state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end))
+        cells = state.pool.cells.reshape(-1)
+        if len(moved):
+            state._move_from(self, moved)
+        for label, count, own, change, some in parts:
+            place = state._places(label, count, some)
+            np.add.at(cells, 2 * place + (own == 0), change)
+        return state
+
+    def _address(self, label: Any, count: Any, group: Any) -> Any:
+        return self.start[label] + group * self.room[label] + count
+
+    def _places(self, label: Any, count: Any, group: Any) -> Any:
+        """Where cells are in the pool; a count is below the room of its label."""
+        address = self._address(label, count, group)
+        return (self.slot[address >> _BITS] << _BITS) + (address & (_BLOCK - 1))
+
+    def _with_room(self, rows: Array, totals: Array) -> tuple[LivingHistograms, Array]:
+        """The state with addresses for more counts, and the labels that get new ones."""
+        q = totals.shape[1]
+        needed = _cells_of(totals, self.k)
+        start, room = np.zeros((2, q), np.int64)
+        start[: self.q], room[: self.q] = self.start, self.room
+        moved = np.flatnonzero(needed > room)
+        room[moved] = np.minimum(np.maximum(needed[moved], 2 * room[moved]), self.k + 1)
+        ends = self.end + np.cumsum(self.groups * room[moved])
+        start[moved] = ends - self.groups * room[moved]
+        end = int(ends[-1]) if len(moved) else self.end
+        return replace(self, rows=rows, totals=totals, start=start, room=room, end=end), moved
+
+    def _with_own_blocks(self, touched: Array, known: int) -> LivingHistograms:
+        """The state with copies of some of its blocks, of which those from `known` on are new."""
+        pool, slot = self.pool, np.zeros(_blocks(self.end), np.int64)
+        slot[:known] = self.slot
+        if pool.used + len(touched) > len(pool.blocks):  # live blocks only, into a new pool
+            pool = _Pool(len(slot) + len(touched))
+            slot[:known] = pool.take(known)
+            np.take(self.pool.blocks, self.slot, axis=0, out=pool.blocks[:known], mode="clip")
+        own = pool.take(len(touched))
+        is_old = touched < known
+        pool.blocks[own[is_old]] = pool.blocks[slot[touched[is_old]]]
+        slot[touched] = own
+        return replace(self, slot=slot, pool=pool)
+
+    def _move_from(self, before: LivingHistograms, labels: Array) -> None:
+        """Copy the cells of labels that have new addresses."""
+        labels = labels[labels < before.q]
+        sizes = before.room[labels]
+        label = np.repeat(labels, sizes)
+        count = np.arange(len(label)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        for group in range(self.groups):
+            found = before.pool.cells[before._places(label, count, group)]
+            self.pool.cells[self._places(label, count, group)] = found
+
+
+def _blocks(cells: int) -> int:
+    """How many blocks hold some cells."""
+    return -(-cells // _BLOCK)
+
+
+def _cells_of(totals: Array, k: int) -> Array:
+    """Cells of each label in the tables of a group: see `LabelHistograms`."""
+    return np.asarray(np.minimum(totals.sum(axis=0), k) + 1)
+
+
+def _parts(changes: CountChanges, group: Array | None) -> Iterator[tuple[Array, ...]]:
+    """The changes in runs: label, count, own, change, group."""
+    if group is None:
+        group = np.zeros(len(changes.label), np.int8)
+    parts = changes.label, changes.count, changes.own, changes.change, group
+    for start in range(0, len(changes.label), _ENTRIES_AT_ONCE):
+        yield tuple(part[start : start + _ENTRIES_AT_ONCE] for part in parts)
+
+
+def _check(values: Array, end: Any, name: str) -> None:
+    """Refuse what would be outside of the tables."""
+    if np.any(values < 0) or np.any(values >= end):
+        raise ValueError(f"{name} must be within the tables; got {values.min()} to {values.max()}")

@@ -1,0 +1,305 @@
+"""The neighbors of each row, kept up to date while rows come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, runs
+from nearlabel.common.threads import run_blocks, run_slices
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.living.arrivals import Arrivals
+
+_GROWTH = 8  # arrays that are full grow by one part in so many, at least
+_ROWS_AT_ONCE = 2**14
+_CELLS_AT_ONCE = 2**20  # of lists, so that temporaries stay small
+_MOST_PLACES = np.iinfo(np.int32).max
+
+
+class HeadChanges(NamedTuple):
+    """Rows whose first k neighbors are others than before; no new rows and no removed ones.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (r,)
+        Their places, rising.
+    before, after : ndarray of int, shape (r, k)
+        Places of the neighbors.
+    """
+
+    rows: Array
+    before: Array
+    after: Array
+
+
+class KeptNeighbors:
+    """For each row its nearest others: at least k, and some to spare for when others go.
+
+    The list of a row holds exactly its ``lengths[row]`` nearest rows, sorted by (distance, place);
+    a row that was removed has none. Changed in place, by one writer: what is taken from here, but
+    for `HeadChanges`, holds until the next change.
+
+    Parameters
+    ----------
+    k : int
+        Neighbors that each row always has.
+    places, distances : ndarray, shape (n, width) or wider
+        The neighbors, int32, and their distances, float32 or float64. Taken over where they are
+        writable and in plain memory, else copied.
+    lengths : ndarray of int32, shape (n,)
+        How many of them each row has: 0, or from k to the width.
+
+    Attributes
+    ----------
+    width : int
+        Neighbors that a row has at most.
+    is_whole : bool
+        False while arrays are being changed, and for good where that failed half-way.
+    """
+
+    def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
+        self.k = k
+        self.width = width_of(k)
+        self._n = len(places)
+        self._places = _taken_over(places, np.int32, self.width)
+        self._distances = _taken_over(distances, distances.dtype, self.width)
+        self._lengths = _taken_over(lengths[:, None], np.int32, 1)[:, 0]
+        self.is_whole = True
+
+    @classmethod
+    def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
+        """Keep the neighbors of a graph, which has a row for each place, or for each alive one.
+
+        It has at least k neighbors a row. The graph's own arrays are changed later on where they
+        are wide enough for what is to be kept.
+        """
+        if graph.k < k:
+            raise ValueError(f"graph must have at least k={k} neighbors per row; got {graph.k}")
+        length = min(graph.k, width_of(k))
+        n = len(graph) if alive is None else len(alive)
+        lengths = np.full(n, length, np.int32)
+        places, distances = graph.indices, graph.distances
+        if len(graph) != n:
+            places = _filled((n, length), np.int32)
+            distances = _filled((n, length), graph.distances.dtype)
+            places[alive], distances[alive] = graph.indices[:, :length], graph.distances[:, :length]
+        kept = cls(k, places, distances, lengths)
+        if alive is not None:
+            kept._clear(np.flatnonzero(~alive))
+        return kept
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def places(self) -> Array:
+        """The neighbors, shape (n, width); -1 beyond the length of a row."""
+        return self._places[: self._n]
+
+    @property
+    def distances(self) -> Array:
+        """Their distances, shape (n, width); infinite beyond the length of a row."""
+        return self._distances[: self._n]
+
+    @property
+    def lengths(self) -> Array:
+        """How many neighbors of each row are known; 0 where it was removed."""
+        return self._lengths[: self._n]
+
+    def limits(self) -> Array:
+        """The distance of each row's last neighbor that is kept; -inf where it was removed."""
+        last = np.maximum(self.lengths, 1) - 1
+        limits: Array = self.distances[np.arange(self._n), last]
+        limits[self.lengths == 0] = -np.inf
+        return limits
+
+    def head(self, rows: Array | None = None) -> NeighborGraph:
+        """The first k neighbors of `rows`, of all that were not removed if None."""
+        if rows is None and not self.lengths.all():
+            rows = np.flatnonzero(self.lengths)
+        taken = slice(None) if rows is None else rows
+        places, distances = self.places[taken, : self.k], self.distances[taken, : self.k]
+        return NeighborGraph.unchecked(places, distances, self._n)
+
+    def pointing_at(self, places: Array, *, n_jobs: int = 1) -> Array:
+        """The rows that have one of `places` among their first k neighbors."""
+        left, _ = self._without(_mask(places, self._n), self.k, n_jobs)
+        return np.flatnonzero(left < np.minimum(self.lengths, self.k))
+
+    def add(self, arrivals: Arrivals, *, n_jobs: int = 1) -> HeadChanges:
+        """Take in new rows, which get the next places."""
+        graph, reached = arrivals
+        n, end = self._n, self._n + len(graph)
+        if graph.k < self.k:
+            raise ValueError(f"new rows must have at least {self.k} neighbors; got {graph.k}")
+        if end > _MOST_PLACES:
+            raise OverflowError(f"at most {_MOST_PLACES} rows can be kept; got {end}")
+        _check_places("row", reached.row, 0, n)
+        _check_places("new", reached.new, n, end)
+        if not len(reached.row) == len(reached.new) == len(reached.distance):
+            raise ValueError("row, new and distance must be of the same length")
+        self._make_room(end)
+        order = np.argsort(reached.row, kind="stable")
+        row = reached.row[order].astype(np.int64)
+        new = reached.new[order].astype(np.int32)
+        distance = reached.distance[order].astype(self._distances.dtype)
+        rows = np.flatnonzero(_mask(row[distance < self.distances[row, self.k - 1]], n))
+        before = self.places[rows, : self.k]
+        self.is_whole = False
+        _insert(self._lists(), row, new, distance, n_jobs)
+        self._n = end
+        self._write(np.arange(n, end), graph)
+        self.is_whole = True
+        return HeadChanges(rows, before, self.places[rows, : self.k])
+
+    def remove(
+        self, places: Array, search: Callable[[Array], NeighborGraph], *, n_jobs: int = 1
+    ) -> HeadChanges:
+        """Take out rows; `search` finds neighbors anew, `width` of each, for rows with too few."""
+        gone = _mask(places, self._n)
+        left, first = self._without(gone, self.width, n_jobs)
+        left[gone] = 0
+        changed = (left < self.lengths) & ~gone
+        short = np.flatnonzero(changed & (left < self.k))
+        found = search(short) if len(short) else None
+        rows = np.flatnonzero(changed & (first < self.k))
+        before = self.places[rows, : self.k]
+        self.is_whole = False
+        self._clear(np.flatnonzero(gone))
+        keep = np.flatnonzero(changed & (left >= self.k))
+        _drop(self._lists(), keep, gone, n_jobs)
+        if found is not None:
+            self._write(short, found)
+        self.is_whole = True
+        return HeadChanges(rows, before, self.places[rows, : self.k])
+
+    def _without(self, gone: Array, columns: int, n_jobs: int) -> tuple[Array, Array]:
+        """How many of each row's first neighbors are not `gone`, and where the first is that is."""
+        left, first = np.empty((2, self._n), np.int32)
+
+        def look(block: slice) -> None:
+            lists = self.places[block, :columns]
+            known = np.minimum(self.lengths[block], columns)
+            inside = np.arange(columns) < known[:, None]
+            hit = inside & gone[np.where(inside, lists, 0)]
+            left[block] = known - hit.sum(axis=1)
+            first[block] = np.where(hit.any(axis=1), hit.argmax(axis=1), known)
+
+        run_blocks(look, self._n, _ROWS_AT_ONCE, n_jobs, None)
+        return left, first
+
+    def _lists(self) -> tuple[Array, Array, Array]:
+        return self.places, self.distances, self.lengths
+
+    def _write(self, rows: Array, graph: NeighborGraph) -> None:
+        """Make the neighbors of a graph the lists of some rows."""
+        length = min(graph.k, self.width)
+        if length < self.width:
+            self._clear(rows)
+        self._places[rows, :length] = graph.indices[:, :length]
+        self._distances[rows, :length] = graph.distances[:, :length]
+        self._lengths[rows] = length
+
+    def _clear(self, rows: Array) -> None:
+        """Leave some rows without neighbors."""
+        self._places[rows], self._distances[rows], self._lengths[rows] = -1, np.inf, 0
+
+    def _make_room(self, rows: int) -> None:
+        if rows > len(self._places):
+            room = max(rows, self._n + self._n // _GROWTH + 1)
+            self._places = _copied(self._places[: self._n], room, self.width)
+            self._distances = _copied(self._distances[: self._n], room, self.width)
+            self._lengths = _copied(self._lengths[: self._n, None], room, 1)[:, 0]
+
+
+def width_of(k: int) -> int:
+    """How many neighbors of a row are kept so that k are left when some of them go."""
+    return k + max(3, k // 8)
+
+
+def _insert(
+    lists: tuple[Array, Array, Array], row: Array, new: Array, distance: Array, n_jobs: int
+) -> None:
+    """Put new neighbors, sorted by row, into lists where they are nearer than the last one kept."""
+    places, distances, lengths = lists
+    width = places.shape[1]
+    taken = distance < distances[row, lengths[row] - 1]
+    row, new, distance = row[taken], new[taken], distance[taken]
+    rows, begin, added = np.unique(row, return_index=True, return_counts=True)
+
+    def work(run: slice) -> None:
+        some, more = rows[run], added[run]
+        is_new = np.arange(more.max()) < more[:, None]
+        here = slice(begin[run.start], begin[run.start] + more.sum())
+        more_places = _filled(is_new.shape, np.int32)
+        more_distances = _filled(is_new.shape, distances.dtype)
+        more_places[is_new], more_distances[is_new] = new[here], distance[here]
+        near = np.concatenate([places[some], more_places], axis=1)
+        far = np.concatenate([distances[some], more_distances], axis=1)
+        order = np.lexsort((near, far))[:, :width]
+        places[some] = np.take_along_axis(near, order, axis=1)
+        distances[some] = np.take_along_axis(far, order, axis=1)
+        lengths[some] = np.minimum(lengths[some] + more, width)
+
+    run_slices(work, list(runs(added + width, _CELLS_AT_ONCE)), n_jobs, None)
+
+
+def _drop(lists: tuple[Array, Array, Array], rows: Array, gone: Array, n_jobs: int) -> None:
+    """Take what is gone out of the lists of some rows."""
+    places, distances, lengths = lists
+    width = places.shape[1]
+
+    def work(block: slice) -> None:
+        some = rows[block]
+        near, far = places[some], distances[some]
+        kept = (near >= 0) & ~gone[near]
+        length = kept.sum(axis=1)
+        inside = np.arange(width) < length[:, None]
+        new_near, new_far = _filled(near.shape, near.dtype), _filled(far.shape, far.dtype)
+        new_near[inside], new_far[inside] = near[kept], far[kept]
+        places[some], distances[some], lengths[some] = new_near, new_far, length
+
+    run_blocks(work, len(rows), _ROWS_AT_ONCE, n_jobs, None)
+
+
+def _filled(shape: tuple[int, ...], kind: Any) -> Array:
+    """Lists without neighbors: no places, infinite distances."""
+    return np.full(shape, -1 if np.dtype(kind).kind == "i" else np.inf, kind)
+
+
+def _taken_over(array: Array, kind: Any, width: int) -> Array:
+    """The first columns of an array that may be written to; a copy where they may not."""
+    if (
+        array.flags.writeable
+        and array.dtype == kind
+        and array.shape[1] >= width
+        and array.strides[1] == array.itemsize
+    ):
+        return np.asarray(array)[:, :width]
+    return _copied(array.astype(kind, copy=False), len(array), width)
+
+
+def _copied(array: Array, rows: int, width: int) -> Array:
+    """A copy with room for more rows and columns."""
+    n, columns = len(array), min(array.shape[1], width)
+    copy = np.empty((rows, width), array.dtype)
+    copy[:n, :columns] = array[:, :columns]
+    copy[:n, columns:] = _filled((), array.dtype)
+    return copy
+
+
+def _mask(places: Array, n: int) -> Array:
+    """Which of n places are among some."""
+    _check_places("places", places, 0, n)
+    mask = np.zeros(n, bool)
+    mask[places] = True
+    return mask
+
+
+def _check_places(name: str, places: Array, low: int, end: int) -> None:
+    if len(places) and not low <= places.min() <= places.max() < end:
+        raise ValueError(
+            f"{name} must be places from {low} to {end - 1}; got {places.min()} to {places.max()}"
+        )

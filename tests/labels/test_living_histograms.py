@@ -1,0 +1,219 @@
+"""Changes of counts, and the tables that follow them: against tables of a fresh graph."""
+
+from __future__ import annotations
+
+import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from living_rows import LivingRows, histories
+
+from nearlabel.labels import count_changes as changes_module
+from nearlabel.labels import living_histograms
+from nearlabel.labels.count_changes import CountChanges, count_changes
+from nearlabel.labels.histograms import LabelHistograms, label_histograms
+from nearlabel.labels.living_histograms import LivingHistograms
+
+pytestmark = pytest.mark.engines
+
+NAMES = ("n", "totals", "start", "with_label", "without_label")
+
+
+def changes_between(before, after, k, rng, n_jobs=1):
+    """What changes for rows that stay, that are new and that are gone, one after the other."""
+    old, new = before.heads(k), after.heads(k)
+    labels = before.labels(), after.labels()
+    found = []
+    for rows, was_there, is_there in (
+        (sorted(old.keys() & new.keys()), True, True),
+        (sorted(new.keys() - old.keys()), False, True),
+        (sorted(old.keys() - new.keys()), True, False),
+    ):
+        rows = rng.permutation(np.array(rows, np.int64))
+        near = [
+            np.array([heads[row] for row in rows], np.int32).reshape(-1, k) if there else None
+            for heads, there in ((old, was_there), (new, is_there))
+        ]
+        found.append(count_changes(rows, *near, *labels, n_jobs=n_jobs))
+    return CountChanges.joined(found)
+
+
+def fresh(rows, k, groups=1):
+    """Tables of a fresh fit; of groups by place."""
+    graph, Y = rows.fresh(k)
+    if groups == 1:
+        return label_histograms(graph, Y)
+    group = np.flatnonzero(rows.alive) % groups
+    members = [np.flatnonzero(group == g) for g in range(groups)]
+    return LabelHistograms.stacked([label_histograms(graph, Y, rows=own) for own in members])
+
+
+def sizes(rows, groups):
+    return np.bincount(np.flatnonzero(rows.alive) % groups, minlength=groups)
+
+
+def assert_same(ours, true):
+    for name in NAMES:
+        mine, theirs = getattr(ours, name), getattr(true, name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs, err_msg=name)
+    assert ours.groups == true.groups
+
+
+def answers(tables, k):
+    """All that tables are asked for."""
+    q, groups = tables.q, tables.groups
+    totals = tables.at_0()[1].reshape(groups, q).sum(axis=0)
+    group, label, count = (
+        index.ravel() for index in np.meshgrid(*map(np.arange, (groups, q, k + 1)), indexing="ij")
+    )
+    inside = count <= np.minimum(totals[label], k)
+    asked = label[inside], count[inside]
+    own = np.arange(inside.sum()) % 2
+    return [
+        *tables.counts(*asked, group[inside]),
+        *(tables.counts(*asked) if groups == 1 else ()),
+        *tables.counts(0, 0),
+        *tables.without_own(*asked, own, group[inside]),
+        *tables.at_0(),
+        *tables.without_one_at_0(),
+        *tables.dense(k),
+    ]
+
+
+def assert_same_answers(ours, true):
+    for mine, theirs in zip(ours, true, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+        assert np.shape(mine) == np.shape(theirs)
+
+
+@given(histories(least=5), st.integers(1, 4), st.integers(1, 2))
+def test_changes_lead_from_the_tables_before_to_those_after(states, k, n_jobs):
+    rng = np.random.default_rng(0)
+    for before, after in pairwise(states):
+        changes = changes_between(before, after, k, rng, n_jobs)
+        n, q = len(after.x), after.Y.shape[1]
+        where = np.zeros((n, q, 2, k + 1), np.int64)  # of each row, as if all had been at 0
+        np.add.at(where, (changes.row, changes.label, changes.own, changes.count), changes.change)
+        true = np.zeros_like(where)
+        for rows, sign in ((before, -1), (after, 1)):
+            wide = np.pad(rows.Y, ((0, 0), (0, q - rows.Y.shape[1])))
+            heads = rows.heads(k)
+            for row in range(n):
+                near = heads.get(row, [])
+                own = wide[row] if near else np.zeros(q, int)
+                true[row, np.arange(q), own, wide[near].sum(axis=0)] += sign
+        np.testing.assert_array_equal(where, true)
+        # Nothing is told that did not change, and each in two entries, of which the first leaves.
+        assert np.abs(where).sum() == len(changes.label)
+        assert changes.change.tolist() == [-1, 1] * (len(changes.change) // 2)
+        assert np.all(changes.label[::2] == changes.label[1::2])
+        assert np.all(changes.row[::2] == changes.row[1::2])
+
+
+@given(
+    histories(least=5),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, 7]),
+    st.sampled_from([1, 3, 2**20]),
+)
+def test_tables_equal_fresh_ones(states, k, groups, bits, at_once):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(living_histograms, "_BITS", bits)
+        patch.setattr(living_histograms, "_BLOCK", 1 << bits)
+        patch.setattr(living_histograms, "_ENTRIES_AT_ONCE", at_once)
+        rng = np.random.default_rng(0)
+        before = states[0]
+        living = LivingHistograms.of(fresh(before, k, groups), before.Y.shape[1], k, groups)
+        known = [(living, answers(living, k))]
+        for after in states[1:]:
+            changes = changes_between(before, after, k, rng)
+            q = after.Y.shape[1]
+            group = None if groups == 1 else changes.row % groups
+            living = living.changed(changes, sizes(after, groups), q, group)
+            true = fresh(after, k, groups)
+            assert_same(living.compacted(), true)
+            known.append((living, answers(living, k)))
+            assert_same_answers(known[-1][1], answers(true, k))
+            before = after
+        for state, answer in known:  # nothing has changed what older states say
+            assert_same_answers(answers(state, k), answer)
+            assert_same(copy.deepcopy(state).compacted(), state.compacted())
+
+
+def test_a_change_shares_all_blocks_but_those_it_touches(monkeypatch):
+    monkeypatch.setattr(living_histograms, "_BITS", 3)
+    monkeypatch.setattr(living_histograms, "_BLOCK", 8)
+    rng = np.random.default_rng(0)
+    n, q, k = 60, 1000, 3
+    rows = LivingRows(rng.integers(0, 1000, n), rng.random((n, q)) < 0.05)
+    living = LivingHistograms.of(fresh(rows, k), q, k)
+    pools = 1
+    for _ in range(60):
+        after = rows.relabelled(rng.integers(0, n, 1), rng.random((1, q)) < 0.01)
+        changes = changes_between(rows, after, k, rng)
+        state = living.changed(changes, np.array([n]), q)
+        if state.pool is living.pool:
+            copied = np.sum(state.slot[: len(living.slot)] != living.slot)
+            assert copied <= len(changes.label) + 1  # one to which cells were moved
+        pools += state.pool is not living.pool
+        assert len(state.pool.blocks) < 4 * len(state.slot)
+        rows, living = after, state
+    assert_same(living.compacted(), fresh(rows, k))
+    assert 1 < pools < 20
+
+
+def test_changes_do_not_depend_on_the_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = LivingRows(rng.integers(0, 30, 50), rng.random((50, 5)) < 0.3)
+    after = rows.added(rng.integers(0, 30, 20), rng.random((20, 6)) < 0.3)
+    whole = changes_between(rows, after, 3, np.random.default_rng(1))
+    monkeypatch.setattr(changes_module, "_ROWS_AT_ONCE", 3)
+    parts = changes_between(rows, after, 3, np.random.default_rng(1), n_jobs=2)
+    for name in ("label", "count", "own", "change", "row"):
+        ours, theirs = getattr(whole, name), getattr(parts, name)
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+
+
+def test_changes_of_no_rows():
+    Y = LivingRows(np.arange(3), np.eye(3)).labels()
+    none = np.zeros((0, 2), np.int32)
+    for before, after in ((none, none), (None, none), (none, None)):
+        changes = count_changes(np.zeros(0, np.int64), before, after, Y, Y)
+        assert len(changes.label) == len(changes.count) == len(changes.row) == 0
+
+
+def test_what_does_not_fit_is_refused():
+    rows = LivingRows(np.arange(6), np.eye(6))
+    Y, near = rows.labels(), rows.graph(np.arange(6), 2).indices
+    everyone = np.arange(6)
+    for wrong, message in (
+        ((everyone, near, near[:, :1], Y, Y), "before and after.*neighbors"),
+        ((everyone[:5], near, near, Y, Y), "rows.*before.*after"),
+        ((everyone, near, near[:5], Y, Y), "rows.*before.*after"),
+        ((everyone, near, near, Y, Y[:, :5]), "Y_after.*6.*5"),
+        ((everyone + 1, near, near, Y, Y), "rows"),
+        ((everyone, near + 5, near, Y, Y), "before"),
+        ((everyone, near, near - 1, Y, Y), "after"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            count_changes(*wrong)
+    living = LivingHistograms.of(fresh(rows, 2), 6, 2)
+    change = [np.array([part]) for part in (0, 0, 0, 1, 0)]
+    living.changed(CountChanges(*change), np.array([6]), 6)
+    for place, value, message in (
+        (0, 6, "label"),
+        (0, -1, "label"),
+        (1, 2, "count"),
+        (1, -1, "count"),
+    ):
+        wrong = CountChanges(*change[:place], np.array([value]), *change[place + 1 :])
+        with pytest.raises(ValueError, match=f"{message}.*{value}"):
+            living.changed(wrong, np.array([6]), 6)
+    with pytest.raises(ValueError, match="group.*1"):
+        living.changed(CountChanges(*change), np.array([6]), 6, np.array([1]))

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from living_rows import LivingRows, histories
+
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.living.arrivals import Arrivals, Reached
+from nearlabel.search.living.kept_neighbors import KeptNeighbors, width_of
+
+pytestmark = pytest.mark.engines
+
+
+def check(kept, rows, k):
+    """Every list is exactly the nearest alive rows, as many as it says."""
+    assert kept.is_whole
+    assert len(kept) == len(rows.x)
+    alive = np.flatnonzero(rows.alive)
+    np.testing.assert_array_equal(kept.lengths > 0, rows.alive)
+    assert kept.lengths[alive].min() >= k
+    assert kept.lengths.max() <= kept.width == width_of(k)
+    true = rows.graph(alive, kept.width)
+    for i, place in enumerate(alive):
+        length = kept.lengths[place]
+        assert kept.places[place, :length].tolist() == true.indices[i, :length].tolist()
+        assert kept.distances[place, :length].tolist() == true.distances[i, :length].tolist()
+        assert kept.limits()[place] == true.distances[i, length - 1]
+    assert np.all(kept.limits()[~rows.alive] == -np.inf)
+    beyond = np.arange(kept.width) >= kept.lengths[:, None]
+    assert np.all(kept.places[beyond] == -1)
+    assert np.all(np.isinf(kept.distances[beyond]))
+    head = kept.head()
+    assert (head.k, head.n_base) == (k, len(rows.x))
+    assert head.indices.tolist() == true.indices[:, :k].tolist()
+
+
+def check_changes(changes, before, after, k):
+    """The changes are those between two states, for all rows that are in both."""
+    old, new = before.heads(k), after.heads(k)
+    changed = [row for row in old if row in new and old[row] != new[row]]
+    assert changes.rows.tolist() == changed
+    assert changes.before.tolist() == [old[row] for row in changed]
+    assert changes.after.tolist() == [new[row] for row in changed]
+
+
+@st.composite
+def kept_histories(draw):
+    k = draw(st.integers(1, 4))
+    known = draw(st.integers(k, width_of(k) + 2))
+    return draw(histories(least=width_of(k) + 2)), k, known, draw(st.integers(1, 2))
+
+
+@given(kept_histories(), st.integers(0, 2**32 - 1))
+def test_kept_neighbors_are_those_of_a_search(history, seed):
+    (rows, *states), k, known, n_jobs = history
+    order = np.random.default_rng(seed)
+    most = len(rows.x) - 1
+    kept = KeptNeighbors.of(rows.graph(np.arange(len(rows.x)), min(known, most)), k)
+    check(kept, rows, k)
+    for after in states:
+        n = len(kept)
+        if len(after.x) > n:
+            found = int(order.integers(k, kept.width + 2))
+            arrivals = after.arrivals(n, found, kept.limits(), order)
+            changes = kept.add(arrivals, n_jobs=n_jobs)
+        else:
+            gone = order.permutation(np.flatnonzero(rows.alive & ~after.alive))
+            pointing = [row for row, near in rows.heads(k).items() if set(near) & set(gone)]
+            assert kept.pointing_at(gone, n_jobs=n_jobs).tolist() == pointing
+            search = lambda places: after.graph(places, kept.width)  # noqa: B023, E731
+            changes = kept.remove(gone, search, n_jobs=n_jobs)
+        check_changes(changes, rows, after, k)
+        check(kept, after, k)
+        rows = after
+
+
+@pytest.mark.parametrize("k", [1, 8, 40])
+def test_many_rows_at_once_in_blocks(k, monkeypatch):
+    monkeypatch.setattr("nearlabel.search.living.kept_neighbors._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("nearlabel.search.living.kept_neighbors._CELLS_AT_ONCE", 100)
+    rng = np.random.default_rng(k)
+    rows = LivingRows(rng.integers(0, 300, 150), np.zeros((150, 1)))
+    kept = KeptNeighbors.of(rows.graph(np.arange(150), width_of(k)), k)
+    after = rows.added(rng.integers(0, 300, 100), np.zeros((100, 1)))
+    arrivals = after.arrivals(150, kept.width, kept.limits(), rng)
+    check_changes(kept.add(arrivals, n_jobs=2), rows, after, k)
+    check(kept, after, k)
+    least = after.removed(rng.permutation(250)[: 250 - kept.width - 2])
+    gone = np.flatnonzero(~least.alive)
+    changes = kept.remove(gone, lambda places: least.graph(places, kept.width), n_jobs=2)
+    check_changes(changes, after, least, k)
+    check(kept, least, k)
+
+
+def test_spare_neighbors_stand_in_before_anything_is_searched():
+    rows = LivingRows(np.arange(20), np.zeros((20, 1)))
+    kept = KeptNeighbors.of(rows.graph(np.arange(20), 5), 2)
+    asked = []
+
+    def search(after):
+        def found(places):
+            asked.append(places.tolist())
+            return after.graph(places, kept.width)
+
+        return found
+
+    for gone in (9, 10, 8):  # neighbors of row 11: 10, 12, 9, 13, 8
+        rows = rows.removed([gone])
+        kept.remove(np.array([gone]), search(rows))
+    assert asked == []
+    rows = rows.removed([12])
+    kept.remove(np.array([12]), search(rows))
+    assert asked == [[11]]
+    check(kept, rows, 2)
+
+
+def test_neighbors_of_alive_places_only():
+    rows = LivingRows(np.arange(12), np.zeros((12, 1))).removed([0, 5])
+    alive = np.flatnonzero(rows.alive)
+    for graph in (rows.graph(alive, 5), rows.graph(np.arange(12), 5), rows.graph(alive, 3)):
+        kept = KeptNeighbors.of(graph, 2, rows.alive)
+        check(kept, rows, 2)
+        assert kept.head(np.array([6, 1])).indices.tolist() == [[7, 4], [2, 3]]
+
+
+def test_arrays_are_taken_over_where_they_can_be(tmp_path):
+    rows = LivingRows(np.arange(12), np.zeros((12, 1)))
+    wide = rows.graph(np.arange(12), 7)
+    assert np.shares_memory(KeptNeighbors.of(wide, 2).places, wide.indices)
+    assert np.shares_memory(KeptNeighbors.of(wide, 2).distances, wide.distances)
+    for graph in (wide, wide.head(4)):
+        graph.indices.flags.writeable = False
+        assert not np.shares_memory(KeptNeighbors.of(graph, 2).places, wide.indices)
+    np.save(tmp_path / "places.npy", wide.indices)
+    for mode, is_shared in (("c", True), ("r", False)):
+        places = np.load(tmp_path / "places.npy", mmap_mode=mode)
+        kept = KeptNeighbors(2, places, wide.distances.copy(), np.full(12, 5, np.int32))
+        assert np.shares_memory(kept.places, places) == is_shared
+        after = rows.removed([3])
+        kept.remove(np.array([3]), lambda places: after.graph(places, 5))  # noqa: B023
+        check(kept, after, 2)
+    np.testing.assert_array_equal(np.load(tmp_path / "places.npy"), wide.indices)
+
+
+def test_what_fails_half_way_is_told(monkeypatch):
+    rows = LivingRows(np.arange(12), np.zeros((12, 1)))
+    kept = KeptNeighbors.of(rows.graph(np.arange(12), 2), 2)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # by the search, before anything is changed
+        kept.remove(np.array([3]), interrupted)
+    check(kept, rows, 2)
+    monkeypatch.setattr("nearlabel.search.living.kept_neighbors._drop", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kept.remove(np.array([3]), lambda places: rows.removed([3]).graph(places, 5))
+    assert not kept.is_whole
+
+
+def test_what_does_not_fit_is_refused():
+    rows = LivingRows(np.arange(12), np.zeros((12, 1)))
+    graph = rows.graph(np.arange(12), 5)
+    with pytest.raises(ValueError, match="k=6.*got 5"):
+        KeptNeighbors.of(graph, 6)
+    kept = KeptNeighbors.of(graph, 2)
+    for place in (-1, 12):
+        with pytest.raises(ValueError, match=f"places.*0 to 11.*{place}"):
+            kept.pointing_at(np.array([place]))
+        with pytest.raises(ValueError, match=f"places.*0 to 11.*{place}"):
+            kept.remove(np.array([place]), lambda _: graph)
+    new = NeighborGraph.unchecked(np.array([[0, 1]], np.int32), np.array([[0.5, 1.5]]), 13)
+
+    def reached(row=0, new=12, distances=(0.5,)):
+        return Reached(np.array([row]), np.array([new]), np.array(distances))
+
+    for wrong, message in (
+        (Arrivals(new.head(1), reached()), "2 neighbors; got 1"),
+        (Arrivals(new, reached(row=12)), "row.*0 to 11.*12"),
+        (Arrivals(new, reached(row=-1)), "row.*0 to 11.*-1"),
+        (Arrivals(new, reached(new=11)), "new.*12 to 12.*11"),
+        (Arrivals(new, reached(new=13)), "new.*12 to 12.*13"),
+        (Arrivals(new, reached(distances=())), "same length"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            kept.add(wrong)
+    check(kept, rows, 2)
