@@ -135,7 +135,7 @@ class MLkNN(NeighborClassifier):
 
     def _prepare(self) -> None:
         """Compute now what is soon computed, so that answers leave the model as it is."""
-        if isinstance(self._counted, LabelHistograms) and len(self._counted) <= _FEW_CELLS:
+        if isinstance(self._counted, LabelHistograms) and len(self._counted.with_label) <= _FEW_CELLS:
             _ = self._table
         _ = self.prior_, self._defaults
 
@@ -155,7 +155,7 @@ class MLkNN(NeighborClassifier):
         """Posteriors of all labels and counts, in the order of the cells."""
         counted = self._counted
         assert isinstance(counted, LabelHistograms)
-        table = np.empty(len(counted))
+        table = np.empty(len(counted.with_label))
         for cells, label in counted.runs():
             table[cells] = self._posterior(*counted.rows_of(label, cells))
         return table
@@ -164,7 +164,7 @@ class MLkNN(NeighborClassifier):
         """Posteriors of labels and counts: looked up, where there is a table or it is worth one."""
         counted = self._counted
         if isinstance(counted, LabelHistograms) and (
-            "_table" in vars(self) or len(label) * _USES_A_CELL > len(counted)
+            "_table" in vars(self) or len(label) * _USES_A_CELL > len(counted.with_label)
         ):
             return cell_values(self._table, counted.start, label + group * counted.q, count)
         return self._posterior(*counted.counts(label, count, group))

@@ -14,6 +14,8 @@ from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.interfaces import Index, Search
+from nearlabel.search.living.kept_neighbors import KeptNeighbors, width_of
+from nearlabel.search.living.living_index import LivingIndex
 from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
@@ -24,6 +26,8 @@ __all__ = [
     "ExactSearch",
     "Index",
     "InvertedLists",
+    "KeptNeighbors",
+    "LivingIndex",
     "Metric",
     "Progress",
     "Search",
@@ -37,6 +41,7 @@ __all__ = [
     "neighbors_with_margin",
     "pair_distances",
     "restrict",
+    "width_of",
 ]
 
 

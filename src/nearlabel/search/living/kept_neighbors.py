@@ -67,6 +67,7 @@ class KeptNeighbors:
         self._distances = _taken_over(distances, distances.dtype, self.width)
         self._lengths = _taken_over(lengths[:, None], np.int32, 1)[:, 0]
         self.is_whole = True
+        self.version = 0
 
     @classmethod
     def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
