@@ -41,8 +41,10 @@ inline std::size_t checked_index(std::int64_t index, std::size_t size, const cha
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
 void bind_all_pairs(nb::module_& module);
+void bind_count_changes(nb::module_& module);
 void bind_counts(nb::module_& module);
 void bind_distances(nb::module_& module);
+void bind_kept_neighbors(nb::module_& module);
 void bind_neighbors_of_neighbors(nb::module_& module);
 void bind_packed_bounds(nb::module_& module);
 void bind_ranks(nb::module_& module);

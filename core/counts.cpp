@@ -1,9 +1,6 @@
 // Kernels over labels: counting. Their twins are in src/nearlabel/labels/counts.py.
 #include "label_rows.h"
 
-#include <cstdlib>
-#include <new>
-
 namespace nearlabel {
 
 namespace {
@@ -62,43 +59,6 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
         }
     });
 }
-
-// Memory that grows without a copy where the system can, and that NumPy takes over as it is.
-template <class T>
-class Buffer {
-public:
-    Buffer() = default;
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() { std::free(data_); }
-
-    T* data() { return data_; }
-
-    void reserve(std::size_t size) {
-        if (size > capacity_) resize(size + size / 2);
-    }
-
-    auto to_numpy(std::size_t size) {
-        resize(size);
-        nb::capsule owner(data_, [](void* memory) noexcept { std::free(memory); });
-        T* const data = data_;
-        data_ = nullptr;
-        return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
-    }
-
-private:
-    void resize(std::size_t size) {
-        const std::size_t some = size > 0 ? size : 1;
-        if (some > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
-        void* const memory = std::realloc(data_, some * sizeof(T));
-        if (memory == nullptr) throw std::bad_alloc();
-        data_ = static_cast<T*>(memory);
-        capacity_ = some;
-    }
-
-    T* data_ = nullptr;
-    std::size_t capacity_ = 0;
-};
 
 // The product of the graph, a one for each neighbor, and Y: data, columns and indptr, rows sorted.
 template <class G, class I>

@@ -1,4 +1,5 @@
-// What the label kernels share: rows of a graph and of a label matrix, and an ordered set.
+// What the label kernels share: rows of a graph and of a label matrix, an ordered set, and memory
+// for results.
 //
 // The arrays come from outside: every index is checked before it is used, so that no input makes a
 // kernel read or write beyond an array.
@@ -9,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace nearlabel {
@@ -240,6 +243,43 @@ public:
 
 private:
     std::vector<std::uint64_t> words_, summary_;
+};
+
+// Memory that grows without a copy where the system can, and that NumPy takes over as it is.
+template <class T>
+class Buffer {
+public:
+    Buffer() = default;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() { std::free(data_); }
+
+    T* data() { return data_; }
+
+    void reserve(std::size_t size) {
+        if (size > capacity_) resize(size + size / 2);
+    }
+
+    auto to_numpy(std::size_t size) {
+        resize(size);
+        nb::capsule owner(data_, [](void* memory) noexcept { std::free(memory); });
+        T* const data = data_;
+        data_ = nullptr;
+        return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+    }
+
+private:
+    void resize(std::size_t size) {
+        const std::size_t some = size > 0 ? size : 1;
+        if (some > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
+        void* const memory = std::realloc(data_, some * sizeof(T));
+        if (memory == nullptr) throw std::bad_alloc();
+        data_ = static_cast<T*>(memory);
+        capacity_ = some;
+    }
+
+    T* data_ = nullptr;
+    std::size_t capacity_ = 0;
 };
 
 }  // namespace nearlabel

@@ -10,8 +10,10 @@ NB_MODULE(_core, module) {
     module.attr("COMPILER") = compiler().c_str();
     module.def("instruction_set", &instruction_set);
     bind_all_pairs(module);
+    bind_count_changes(module);
     bind_counts(module);
     bind_distances(module);
+    bind_kept_neighbors(module);
     bind_neighbors_of_neighbors(module);
     bind_packed_bounds(module);
     bind_ranks(module);

@@ -24,12 +24,14 @@ QUICK = [
     "tests/formulas/test_regression_kernels.py",
     "tests/formulas/test_similar_counts_kernels.py",
     "tests/formulas/test_simplex.py",
+    "tests/labels/test_count_change_kernels.py",
     "tests/labels/test_label_kernels.py",
     "tests/search/exact/test_core_rows.py",
     "tests/search/exact/test_compiled_index.py::test_every_layout_and_type_in_memory",
     "tests/search/exact/test_compiled_index.py::test_lists_that_fill",
     "tests/search/exact/test_packed_bounds.py",
     "tests/search/exact/test_shortlist.py",
+    "tests/search/living/test_kept_neighbor_kernels.py",
 ]
 
 

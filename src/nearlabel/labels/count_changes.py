@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import cast
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, entries_at, row_numbers
+from nearlabel.common import engine
+from nearlabel.common.arrays import (
+    Array,
+    Csr,
+    entries_at,
+    kernel_array,
+    kernel_rows,
+    row_numbers,
+)
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import counts_and_own
+from nearlabel.labels.counts import counts_and_own, kernel_places
 
-_ROWS_AT_ONCE = 2**12
+_ROWS_AT_ONCE = 2**14
+# Labels, counts and own labels of `CountChanges`, and how many entries each row has.
+_Entries = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,43 +88,70 @@ def count_changes(
         Two entries for each row and label, in this order: where the row was, and where it is.
     """
     _check(rows, before, after, Y_before, Y_after)
-    parts: dict[int, tuple[Array, ...]] = {}
+    # A list without columns stands for rows that are not there.
+    nobody = np.empty((len(rows), 0), np.int32)
+    old, new = (kernel_places(nobody if part is None else part) for part in (before, after))
+    if old.dtype != new.dtype:
+        old, new = old.astype(np.int64), new.astype(np.int64)
+    differences = _differences(Y_before, Y_after, before is not None and after is not None)
+    parts: dict[int, _Entries] = {}
 
     def look(block: slice) -> None:
-        old = None if before is None else before[block]
-        new = None if after is None else after[block]
-        parts[block.start] = _differences(rows[block], old, new, Y_before, Y_after)
+        parts[block.start] = differences(rows[block], old[block], new[block])
 
     run_blocks(look, len(rows), _ROWS_AT_ONCE, n_jobs, None)
+    if not parts:
+        look(slice(0, 0))
     ordered = [parts[start] for start in sorted(parts)]
-    if not ordered:
-        ordered = [_differences(rows, None, None, Y_before, Y_after)]
     label, count, own, entries = (np.concatenate(part) for part in zip(*ordered, strict=True))
     change = np.tile(np.array([-1, 1], np.int8), len(label) // 2)
     return CountChanges(label, count, own, change, np.repeat(rows, entries))
 
 
-def _differences(
-    rows: Array, before: Array | None, after: Array | None, Y_before: Csr, Y_after: Csr
-) -> tuple[Array, Array, Array, Array]:
-    """Labels, counts and own labels of `CountChanges`, and how many entries each row has."""
-    q = Y_after.shape[1]
+def _differences(Y_before: Csr, Y_after: Csr, both: bool) -> Callable[..., _Entries]:
+    """What finds the changes of a run of rows; `both`: these were there, and still are."""
+    core = engine.core()
+    if core is None:
+        return partial(_by_scipy, Y_before, Y_after)
+    labels = [*kernel_rows(Y_before), *kernel_rows(Y_after)]
+    if len({part.dtype for part in labels}) > 1:
+        labels = [part.astype(np.int64) for part in labels]
+    relabelled = np.zeros(0, np.uint8)
+    if both and not _is_longer(Y_before, Y_after):
+        relabelled = np.zeros(min(Y_before.shape[0], Y_after.shape[0]), np.uint8)
+        core.relabelled_rows(*labels, relabelled)
+
+    def by_core(rows: Array, before: Array, after: Array) -> _Entries:
+        places = kernel_array(rows, np.int64)
+        found = core.count_changes(places, before, after, *labels, relabelled, Y_after.shape[1])
+        return cast(_Entries, found)
+
+    return by_core
+
+
+def _is_longer(Y_before: Csr, Y_after: Csr) -> bool:
+    """Whether a matrix is another with rows behind it, as can be told by where they are."""
+    parts = (Y_before.indptr, Y_after.indptr), (Y_before.indices, Y_after.indices)
+    return all(old.ctypes.data == new.ctypes.data for old, new in parts)
+
+
+def _by_scipy(Y_before: Csr, Y_after: Csr, rows: Array, before: Array, after: Array) -> _Entries:
+    q, k = Y_after.shape[1], max(before.shape[1], after.shape[1])
     old, new = _codes(rows, before, Y_before, q), _codes(rows, after, Y_after, q)
     changed = new - old  # SciPy drops what is zero
     row, label = row_numbers(changed), changed.indices
-    k = next((part.shape[1] for part in (before, after) if part is not None), 0)
     codes = np.zeros((len(label), 2), np.int32)
     for column, stored in enumerate((old, new)):
         found, value = entries_at(stored, row, label)
         codes[found, column] = value[found]
     own, count = np.divmod(codes.ravel(), k + 1)
-    entries = 2 * np.diff(changed.indptr)
+    entries = 2 * np.diff(changed.indptr).astype(np.int64)
     return np.repeat(label, 2).astype(np.int32), count, own.astype(np.int8), entries
 
 
-def _codes(rows: Array, near: Array | None, Y: Csr, q: int) -> Csr:
+def _codes(rows: Array, near: Array, Y: Csr, q: int) -> Csr:
     """`counts_and_own` of rows, over q labels; nothing for rows that are not there."""
-    if near is None:
+    if not near.shape[1]:
         return sparse.csr_array((len(rows), q), dtype=np.int32)
     graph = NeighborGraph.unchecked(near, near, Y.shape[0])
     codes = sparse.csr_array(counts_and_own(graph, Y, rows))

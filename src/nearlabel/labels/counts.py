@@ -103,8 +103,13 @@ def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
 
 def kernel_graph(graph: NeighborGraph) -> Array:
     """The neighbors as the compiled core takes them: a slice stays one."""
-    kind = graph.indices.dtype if graph.indices.dtype in (np.int32, np.int64) else np.int64
-    return np.require(graph.indices, kind, "A")
+    return kernel_places(graph.indices)
+
+
+def kernel_places(places: Array) -> Array:
+    """Places of rows as the compiled core takes them: of 32 or 64 bits, and a slice stays one."""
+    kind = places.dtype if places.dtype in (np.int32, np.int64) else np.int64
+    return np.require(places, kind, "A")
 
 
 def _by_core(kernel: Any, graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:

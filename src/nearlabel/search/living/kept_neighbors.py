@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nearlabel.common import engine
 from nearlabel.common.arrays import Array, runs
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
@@ -15,6 +16,8 @@ from nearlabel.search.living.arrivals import Arrivals
 _GROWTH = 8  # arrays that are full grow by one part in so many, at least
 _ROWS_AT_ONCE = 2**14
 _CELLS_AT_ONCE = 2**20  # of lists, so that temporaries stay small
+_CELLS_A_THREAD = 2**24
+_FEW = 4  # places that are compared with all of a list, rather than looked up one by one
 _MOST_PLACES = np.iinfo(np.int32).max
 
 
@@ -126,7 +129,7 @@ class KeptNeighbors:
 
     def pointing_at(self, places: Array, *, n_jobs: int = 1) -> Array:
         """The rows that have one of `places` among their first k neighbors."""
-        left, _ = self._without(_mask(places, self._n), self.k, n_jobs)
+        left, _ = self._without(places, _mask(places, self._n), self.k, n_jobs)
         return np.flatnonzero(left < np.minimum(self.lengths, self.k))
 
     def add(self, arrivals: Arrivals, *, n_jobs: int = 1) -> HeadChanges:
@@ -143,6 +146,7 @@ class KeptNeighbors:
             raise ValueError("row, new and distance must be of the same length")
         self._make_room(end)
         order = np.argsort(reached.row, kind="stable")
+        order = order[self.lengths[reached.row[order]] > 0]  # nobody reaches a removed row
         row = reached.row[order].astype(np.int64)
         new = reached.new[order].astype(np.int32)
         distance = reached.distance[order].astype(self._distances.dtype)
@@ -160,7 +164,7 @@ class KeptNeighbors:
     ) -> HeadChanges:
         """Take out rows; `search` finds neighbors anew, `width` of each, for rows with too few."""
         gone = _mask(places, self._n)
-        left, first = self._without(gone, self.width, n_jobs)
+        left, first = self._without(places, gone, self.width, n_jobs)
         left[gone] = 0
         changed = (left < self.lengths) & ~gone
         short = np.flatnonzero(changed & (left < self.k))
@@ -176,19 +180,27 @@ class KeptNeighbors:
         self.is_whole = True
         return HeadChanges(rows, before, self.places[rows, : self.k])
 
-    def _without(self, gone: Array, columns: int, n_jobs: int) -> tuple[Array, Array]:
-        """How many of each row's first neighbors are not `gone`, and where the first is that is."""
+    def _without(
+        self, places: Array, gone: Array, columns: int, n_jobs: int
+    ) -> tuple[Array, Array]:
+        """How many of each row's first neighbors are not in `places`, and where the first is."""
         left, first = np.empty((2, self._n), np.int32)
+        lists, lengths = self.places[:, :columns], np.minimum(self.lengths, columns)
+        few = places.astype(np.int32) if len(places) <= _FEW else np.zeros(0, np.int32)
+        core = engine.core()
 
         def look(block: slice) -> None:
-            lists = self.places[block, :columns]
-            known = np.minimum(self.lengths[block], columns)
-            inside = np.arange(columns) < known[:, None]
-            hit = inside & gone[np.where(inside, lists, 0)]
-            left[block] = known - hit.sum(axis=1)
-            first[block] = np.where(hit.any(axis=1), hit.argmax(axis=1), known)
+            near, length = lists[block], lengths[block]
+            if core is not None:
+                mask = gone.view(np.uint8)
+                core.left_without(near, length, mask, few, left[block], first[block])
+                return
+            inside = np.arange(columns) < length[:, None]
+            hit = inside & gone[near]
+            left[block] = length - hit.sum(axis=1)
+            first[block] = np.where(hit.any(axis=1), hit.argmax(axis=1), length)
 
-        run_blocks(look, self._n, _ROWS_AT_ONCE, n_jobs, None)
+        run_blocks(look, self._n, _ROWS_AT_ONCE, _threads(lists.size, n_jobs), None)
         return left, first
 
     def _lists(self) -> tuple[Array, Array, Array]:
@@ -224,45 +236,66 @@ def _insert(
     lists: tuple[Array, Array, Array], row: Array, new: Array, distance: Array, n_jobs: int
 ) -> None:
     """Put new neighbors, sorted by row, into lists where they are nearer than the last one kept."""
-    places, distances, lengths = lists
-    width = places.shape[1]
-    taken = distance < distances[row, lengths[row] - 1]
-    row, new, distance = row[taken], new[taken], distance[taken]
+    core = engine.core()
     rows, begin, added = np.unique(row, return_index=True, return_counts=True)
+    begin = np.append(begin, len(row))
 
     def work(run: slice) -> None:
-        some, more = rows[run], added[run]
-        is_new = np.arange(more.max()) < more[:, None]
-        here = slice(begin[run.start], begin[run.start] + more.sum())
-        more_places = _filled(is_new.shape, np.int32)
-        more_distances = _filled(is_new.shape, distances.dtype)
-        more_places[is_new], more_distances[is_new] = new[here], distance[here]
-        near = np.concatenate([places[some], more_places], axis=1)
-        far = np.concatenate([distances[some], more_distances], axis=1)
-        order = np.lexsort((near, far))[:, :width]
-        places[some] = np.take_along_axis(near, order, axis=1)
-        distances[some] = np.take_along_axis(far, order, axis=1)
-        lengths[some] = np.minimum(lengths[some] + more, width)
+        here = slice(begin[run.start], begin[run.stop])
+        if core is not None:
+            core.insert_neighbors(*lists, row[here], new[here], distance[here])
+        else:
+            _merge(lists, rows[run], added[run], new[here], distance[here])
 
-    run_slices(work, list(runs(added + width, _CELLS_AT_ONCE)), n_jobs, None)
+    size = lists[0].shape[1]
+    blocks = list(runs(added + size, _CELLS_AT_ONCE))
+    run_slices(work, blocks, _threads(len(rows) * size, n_jobs), None)
+
+
+def _merge(
+    lists: tuple[Array, Array, Array], rows: Array, added: Array, new: Array, distance: Array
+) -> None:
+    """Sort the new neighbors of some rows, so many of each, into their lists."""
+    places, distances, lengths = lists
+    is_new = np.arange(added.max()) < added[:, None]
+    near, far = _filled(is_new.shape, np.int32), _filled(is_new.shape, distances.dtype)
+    near[is_new], far[is_new] = new, distance
+    last = distances[rows, lengths[rows] - 1]
+    is_new &= far < last[:, None]
+    near[~is_new], far[~is_new] = -1, np.inf
+    near = np.concatenate([places[rows], near], axis=1)
+    far = np.concatenate([distances[rows], far], axis=1)
+    order = np.lexsort((near, far))[:, : places.shape[1]]
+    places[rows] = np.take_along_axis(near, order, axis=1)
+    distances[rows] = np.take_along_axis(far, order, axis=1)
+    lengths[rows] = np.minimum(lengths[rows] + is_new.sum(axis=1), places.shape[1])
 
 
 def _drop(lists: tuple[Array, Array, Array], rows: Array, gone: Array, n_jobs: int) -> None:
     """Take what is gone out of the lists of some rows."""
+    core = engine.core()
     places, distances, lengths = lists
-    width = places.shape[1]
 
     def work(block: slice) -> None:
         some = rows[block]
+        if core is not None:
+            core.drop_neighbors(*lists, some, gone.view(np.uint8))
+            return
         near, far = places[some], distances[some]
         kept = (near >= 0) & ~gone[near]
         length = kept.sum(axis=1)
-        inside = np.arange(width) < length[:, None]
+        inside = np.arange(near.shape[1]) < length[:, None]
         new_near, new_far = _filled(near.shape, near.dtype), _filled(far.shape, far.dtype)
         new_near[inside], new_far[inside] = near[kept], far[kept]
         places[some], distances[some], lengths[some] = new_near, new_far, length
 
-    run_blocks(work, len(rows), _ROWS_AT_ONCE, n_jobs, None)
+    size = len(rows) * places.shape[1]
+    run_blocks(work, len(rows), _ROWS_AT_ONCE, _threads(size, n_jobs), None)
+
+
+def _threads(cells: int, n_jobs: int) -> int:
+    """Threads that pay for some cells of lists: to start them takes some milliseconds."""
+    return n_jobs if cells > _CELLS_A_THREAD else 1
 
 
 def _filled(shape: tuple[int, ...], kind: Any) -> Array:

@@ -1,0 +1,205 @@
+// Kernels over lists of neighbors that are changed in place. Their twins are in
+// src/nearlabel/search/living/kept_neighbors.py.
+#include "label_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace nearlabel {
+
+namespace {
+
+// Lists of places, a row each, of which the first `length` are meant.
+template <class P>
+class PlaceLists {
+public:
+    PlaceLists(const Strided<P>& places, const Vector<const std::int32_t>& lengths)
+        : PlaceLists(places, lengths.data(), lengths.size()) {}
+    PlaceLists(const Strided<P>& places, const Vector<std::int32_t>& lengths)
+        : PlaceLists(places, lengths.data(), lengths.size()) {}
+
+    std::size_t rows() const { return rows_; }
+    std::size_t width() const { return width_; }
+    P* row(std::size_t row) const { return data_ + static_cast<std::int64_t>(row) * stride_; }
+
+    std::size_t length(std::size_t row) const {
+        const std::int32_t length = lengths_[row];
+        require(length >= 0 && static_cast<std::size_t>(length) <= width_,
+                "lengths must be from 0 to the width of the lists");
+        return static_cast<std::size_t>(length);
+    }
+
+private:
+    PlaceLists(const Strided<P>& places, const std::int32_t* lengths, std::size_t size)
+        : data_(places.data()),
+          rows_(places.shape(0)),
+          width_(places.shape(1)),
+          stride_(places.stride(0)),
+          lengths_(lengths) {
+        require(size == rows_, "lengths must have one entry per list");
+        require(width_ <= INT32_MAX, "lists must have at most 2^31 - 1 places");
+        require(width_ < 2 || places.stride(1) == 1, "places must be side by side in memory");
+    }
+
+    P* data_;
+    std::size_t rows_, width_;
+    std::int64_t stride_;
+    const std::int32_t* lengths_;
+};
+
+// Lists with their distances, to be changed.
+template <class D>
+class NeighborLists {
+public:
+    NeighborLists(const Strided<std::int32_t>& places, const Strided<D>& distances,
+                  const Vector<std::int32_t>& lengths)
+        : places_(places, lengths),
+          distances_(distances.data()),
+          stride_(distances.stride(0)),
+          lengths_(lengths.data()) {
+        require(distances.shape(0) == places.shape(0) && distances.shape(1) == places.shape(1),
+                "places and distances must be of the same shape");
+        require(places_.width() < 2 || distances.stride(1) == 1,
+                "distances must be side by side in memory");
+    }
+
+    std::size_t rows() const { return places_.rows(); }
+
+    // Puts a neighbor in its place by (distance, place), if that is before the last one kept. The
+    // last goes where there is no room.
+    void insert(std::size_t row, std::int32_t place, D distance) const {
+        const std::size_t length = places_.length(row);
+        if (length == 0) return;
+        std::int32_t* const near = places_.row(row);
+        D* const far = distances_ + static_cast<std::int64_t>(row) * stride_;
+        const auto is_before = [&](std::size_t at) {
+            return distance < far[at] || (distance == far[at] && place < near[at]);
+        };
+        if (!is_before(length - 1)) return;
+        std::size_t low = 0, high = length - 1;
+        while (low < high) {
+            const std::size_t middle = (low + high) / 2;
+            if (is_before(middle)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        const bool has_room = length < places_.width();
+        const std::size_t moved = length - low - (has_room ? 0 : 1);
+        std::memmove(near + low + 1, near + low, moved * sizeof(std::int32_t));
+        std::memmove(far + low + 1, far + low, moved * sizeof(D));
+        near[low] = place;
+        far[low] = distance;
+        lengths_[row] += has_room;
+    }
+
+    // Takes out the places that are gone; what is left moves up.
+    void drop(std::size_t row, const std::uint8_t* gone, std::size_t size) const {
+        const std::size_t length = places_.length(row);
+        std::int32_t* const near = places_.row(row);
+        D* const far = distances_ + static_cast<std::int64_t>(row) * stride_;
+        std::size_t kept = 0;
+        for (std::size_t at = 0; at < length; ++at) {
+            near[kept] = near[at];
+            far[kept] = far[at];
+            kept += gone[checked_index(near[at], size, "lists must hold places of rows")] == 0;
+        }
+        std::fill(near + kept, near + length, -1);
+        std::fill(far + kept, far + length, std::numeric_limits<D>::infinity());
+        lengths_[row] = static_cast<std::int32_t>(kept);
+    }
+
+private:
+    PlaceLists<std::int32_t> places_;
+    D* distances_;
+    std::int64_t stride_;
+    std::int32_t* lengths_;
+};
+
+constexpr const char* NOT_A_LIST = "rows must be within the lists";
+
+template <class D>
+void insert_neighbors(Strided<std::int32_t> places, Strided<D> distances,
+                      Vector<std::int32_t> lengths, Vector<const std::int64_t> row,
+                      Vector<const std::int32_t> place, Vector<const D> distance) {
+    const NeighborLists<D> lists(places, distances, lengths);
+    require(row.size() == place.size() && row.size() == distance.size(),
+            "row, place and distance must be of the same size");
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        lists.insert(checked_index(row.data()[i], lists.rows(), NOT_A_LIST), place.data()[i],
+                     distance.data()[i]);
+    }
+}
+
+template <class D>
+void drop_neighbors(Strided<std::int32_t> places, Strided<D> distances,
+                    Vector<std::int32_t> lengths, Vector<const std::int64_t> rows,
+                    Vector<const std::uint8_t> gone) {
+    const NeighborLists<D> lists(places, distances, lengths);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        lists.drop(checked_index(rows.data()[i], lists.rows(), NOT_A_LIST), gone.data(),
+                   gone.size());
+    }
+}
+
+// Whether a row holds one of few places; a plain loop over all of it, for vector instructions.
+bool holds_any(const std::int32_t* near, std::size_t width, const std::int32_t* few,
+               std::size_t size) {
+    int found = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const std::int32_t place = few[i];
+        for (std::size_t at = 0; at < width; ++at) found |= near[at] == place;
+    }
+    return found != 0;
+}
+
+// How many places of each list are not gone, and where the first is that is: the length of the list
+// if none is. Where `few` is not empty it names all that are gone, and `gone` is not looked at
+// before a list holds one of these.
+void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t> lengths,
+                  Vector<const std::uint8_t> gone, Vector<const std::int32_t> few,
+                  Vector<std::int32_t> left, Vector<std::int32_t> first) {
+    const PlaceLists<const std::int32_t> lists(places, lengths);
+    require(left.size() == lists.rows() && first.size() == lists.rows(),
+            "left and first must have one entry per list");
+    const std::uint8_t* const is_gone = gone.data();
+    for (std::size_t row = 0; row < lists.rows(); ++row) {
+        const std::int32_t* const near = lists.row(row);
+        const std::size_t length = lists.length(row);
+        std::size_t found = 0, where = length;
+        if (few.size() == 0 || holds_any(near, length, few.data(), few.size())) {
+            for (std::size_t at = length; at-- > 0;) {
+                const bool hit =
+                    is_gone[checked_index(near[at], gone.size(), "lists must hold places of rows")];
+                found += hit;
+                where = hit ? at : where;
+            }
+        }
+        left.data()[row] = static_cast<std::int32_t>(length - found);
+        first.data()[row] = static_cast<std::int32_t>(where);
+    }
+}
+
+template <class D>
+void bind(nb::module_& module) {
+    module.def("insert_neighbors", &insert_neighbors<D>, "places"_a.noconvert(),
+               "distances"_a.noconvert(), "lengths"_a.noconvert(), "row"_a.noconvert(),
+               "place"_a.noconvert(), "distance"_a.noconvert(), Released());
+    module.def("drop_neighbors", &drop_neighbors<D>, "places"_a.noconvert(),
+               "distances"_a.noconvert(), "lengths"_a.noconvert(), "rows"_a.noconvert(),
+               "gone"_a.noconvert(), Released());
+}
+
+}  // namespace
+
+void bind_kept_neighbors(nb::module_& module) {
+    bind<float>(module);
+    bind<double>(module);
+    module.def("left_without", &left_without, "places"_a.noconvert(), "lengths"_a.noconvert(),
+               "gone"_a.noconvert(), "few"_a.noconvert(), "left"_a.noconvert(),
+               "first"_a.noconvert(), Released());
+}
+
+}  // namespace nearlabel

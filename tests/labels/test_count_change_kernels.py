@@ -1,0 +1,152 @@
+"""The kernels behind changes of counts: as their twins in NumPy, and safe whatever comes."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from nearlabel.common import engine
+from nearlabel.labels.count_changes import count_changes
+
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+NAMES = ("label", "count", "own", "change", "row")
+
+
+@st.composite
+def changed_lists(draw):
+    """Rows, their neighbors before and after, and labels: all may have changed, in any way."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.sampled_from([3, 12, 300]))  # with more neighbors than 8 bits can count
+    k = draw(st.sampled_from([1, n // 2, n - 1]))
+    q = draw(st.sampled_from([1, 6, 65, 5000]))
+    more_rows, more_labels = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    places = draw(st.sampled_from([np.int32, np.int64]))
+    kinds = [draw(st.sampled_from([np.int32, np.int64])) for _ in range(2)]
+    r = 8
+    before = rng.permuted(np.tile(np.arange(n), (r, 1)), axis=1)[:, :k]
+    after = before.copy()
+    for row in range(r):
+        how = rng.integers(0, 4)
+        if how == 1:  # one comes, the last goes
+            new = np.setdiff1d(np.arange(n + more_rows), before[row])[:1]
+            after[row] = np.insert(before[row], rng.integers(0, k + 1), new)[:k]
+        elif how == 2:  # the same in another order
+            after[row] = rng.permutation(before[row])
+        elif how == 3:
+            after[row] = rng.permutation(n + more_rows)[:k]
+    often = 0.3 if q < 1000 else 0.001
+    Y = (rng.random((n, q)) < often).astype(np.int8)
+    wide = np.pad(Y, ((0, more_rows), (0, more_labels)))
+    for row in rng.permutation(n)[: draw(st.integers(0, 3))]:
+        wide[row] = rng.random(q + more_labels) < often
+    matrices = [sparse.csr_array(matrix) for matrix in (Y, wide)]
+    for matrix, kind in zip(matrices, kinds, strict=True):
+        matrix.indices, matrix.indptr = matrix.indices.astype(kind), matrix.indptr.astype(kind)
+    rows = rng.integers(0, n, r)
+    wanted = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
+    lists = (np.asfortranarray(part.astype(places)) for part in (before, after))
+    there = [part if is_there else None for part, is_there in zip(lists, wanted, strict=True)]
+    return rows, *there, *matrices
+
+
+@given(changed_lists(), st.sampled_from([1, 2**14]))
+def test_changes(problem, rows_at_once):
+    results = []
+    with mock.patch("nearlabel.labels.count_changes._ROWS_AT_ONCE", rows_at_once):
+        for core in (CORE, None):
+            with mock.patch.object(engine, "core", return_value=core):
+                results.append(count_changes(*problem))
+    for name in NAMES:
+        ours, twin = (getattr(result, name) for result in results)
+        assert ours.dtype == twin.dtype
+        np.testing.assert_array_equal(ours, twin)
+
+
+def test_a_matrix_that_only_grew_is_not_compared():
+    before = sparse.csr_array(np.eye(3, dtype=np.int8))
+    after = sparse.csr_array(np.eye(4, 3, dtype=np.int8))
+    near = np.array([[1], [2], [0]])
+    with mock.patch.object(engine, "core", return_value=mock.Mock(wraps=CORE)):
+        core = engine.core()
+        count_changes(np.arange(3), near, near, before, after)
+        assert core.relabelled_rows.call_count == 1
+        after.indices, after.indptr = before.indices[:], np.append(before.indptr, 3)
+        before.indptr = after.indptr[:4]
+        count_changes(np.arange(3), near, near, before, after)
+        assert core.relabelled_rows.call_count == 1
+
+
+def arrays(**changed):
+    """A circle of three rows, of which row i carries label i; two of them change places."""
+    given = {
+        "rows": np.array([0, 1, 2]),
+        "before": np.array([[1], [2], [0]]),
+        "after": np.array([[2], [2], [0]]),
+        "indptr_before": np.array([0, 1, 2, 3]),
+        "indices_before": np.array([0, 1, 2]),
+        "indptr_after": np.array([0, 1, 2, 3]),
+        "indices_after": np.array([0, 1, 2]),
+        "relabelled": np.array([1, 0, 0], np.uint8),
+        "labels": 3,
+    }
+    return {**given, **{name: np.asarray(value) for name, value in changed.items()}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rows": [0, 1]}, "rows"),
+        ({"rows": [3, 1, 2]}, "rows"),
+        ({"rows": [-1, 1, 2], "relabelled": np.zeros(0, np.uint8)}, "rows"),
+        ({"before": [[1], [2]]}, "before and after"),
+        ({"after": [[1], [2]]}, "before and after"),
+        ({"after": [[1, 2], [2, 0], [0, 1]]}, "neighbors"),
+        ({"before": [[1], [3], [0]]}, "graph.*row of Y"),
+        ({"before": [[1], [-1], [0]]}, "graph.*row of Y"),
+        ({"after": [[1], [3], [0]]}, "rows"),
+        ({"after": [[1], [-1], [0]]}, "rows"),
+        ({"after": [[2**62], [2], [0]]}, "graph.*row of Y"),
+        ({"indptr_before": np.array([], np.int64)}, "Y.*indptr"),
+        ({"indptr_before": [0, 2, 1, 3]}, "Y.*indptr"),
+        ({"indptr_before": [0, 1, 2, 4]}, "Y.*indptr"),
+        ({"indptr_after": [0, 1, 2, 4]}, "Y.*indptr"),
+        ({"indices_before": [0, 3, 2]}, "Y.*label"),
+        ({"indices_before": [-1, 1, 2]}, "Y.*label"),
+        ({"indices_after": [0, 1, 3]}, "Y.*label"),
+        ({"indptr_after": [0, 0, 0, 4], "indices_after": [0, 1, 2, 2]}, "Y.*twice"),
+        ({"labels": -1}, "Y.*labels"),
+        ({"labels": 2**31}, "Y.*labels"),
+    ],
+)
+def test_changes_refuse_what_does_not_fit(changed, message):
+    CORE.count_changes(**arrays())
+    with pytest.raises(ValueError, match=message):
+        CORE.count_changes(**arrays(**changed))
+
+
+def test_labels_named_twice_do_no_harm():
+    indices = np.array([0, 0, 0])
+    CORE.count_changes(**arrays(indptr_before=np.array([0, 3, 3, 3]), indices_before=indices))
+    CORE.count_changes(**arrays(indptr_after=np.array([0, 0, 3, 3]), indices_after=indices))
+
+
+def test_relabelled_rows_refuse_what_does_not_fit():
+    given = {name: part for name, part in arrays().items() if name.startswith("ind")}
+    out = np.zeros(3, np.uint8)
+    CORE.relabelled_rows(**{**given, "indices_after": np.array([0, 2, 2])}, out=out)
+    assert out.tolist() == [0, 1, 0]
+    for wrong, message in (
+        ({"out": np.zeros(4, np.uint8)}, "out"),
+        ({"indptr_before": np.array([0, 1, 2, 4])}, "Y.*indptr"),
+        ({"indptr_after": np.array([0, 2, 1, 3])}, "Y.*indptr"),
+        ({"indptr_after": np.array([0, 1, 2])}, "out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CORE.relabelled_rows(**{**given, "out": out, **wrong})
