@@ -48,6 +48,7 @@ void bind_kept_neighbors(nb::module_& module);
 void bind_neighbors_of_neighbors(nb::module_& module);
 void bind_packed_bounds(nb::module_& module);
 void bind_ranks(nb::module_& module);
+void bind_reaching(nb::module_& module);
 void bind_reconstruction(nb::module_& module);
 void bind_regressions(nb::module_& module);
 void bind_scores(nb::module_& module);

@@ -17,6 +17,7 @@ NB_MODULE(_core, module) {
     bind_neighbors_of_neighbors(module);
     bind_packed_bounds(module);
     bind_ranks(module);
+    bind_reaching(module);
     bind_reconstruction(module);
     bind_regressions(module);
     bind_scores(module);

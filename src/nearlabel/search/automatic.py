@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.approximate.inverted_lists import InvertedLists, reads
+from nearlabel.search.approximate.list_index import ListIndex, TailIndex
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch
+from nearlabel.search.exact.reordered_rows import ReorderedRows
 from nearlabel.search.interfaces import Index
+from nearlabel.search.living.arrivals import Reached
 
 MOST_WORK = 10**13  # rows x rows x features up to which the search is exact
 _FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows
@@ -41,23 +48,119 @@ class AutoSearch:
 
 
 class AutoIndex:
-    """Many base rows, ready for both searches; each is prepared when it is needed."""
+    """Many base rows, ready for both searches; each is prepared when it is needed.
 
-    def __init__(self, vectors: Any, metric: Metric) -> None:
-        self._vectors, self._metric = vectors, metric
+    Parameters
+    ----------
+    vectors : ndarray or ReorderedRows, shape (n, d)
+    metric : str
+    behind : AutoIndex, optional
+        The index that the rows are added to, if they are: they are searched as its rows are.
+    """
+
+    def __init__(self, vectors: Any, metric: Metric, behind: AutoIndex | None = None) -> None:
+        self._vectors, self._metric, self._behind = vectors, metric, behind
         self._made: dict[Any, Index] = {}
         self._lock = ForkSafeLock()
 
     def __reduce__(self) -> Any:
-        return AutoIndex, (self._vectors, self._metric)
+        if isinstance(self._vectors, ReorderedRows):
+            return AutoIndex._from_tree, self._made[InvertedLists()].__reduce__()[1]
+        return AutoIndex, (self._vectors, self._metric, self._behind)
 
     def graph(
-        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `InvertedLists`."""
-        search = InvertedLists() if takes_lists(self._vectors, k) else ExactSearch()
+        index: Any = self._index(planned_for or k, n_jobs)
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+        if isinstance(index, ListIndex | TailIndex):
+            how["planned_for"] = planned_for
+        found: NeighborGraph = index.graph(k, queries, **how)
+        return found
+
+    def nearest_and_reached(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        index: Any = self._index(planned_for or k, n_jobs)
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+        if isinstance(index, ListIndex | TailIndex):
+            how["planned_for"] = planned_for
+        both: tuple[NeighborGraph, Reached] = index.nearest_and_reached(queries, k, limits, **how)
+        return both
+
+    def probes(self, k: int, *, n_jobs: int = 1) -> int | None:
+        """How many lists a query for k neighbors is compared with; None where it has none."""
+        index = self._index(k, n_jobs)
+        return index.probes(k, n_jobs=n_jobs) if isinstance(index, ListIndex) else None
+
+    def with_probes(self, k: int, probes: int, recall: Recall) -> AutoIndex:
+        """The same index, of whose lists queries for k neighbors probe so many."""
+        lists = self._index(k, 1)
+        assert isinstance(lists, ListIndex)
+        return self._like(lists.with_probes(k, probes, recall), None)
+
+    def tail(self, vectors: Any) -> AutoIndex:
+        """An index of further rows, in the lists of this one where it has such."""
+        return AutoIndex(vectors, self._metric, behind=self)
+
+    def behind(self, index: AutoIndex) -> AutoIndex:
+        """The same rows behind an index with the same lists and other probes."""
+        lists, its = self._made.get(InvertedLists()), index._made.get(InvertedLists())
+        if isinstance(lists, TailIndex) and isinstance(its, ListIndex):
+            return self._like(lists.behind(its), index)
+        return AutoIndex(self._vectors, self._metric, behind=index)
+
+    def _like(self, lists: Index, behind: AutoIndex | None) -> AutoIndex:
+        other = AutoIndex(self._vectors, self._metric, behind)
+        other._made = {**self._made, InvertedLists(): lists}
+        return other
+
+    def stored_rows(self) -> Any:
+        """See `ListIndex.stored_rows`."""
+        lists = self._made[InvertedLists()]
+        assert isinstance(lists, ListIndex)
+        return lists.stored_rows()
+
+    def _tree(self) -> dict[str, Any] | None:
+        """What a file keeps of the lists; None where none have been made."""
+        lists = self._made.get(InvertedLists())
+        return lists._tree() if isinstance(lists, ListIndex) else None
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], rows: Any, metric: str) -> AutoIndex:
+        """The index of a file; see `ListIndex._from_tree`."""
+        lists = ListIndex._from_tree(tree, rows, metric)
+        index = cls(lists.vectors, metric)
+        index._made[InvertedLists()] = lists
+        return index
+
+    def _index(self, k: int, n_jobs: int) -> Index:
+        """The search for k neighbors, prepared by the first who asks."""
+        whole = self if self._behind is None else self._behind
+        by_lists = takes_lists(whole._vectors, k)
+        search = InvertedLists() if by_lists else ExactSearch()
+        base = whole._index(k, n_jobs) if by_lists and whole is not self else None
         with self._lock.held():
             if search not in self._made:
-                self._made[search] = search.build(self._vectors, self._metric)
-            index = self._made[search]
-        return index.graph(k, queries, n_jobs=n_jobs, progress=progress)
+                if isinstance(base, ListIndex):
+                    self._made[search] = base.tail(self._vectors, n_jobs=n_jobs)
+                else:
+                    vectors = self._vectors
+                    vectors = np.asarray(vectors) if isinstance(vectors, ReorderedRows) else vectors
+                    self._made[search] = search.build(vectors, self._metric)
+            return self._made[search]

@@ -19,8 +19,8 @@ import nearlabel as nl
 from nearlabel.common import engine
 from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
 from nearlabel.search.approximate import inverted_lists as lists
+from nearlabel.search.approximate import list_index, probing
 from nearlabel.search.approximate import probe_counts as plans
-from nearlabel.search.approximate import probing
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
 from nearlabel.search.exact.packed_bounds import DenseBounds
 
@@ -150,7 +150,7 @@ def test_hard_data_in_both_engines(kind, metric, dtype, core):
         check(ours, X, metric)
         check(asked, X, metric, some)
         # Where float32 does not hold the distances, the search is exact.
-        assert isinstance(index, lists.ListIndex) == (ours.recall is not None)
+        assert isinstance(index, list_index.ListIndex) == (ours.recall is not None)
         assert (ours.recall is None) == (kind in TOO_FAR.get(metric, ()))
         if recall == 1 and ours.recall is not None:
             assert ours.recall.value == asked.recall.value == 1
@@ -352,7 +352,7 @@ def test_parameters_of_other_types_are_refused(search):
 
 def with_probes(probes, through):
     """Searches among rows with so many probes, and a pass through so many neighbors."""
-    return mock.patch.object(lists, "among_rows", return_value=(probes, through))
+    return mock.patch.object(list_index, "among_rows", return_value=(probes, through))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -579,7 +579,7 @@ def test_a_child_can_search_though_another_thread_was_preparing_the_lists():
     X = clustered(300, 4)
     index = InvertedLists().build(X)
     entered, leave, parent = threading.Event(), threading.Event(), os.getpid()
-    make = lists.make_plan
+    make = list_index.make_plan
 
     def slow_plan(*args):
         if os.getpid() == parent:
@@ -587,7 +587,7 @@ def test_a_child_can_search_though_another_thread_was_preparing_the_lists():
             leave.wait(30)
         return make(*args)
 
-    with mock.patch.object(lists, "make_plan", slow_plan):
+    with mock.patch.object(list_index, "make_plan", slow_plan):
         worker = threading.Thread(target=index.graph, args=(3, X[:5]))
         worker.start()
         assert entered.wait(30)

@@ -76,6 +76,14 @@ def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
     return Lists(centers[chain], order, np.concatenate([[0], ends]))
 
 
+def divide_by(centers: Array, vectors: Any, metric: Metric, n_jobs: int) -> Lists:
+    """Divide dense rows into the lists of given centers, of which some may stay empty."""
+    home = nearest_centers(vectors, centers, metric, n_jobs)
+    order = np.argsort(home, kind="stable").astype(index_type(len(home)))
+    ends = np.cumsum(np.bincount(home, minlength=len(centers)))
+    return Lists(centers, order, np.concatenate([[0], ends]))
+
+
 def nearest_centers(
     vectors: Any, centers: Array, metric: Metric, n_jobs: int, rows: Array | None = None
 ) -> Array:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search.approximate.probing import ListedRows
+from nearlabel.graph import NeighborGraph
+from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
 
 _THROUGH = 20  # first neighbors whose neighbors are looked at
@@ -31,15 +31,11 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is known of the searches for k neighbors.
+class Plan(QueryPlan):
+    """What is known of the searches for k neighbors, among the base rows themselves, too.
 
     Attributes
     ----------
-    probes : int
-        For queries.
-    recall : Recall
-        Of base rows that are searched as if they were queries.
     tried : list of int
         Fewer probes, and `probes`.
     tuned, measured : Sample
@@ -47,8 +43,6 @@ class Plan:
         short, which is seldom, there are more probes.
     """
 
-    probes: int
-    recall: Recall
     tried: list[int]
     tuned: Sample
     measured: Sample

@@ -7,6 +7,8 @@ its neighbors are exact, ties by number; so neither threads nor blocks nor the e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,56 +16,99 @@ import numpy as np
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, runs
 from nearlabel.common.progress import Progress
-from nearlabel.common.threads import run_blocks, run_slices
-from nearlabel.graph import NeighborGraph
-from nearlabel.search.approximate.partition import divide
+from nearlabel.common.threads import one_blas_thread, run_blocks, run_slices
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search.approximate.first_touch import PackedLists, RowsFromFile
+from nearlabel.search.approximate.partition import Lists, divide
 from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
 from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
+from nearlabel.search.exact.reaching import Reach
 from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import float_kind, points_of
+from nearlabel.search.living.arrivals import Reached
 
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
+_FEW_QUERIES = 256  # BLAS takes one thread for their products anyway
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What queries for k neighbors need.
+
+    Attributes
+    ----------
+    probes : int
+    recall : Recall
+        Of base rows that are searched as if they were queries.
+    """
+
+    probes: int
+    recall: Recall
 
 
 class ListedRows:
     """Dense rows in lists.
 
-    Attributes
+    Parameters
     ----------
     lists : Lists
-    rows : ndarray of float, shape (n, d)
-        The rows by place: a copy, in memory or in a temporary file.
+    rows : ndarray of float, shape (n, d), or RowsFromFile
+        The rows by place.
+    metric : str
+    bounds : DenseBounds, optional
+        Bounds on their distances; by default they are made, which reads all rows.
     """
 
-    def __init__(self, vectors: Any, metric: str, seed: int, n_jobs: int) -> None:
-        self.lists = divide(vectors, metric, seed, n_jobs)
-        self.rows = ordered_rows(vectors, self.lists.order, float_kind(vectors))
+    def __init__(
+        self, lists: Lists, rows: Array | RowsFromFile, metric: str, bounds: Any = None
+    ) -> None:
+        self.lists, self.metric = lists, metric
+        self.file = rows if isinstance(rows, RowsFromFile) else None
+        self.rows = rows.rows if isinstance(rows, RowsFromFile) else rows
         self.space = space(self.rows, metric)
-        self._centers = ExactSearch().build(self.lists.centers, metric)
+        self.bounds: DenseBounds | None = None
+        self._centers = ExactSearch().build(lists.centers, metric)
         self._compiled: CompiledIndex | None = None
-        bounds = None if engine.core() is None else bounds_for(self.rows, metric)
-        if bounds is not None:
-            rows = core_rows(self.rows, metric)
-            if isinstance(bounds, DenseBounds) and bounds.are_vague(rows):
+        if engine.core() is None:
+            return
+        measured = core_rows(rows, metric) if self.file is None else self.file.as_core_rows(metric)
+        if bounds is None:
+            self.touch(np.arange(len(lists)))
+            bounds = bounds_for(self.rows, metric)
+            if isinstance(bounds, DenseBounds) and bounds.are_vague(measured):
                 # Lists that are far from each other are seen from their own centers.
-                bounds = bounds.centered_at(points_of(self.lists.centers, metric))
+                bounds = bounds.centered_at(points_of(lists.centers, metric))
+        if bounds is not None:
+            self.bounds, starts = bounds, lists.starts
+            packed = PackedLists(bounds, measured, starts, _PACKED_BYTES, self.file)
             self._compiled = CompiledIndex(
-                self.rows,
-                metric,
-                rows,
-                bounds,
-                BLOCK_BYTES,
-                starts=self.lists.starts,
-                order=self.lists.order,
-                kept_bytes=_PACKED_BYTES,
+                *(self.rows, metric, measured, bounds, BLOCK_BYTES),
+                starts=starts,
+                order=lists.order,
+                packed=packed,
             )
+
+    @classmethod
+    def divided(cls, vectors: Any, metric: str, seed: int, n_jobs: int) -> ListedRows:
+        """Rows divided into lists: a copy, in memory or in a temporary file."""
+        lists = divide(vectors, metric, seed, n_jobs)
+        return cls(lists, ordered_rows(vectors, lists.order, float_kind(vectors)), metric)
+
+    def touch(self, lists: Array) -> None:
+        """Make sure that the rows of some lists may be read."""
+        if self.file is not None:
+            self.file.touch(lists)
+
+    def lists_of(self, places: Array) -> Array:
+        """The lists that some rows are in."""
+        return np.searchsorted(self.lists.starts, places, side="right") - 1
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -82,26 +127,66 @@ class ListedRows:
         return NeighborGraph.unchecked(indices, distances, len(self))
 
     def search(
-        self, queries: Any, probes: int, found: NeighborGraph, itself: int = -1
+        self,
+        queries: Any,
+        probes: int,
+        found: NeighborGraph,
+        itself: int = -1,
+        reach: Reach | None = None,
     ) -> Iterator[None]:
         """Write the neighbors of some queries among their nearest lists; in many steps.
 
-        Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1.
+        Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1. A
+        query whose lists hold too few rows is compared with all rows. `reach` keeps the pairs that
+        are within its limits.
         """
         near = self.nearest_lists(queries, probes)
-        left = np.arange(len(near))
+        is_short = self.lists.sizes[near].sum(axis=1) < found.k + (itself >= 0)
+        if not is_short.any():
+            yield from self._compare(queries, near, found, itself, reach)
+            return
+        assert itself < 0, "probes must be at least `least_probes`"
+        for some, lists in ((~is_short, near[~is_short]), (is_short, None)):
+            chosen = np.flatnonzero(some)
+            if len(chosen):
+                part = self._room(len(chosen), found.k)
+                its_reach = None if reach is None else reach.of(chosen)
+                yield from self._compare(queries[chosen], lists, part, -1, its_reach)
+                found.indices[chosen], found.distances[chosen] = part.indices, part.distances
+
+    def _compare(
+        self,
+        queries: Any,
+        near: Array | None,
+        found: NeighborGraph,
+        itself: int,
+        reach: Reach | None,
+    ) -> Iterator[None]:
+        """Write the neighbors of some queries among the rows of given lists, of all if None."""
+        left = np.arange(len(queries))
         if self._compiled is not None:
-            given_up = np.empty(len(near), bool)
+            given_up = np.empty(len(queries), bool)
             places = found.indices, found.distances
-            yield from self._compiled.search(queries, near, *places, given_up, itself=itself)
+            how: dict[str, Any] = {"itself": itself, "reach": reach}
+            yield from self._compiled.search(queries, near, *places, given_up, **how)
             left = np.flatnonzero(given_up)
-        rows = near[left].astype(np.intp)
-        for some in runs(self.lists.sizes[rows].sum(axis=1), ELEMENTS_AT_ONCE // queries.shape[1]):
-            self._by_numpy(queries, left[some], rows[some], found, itself)
+        every = np.arange(len(self.lists))[None]
+        counts = np.full(len(left), len(self))
+        if near is not None:
+            counts = self.lists.sizes[near[left].astype(np.intp)].sum(axis=1)
+        for some in runs(counts, ELEMENTS_AT_ONCE // queries.shape[1]):
+            lists = every.repeat(len(left[some]), axis=0) if near is None else near[left[some]]
+            self._by_numpy(queries, left[some], lists.astype(np.intp), found, itself, reach)
             yield
 
     def nearest(
-        self, queries: Array, k: int, probes: int, n_jobs: int, progress: Progress | None = None
+        self,
+        queries: Array,
+        k: int,
+        probes: int,
+        n_jobs: int,
+        progress: Progress | None = None,
+        reach: Reach | None = None,
     ) -> NeighborGraph:
         """The neighbors of any queries, by place; those with the same nearest list together."""
         m = len(queries)
@@ -114,14 +199,56 @@ class ListedRows:
         def search(block: slice) -> Iterator[None]:
             some = order[block]
             part = self._room(len(some), k)
-            yield from self.search(queries[some], probes, part)
+            its_reach = None if reach is None else reach.of(some)
+            yield from self.search(queries[some], probes, part, reach=its_reach)
             found.indices[some], found.distances[some] = part.indices, part.distances
 
         run_blocks(search, m, step, n_jobs, progress)
         return found
 
+    def answer(
+        self,
+        queries: Array,
+        k: int,
+        plan: QueryPlan,
+        n_jobs: int,
+        progress: Progress | None,
+        reach: Reach | None = None,
+    ) -> NeighborGraph:
+        """The graph of any queries: neighbors by number, distances in float32 where these fit."""
+        with nullcontext() if len(queries) <= _FEW_QUERIES else one_blas_thread:
+            found = self.nearest(queries, k, plan.probes, n_jobs, progress, reach)
+        numbers = self.lists.order[found.indices]
+        fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
+        distances = found.distances.astype(np.float32 if fits else np.float64)
+        order = np.lexsort((numbers, distances), axis=1)
+        return NeighborGraph.unchecked(
+            np.take_along_axis(numbers, order, axis=1),
+            np.take_along_axis(distances, order, axis=1),
+            len(self),
+            plan.recall,
+        )
+
+    def answer_and_reached(
+        self,
+        queries: Array,
+        k: int,
+        plan: QueryPlan,
+        limits: Array,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """The graph of any queries, and the rows of their lists that have them within a limit."""
+        limits = limits[self.lists.order]
+        scaled = None if self._compiled is None else self._compiled.scaled_limits(limits)
+        reach = Reach(limits, np.float32, scaled)
+        graph = self.answer(queries, k, plan, n_jobs, progress, reach)
+        query, place, distance = reach.pairs()
+        return graph, Reached(self.lists.order[place], query, distance)
+
     def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
         """The neighbors of some rows, by place, each left out of its own."""
+        self.touch(self.lists_of(places))
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
     def among(
@@ -138,6 +265,7 @@ class ListedRows:
         the work; progress is told for each part.
         """
         starts = self.lists.starts
+        self.touch(np.arange(len(self.lists)))
         found = self._room(len(self), k, np.float32)
 
         def search(lists: slice) -> Iterator[None]:
@@ -158,9 +286,16 @@ class ListedRows:
         return result
 
     def _by_numpy(
-        self, queries: Any, chosen: Array, near: Array, found: NeighborGraph, itself: int
+        self,
+        queries: Any,
+        chosen: Array,
+        near: Array,
+        found: NeighborGraph,
+        itself: int,
+        reach: Reach | None,
     ) -> None:
         """Write the neighbors of the chosen queries, measured to all rows of their lists."""
+        self.touch(near)
         counts = self.lists.sizes[near]
         first = np.repeat(self.lists.starts[near].ravel(), counts.ravel())
         ends = np.cumsum(counts)
@@ -175,6 +310,8 @@ class ListedRows:
         if not np.isfinite(distances[taken]).all():
             raise ValueError("a distance to a neighbor is too large for float64; rescale X")
         found.indices[chosen], found.distances[chosen] = place[taken], distances[taken]
+        if reach is not None:
+            reach.keep(query, place, distances)
 
     def _look_at_neighbors(
         self, found: NeighborGraph, through: int, result: NeighborGraph, rows: slice

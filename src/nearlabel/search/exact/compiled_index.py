@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import isqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, PackedBounds, bounds_for
+from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
 from nearlabel.search.exact.row_arithmetic import points_of
 
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
@@ -57,6 +58,19 @@ def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> Co
     return CompiledIndex(vectors, metric, rows, bounds, block_bytes, kept_bytes=KEPT_BYTES)
 
 
+class PackedStripes(Protocol):
+    """Packed stripes of base rows, each by its number, packed when it is first asked for.
+
+    The errors of its rows, (n,) in all, are known from then on.
+    """
+
+    errors: Array
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int) -> Any: ...
+
+
 class CompiledIndex:
     """Base rows that the core searches, in stripes.
 
@@ -76,6 +90,8 @@ class CompiledIndex:
         Numbers of the rows, which decide between rows at one distance; by default their places.
     kept_bytes : int
         Packed rows are kept up to here.
+    packed : PackedStripes, optional
+        The stripes from `starts`, which then are not packed here.
     """
 
     def __init__(
@@ -88,7 +104,8 @@ class CompiledIndex:
         *,
         starts: Array | None = None,
         order: Array | None = None,
-        kept_bytes: int,
+        kept_bytes: int = 0,
+        packed: PackedStripes | None = None,
     ) -> None:
         self.rows = rows
         self._vectors, self._metric, self._bounds = vectors, metric, bounds
@@ -102,6 +119,10 @@ class CompiledIndex:
         else:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
+        self._kept: PackedStripes | list[Any]
+        if packed is not None:
+            self._kept, self._errors = packed, packed.errors
+            return
         self._kept, errors = [], []
         for number, stripe in enumerate(self._stripes):
             factors, its_errors = bounds.pack(vectors, rows, stripe, number)
@@ -229,13 +250,14 @@ class CompiledIndex:
         *,
         itself: int = -1,
         stripes: list[slice] | None = None,
+        reach: Reach | None = None,
     ) -> Iterator[None]:
         """Write the nearest base rows of some queries, by place; a step for each stripe.
 
         A dense query is compared with the stripes `near`, (m, p), the nearest first; None stands
         for all. Nothing is written for those that are `given_up`, (m,). Query i is the base row of
         the place `itself` + i, and left out, unless that is -1. `stripes` are given where they are
-        not those of the beginning.
+        not those of the beginning. `reach` keeps the pairs that are within its limits.
         """
         bounds, rows = self._bounds, core_rows(queries, self._metric)
         stripes = self._stripes if stripes is None else stripes
@@ -245,11 +267,12 @@ class CompiledIndex:
         if bounds.centers is not None:  # from which the errors of queries are not needed
             errors[np.isfinite(errors)] = 0
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0])
+        near_enough = None if reach is None else reaching(rows, self.rows, reach)
         kept, memory = self._kept, np.empty(0, np.float32)
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
             base = kept[number] if kept else self._packed(stripes[number], number)
-            for start in range(0, len(chosen), step):
+            for start in range(0, len(chosen) if len(base) else 0, step):
                 some = chosen[start : start + step]
                 left = everyones
                 if bounds.centers is not None:
@@ -258,10 +281,22 @@ class CompiledIndex:
                     left = everyones[some]
                 if len(memory) < len(some) * len(base):
                     memory = np.empty(len(some) * len(base), np.float32)
-                lists.offer_to(bounds.block(left, base, memory), some, stripes[number].start)
+                block = bounds.block(left, base, memory)
+                lists.offer_to(block, some, stripes[number].start)
+                if near_enough is not None:
+                    near_enough.offer(block, some, stripes[number].start)
             yield
         lists.finish(0, indices, distances)
         lists.given_up(given_up)
+        if reach is not None:
+            query, place, distance = measured_pairs(near_enough)
+            kept_ones = ~given_up[query]
+            reach.keep(query[kept_ones], place[kept_ones], distance[kept_ones])
+
+    def scaled_limits(self, limits: Array) -> Array:
+        """Limits of the distances to base rows, by place, as those of their bounds."""
+        apart = self._bounds.marks_apart
+        return scaled_limits(limits, self._metric, self._bounds.scale, marks_apart=apart)
 
     def _packed(self, stripe: slice, number: int) -> Any:
         """A stripe of the base rows, packed as it is compared with the one of that number."""

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common import engine
+from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
@@ -25,6 +26,7 @@ from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.row_arithmetic import as_float
 from nearlabel.search.interfaces import Index
+from nearlabel.search.living.arrivals import Reached
 
 _FEW = 1 / 16  # share of rows left to do up to which NumPy does them, one by one
 
@@ -47,12 +49,19 @@ class ExactSearch:
         """Prepare base rows for searches."""
         block_bytes = check_integer(self.block_bytes, "block_bytes", low=1)
         warn_if_slow(check_metric(metric))
-        is_small = callable(metric) or are_few(vectors, vectors.shape[0])
-        rows = None if is_small else equal_rows(vectors)
-        if rows is None:
-            return ExactIndex(vectors, metric, block_bytes)
-        distinct = rows.distinct(vectors)
-        return EqualRowsIndex(rows, distinct, metric, ExactIndex(distinct, metric, block_bytes))
+        return exact_index(vectors, metric, block_bytes)
+
+
+def exact_index(
+    vectors: Any, metric: Metric, block_bytes: int = BLOCK_BYTES
+) -> ExactIndex | EqualRowsIndex:
+    """Base rows ready to be searched exactly; equal ones once, where there are many."""
+    is_small = callable(metric) or are_few(vectors, vectors.shape[0])
+    rows = None if is_small else equal_rows(vectors)
+    if rows is None:
+        return ExactIndex(vectors, metric, block_bytes)
+    distinct = rows.distinct(vectors)
+    return EqualRowsIndex(rows, distinct, metric, ExactIndex(distinct, metric, block_bytes))
 
 
 class ExactIndex:
@@ -118,6 +127,23 @@ class ExactIndex:
         if self._tree is not None and progress is not None:
             progress(m, m)
         return found
+
+    def nearest_and_reached(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array,
+        *,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        queries = matching(queries, self._vectors)
+        found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+        if self._numpy is None:
+            self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
+        left = np.arange(queries.shape[0])
+        return found, self._numpy.reached(queries, left, limits, n_jobs)
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:

@@ -234,11 +234,16 @@ def bounds_for(vectors: Any, metric: str) -> PackedBounds | None:
         with np.errstate(over="ignore", invalid="ignore"):
             center = np.asarray(vectors.mean(axis=0, dtype=np.float64)).ravel()
             reach = float(np.maximum(high - center, center - low).max())
-    if reach != 0 and not _ORDINARY[0] <= reach <= _ORDINARY[1]:
+    if not is_ordinary(reach):
         return None
     if stays_sparse:
         return SparseBounds(metric, vectors, reach)
     return DenseBounds(metric, center, reach)
+
+
+def is_ordinary(reach: float) -> bool:
+    """Whether rows that differ so much have distances that the core can bound."""
+    return reach == 0 or _ORDINARY[0] <= reach <= _ORDINARY[1]
 
 
 def _better_dense(vectors: Csr) -> bool:

@@ -15,6 +15,50 @@ from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 _KEPT_BYTES = 2**31  # in memory up to here
 
 
+class ReorderedRows:
+    """Dense rows that are stored in another order than that of their numbers.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+        One that is mapped stays so.
+    order : ndarray of int, shape (n,)
+        The number of each row.
+    """
+
+    def __init__(self, rows: Array, order: Array) -> None:
+        self.rows, self.order = rows, order
+        self._place = np.empty_like(order)
+        self._place[order] = np.arange(len(order), dtype=order.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and features."""
+        return self.rows.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        return self.rows.dtype
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, numbers: Any) -> Array:
+        """Some rows, a slice or an array of their numbers."""
+        return np.asarray(self.rows[self._place[numbers]])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All rows in the order of their numbers."""
+        if copy is False:
+            raise ValueError("rows in another order cannot be read without a copy")
+        rows = np.empty(self.shape, self.dtype if dtype is None else dtype)
+        step = max(1, ELEMENTS_AT_ONCE // self.shape[1])
+        for start in range(0, len(self), step):
+            rows[self.order[start : start + step]] = self.rows[start : start + step]
+        return rows
+
+
 def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
     """A copy of dense rows in the given order, as floats of one kind.
 

@@ -1,0 +1,250 @@
+"""An index of rows in lists, and of rows that are added to these lists later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.threads import ForkSafeLock, one_blas_thread
+from nearlabel.common.validation import check_integer, check_real
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search.approximate.partition import divide_by
+from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
+from nearlabel.search.approximate.probing import ListedRows, QueryPlan
+from nearlabel.search.approximate.recall import recall_of
+from nearlabel.search.approximate.stored_lists import (
+    listed_from,
+    listed_tree,
+    plan_trees,
+    plans_from,
+)
+from nearlabel.search.exact.index import matching
+from nearlabel.search.exact.reordered_rows import ReorderedRows, ordered_rows
+from nearlabel.search.exact.row_arithmetic import float_kind
+from nearlabel.search.living.arrivals import Reached
+
+_NEIGHBORS_A_PLAN = 8  # plans are made for multiples of so many neighbors
+
+
+class ListIndex:
+    """Base rows in lists; these are made when the first graph is asked for.
+
+    Parameters
+    ----------
+    vectors : ndarray or ReorderedRows, shape (n, d)
+    metric : str
+    recall : float
+        What is asked for.
+    seed : int
+    """
+
+    def __init__(self, vectors: Any, metric: str, recall: float, seed: int) -> None:
+        self.vectors, self._metric = vectors, metric
+        self._recall, self._seed = recall, seed
+        self._listed: ListedRows | None = None
+        self._plans: dict[int, QueryPlan] = {}
+        self._lock = ForkSafeLock()
+
+    def __reduce__(self) -> Any:
+        if isinstance(self.vectors, ReorderedRows):
+            rows = np.array(self.vectors.rows[:])
+            return ListIndex._from_tree, (self._tree(), rows, self._metric)
+        # What was prepared is cheaper to prepare again than to store.
+        return ListIndex, (self.vectors, self._metric, self._recall, self._seed)
+
+    def graph(
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> NeighborGraph:
+        """Find as many of the k nearest base rows of each query as `recall` asks for.
+
+        With `planned_for`, less than k, so many of them; those beyond, which some callers need in
+        reserve, are found as far as the same probes find them.
+        """
+        if queries is None:
+            with one_blas_thread:
+                return self._among(k, n_jobs, progress)
+        listed, plan = self._ready(planned_for or k, n_jobs)
+        return listed.answer(np.asarray(matching(queries, listed.rows)), k, plan, n_jobs, progress)
+
+    def nearest_and_reached(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the neighbors of queries, and the rows of their lists that they are near to.
+
+        That is, those whose limit, (n,) in float32, is above their distance in float32.
+        """
+        listed, plan = self._ready(planned_for or k, n_jobs)
+        queries = np.asarray(matching(queries, listed.rows))
+        return listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)
+
+    def probes(self, k: int, *, n_jobs: int = 1) -> int:
+        """How many lists a query for k neighbors is compared with."""
+        return int(self._ready(k, n_jobs)[1].probes)
+
+    def with_probes(self, k: int, probes: int, recall: Recall) -> ListIndex:
+        """The same lists, of which queries for k neighbors probe so many, with a recall as told."""
+        other = ListIndex(self.vectors, self._metric, self._recall, self._seed)
+        other._listed = self._ready(k, 1)[0]
+        probes = min(probes, len(other._listed.lists))
+        other._plans = {**self._plans, self._planned(k): QueryPlan(probes, recall)}
+        return other
+
+    def tail(self, vectors: Any, *, n_jobs: int = 1) -> TailIndex:
+        """An index of further rows, in the lists of this one."""
+        return TailIndex(self, vectors, n_jobs)
+
+    def stored_rows(self) -> Array:
+        """The rows as they were given, but in the order of the lists, which must have been made."""
+        if isinstance(self.vectors, ReorderedRows):
+            return self.vectors.rows
+        assert self._listed is not None
+        if self._listed.rows.dtype == self.vectors.dtype:
+            return self._listed.rows
+        return ordered_rows(self.vectors, self._listed.lists.order, self.vectors.dtype)
+
+    def _tree(self) -> dict[str, Any] | None:
+        """What a file keeps beside `stored_rows`; None where no lists have been made."""
+        with self._lock.held():
+            if self._listed is None:
+                return None
+            plans = plan_trees(self._plans)
+            search = {"recall": self._recall, "seed": self._seed, "plans": plans}
+            return {**listed_tree(self._listed), **search}
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], rows: Array, metric: str) -> ListIndex:
+        """The index of a file; its rows are checked when their lists are first searched."""
+        recall = check_real(tree["recall"], "recall", low=0, high=1)
+        seed = check_integer(tree["seed"], "seed", low=0)
+        listed = listed_from(tree, rows, metric)
+        index = cls(ReorderedRows(rows, listed.lists.order), metric, recall, seed)
+        index._listed = listed
+        index._plans = plans_from(tree["plans"], listed)
+        return index
+
+    def _planned(self, k: int) -> int:
+        """The number of neighbors that the plan for k is made for."""
+        n = int(self.vectors.shape[0])
+        return min(-(-k // _NEIGHBORS_A_PLAN) * _NEIGHBORS_A_PLAN, n - 1)
+
+    def _ready(
+        self, k: int, n_jobs: int, kind: type[QueryPlan] = QueryPlan
+    ) -> tuple[ListedRows, Any]:
+        """The lists and a plan for k neighbors, made by the first who asks."""
+        planned = self._planned(k)
+        with self._lock.held():
+            listed, plan = self._made(n_jobs), self._plans.get(planned)
+            if not isinstance(plan, kind):
+                with one_blas_thread:
+                    plan = make_plan(listed, planned, self._recall, self._seed, n_jobs)
+                self._plans.setdefault(planned, plan)
+            return listed, plan
+
+    def _made(self, n_jobs: int) -> ListedRows:
+        """The lists; whoever asks for them holds the lock."""
+        if self._listed is None:
+            with one_blas_thread:
+                self._listed = ListedRows.divided(self.vectors, self._metric, self._seed, n_jobs)
+        return self._listed
+
+    def _among(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
+        """The graph of the base rows; with more probes where recall is not what it should be."""
+        n = self.vectors.shape[0]
+        stages = Stages(progress, n)
+        made, *searched = stages.next(n // 4), stages.next(n // 2), stages.next(n // 8)
+        if made is not None:
+            made(0, 1)
+        listed, plan = self._ready(k, n_jobs, Plan)
+        if made is not None:
+            made(1, 1)
+        count = len(listed.lists)
+        probes, through = among_rows(listed, plan, self._recall, n_jobs)
+        probes = max(probes, listed.least_probes(k + 1))
+        numbers = listed.lists.order[plan.measured.rows]
+        while True:
+            found = listed.among(k, probes, through, n_jobs, searched)
+            recall = recall_of(found.distances[numbers], plan.measured.exact.head(k))
+            if recall.value >= self._recall or probes == count:
+                break
+            del found
+            probes = more_probes(probes, count)
+            searched = [None, None]  # progress does not restart
+        if progress is not None:
+            progress(n, n)
+        found.recall = recall
+        return found
+
+
+class TailIndex:
+    """Rows that were added to the lists of an index, searched with its probes.
+
+    Where the probes of a query hold too few of them, it is compared with all.
+    """
+
+    def __init__(self, index: ListIndex, vectors: Any, n_jobs: int = 1) -> None:
+        self._index, self.vectors = index, vectors
+        with index._lock.held():
+            centers, metric = index._made(n_jobs).lists.centers, index._metric
+        with one_blas_thread:
+            lists = divide_by(centers, vectors, metric, n_jobs)
+            rows = ordered_rows(vectors, lists.order, float_kind(vectors))
+            self._listed = ListedRows(lists, rows, metric)
+
+    def __reduce__(self) -> Any:
+        return TailIndex, (self._index, self.vectors)
+
+    def behind(self, index: ListIndex) -> TailIndex:
+        """The same rows behind an index with the same lists and other probes."""
+        other = TailIndex.__new__(TailIndex)
+        other._index, other.vectors, other._listed = index, self.vectors, self._listed
+        return other
+
+    def graph(
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> NeighborGraph:
+        """Find the k nearest of these rows, as far as the probes of the whole index do."""
+        if queries is None:
+            own = np.arange(len(self._listed))
+            found = self.graph(k + 1, self.vectors, planned_for=k, n_jobs=n_jobs, progress=progress)
+            return found.without(own)
+        _, plan = self._index._ready(planned_for or k, n_jobs)
+        queries = np.asarray(matching(queries, self.vectors))
+        return self._listed.answer(queries, k, plan, n_jobs, progress)
+
+    def nearest_and_reached(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the neighbors of queries among these rows, and the rows that they are near to."""
+        _, plan = self._index._ready(planned_for or k, n_jobs)
+        queries = np.asarray(matching(queries, self.vectors))
+        return self._listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)

@@ -1,0 +1,99 @@
+"""Lists in model files: what is written, and how it is checked when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.validation import check_integer, check_real
+from nearlabel.graph import index_type, stored_recall
+from nearlabel.search.approximate.first_touch import RowsFromFile
+from nearlabel.search.approximate.partition import Lists
+from nearlabel.search.approximate.probing import ListedRows, QueryPlan
+from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
+from nearlabel.search.exact.row_arithmetic import points_of
+
+
+def listed_tree(listed: ListedRows) -> dict[str, Any]:
+    """Lists, and the bounds of their rows, which take a look at all rows to find."""
+    lists, bounds = listed.lists, listed.bounds
+    tree = {"centers": lists.centers, "order": lists.order, "starts": lists.starts}
+    if bounds is None:
+        return {**tree, "bounds": None}
+    by_list = bounds.centers is not None
+    return {**tree, "bounds": {"center": bounds.center, "reach": bounds.reach, "by_list": by_list}}
+
+
+def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows:
+    """The lists of a file over rows in their order; a ValueError where they make no sense.
+
+    The rows are not looked at. Whatever the bounds are, if they are numbers, the answers are right:
+    poor ones only cost time.
+    """
+    n, d = rows.shape
+    starts = _array(tree, "starts", "iu", 1).astype(np.int64)
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != n or np.any(np.diff(starts) < 0):
+        raise ValueError(f"its starts of lists do not rise from 0 to {n}")
+    order = _array(tree, "order", "iu", 1)
+    if order.shape != (n,) or not _is_permutation(order):
+        raise ValueError(f"its order of rows does not hold each of {n} rows once")
+    centers = _array(tree, "centers", "f", 2)
+    if centers.shape != (len(starts) - 1, d) or not np.isfinite(centers).all():
+        raise ValueError(f"its centers are not {len(starts) - 1} rows of {d} finite numbers")
+    bounds, stored = None, tree["bounds"]
+    if stored is not None:
+        center = _array(stored, "center", "f", 1).astype(np.float64)
+        if center.shape != (d,) or not np.isfinite(center).all():
+            raise ValueError(f"its center is not {d} finite numbers")
+        reach = check_real(stored["reach"], "reach", low=0)
+        if not is_ordinary(reach):
+            raise ValueError(f"its reach, {reach}, is that of no lists")
+        bounds = DenseBounds(metric, center, reach)
+        if stored["by_list"]:
+            bounds = bounds.centered_at(points_of(centers, metric))
+    lists = Lists(centers, order.astype(index_type(n)), starts)
+    return ListedRows(lists, RowsFromFile(rows, starts), metric, bounds)
+
+
+def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
+    """What queries need, by number of neighbors."""
+    return [
+        {"k": k, "probes": plan.probes, "recall": asdict(plan.recall)}
+        for k, plan in sorted(plans.items())
+    ]
+
+
+def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
+    """The plans of a file; a ValueError where they make no sense."""
+    if not isinstance(trees, list):
+        raise TypeError("its plans are not a list")
+    plans = {}
+    for tree in trees:
+        k = check_integer(tree["k"], "k", low=1, high=len(listed) - 1)
+        probes = check_integer(tree["probes"], "probes", low=1, high=len(listed.lists))
+        plans[k] = QueryPlan(probes, stored_recall(tree["recall"]))
+    return plans
+
+
+def _array(tree: Mapping[str, Any], key: str, kinds: str, dimensions: int) -> Array:
+    array = tree[key]
+    if (
+        not isinstance(array, np.ndarray)
+        or array.ndim != dimensions
+        or array.dtype.kind not in kinds
+    ):
+        raise TypeError(f"its {key} must be a {dimensions}-d array of numbers")
+    return np.asarray(array[:])  # where the blocks of a mapped one are checked
+
+
+def _is_permutation(order: Array) -> bool:
+    n = len(order)
+    if not n or order.min() < 0 or order.max() >= n:
+        return False
+    is_there = np.zeros(n, bool)
+    is_there[order] = True
+    return bool(is_there.all())

@@ -1,0 +1,82 @@
+"""Base rows that have a query within a limit of their own, found on the way of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Floats
+
+_ROUNDING = 1e-6  # of limits, in float32
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Limits of base rows, and the pairs of a query and a base row that are within them.
+
+    Attributes
+    ----------
+    limits : ndarray of float, shape (n,)
+        By place.
+    kind : type
+        Of the distances that are told, and compared with the limits: what is less is within.
+    scaled : ndarray of float32, shape (n,), optional
+        Limits of the bounds of these distances; see `scaled_limits`.
+    queries : ndarray of int, optional
+        Numbers of the queries; by default their places.
+    parts : list
+        Queries, places of base rows and distances, as they were found.
+    """
+
+    limits: Array
+    kind: Any
+    scaled: Array | None = None
+    queries: Array | None = None
+    parts: list[tuple[Array, Array, Array]] = field(default_factory=list)
+
+    def of(self, some: Array) -> Reach:
+        """The same, for some of the queries."""
+        return replace(self, queries=some if self.queries is None else self.queries[some])
+
+    def keep(self, query: Array, place: Array, distance: Floats) -> None:
+        """Keep those of some pairs that are within the limits."""
+        with np.errstate(over="ignore"):
+            told = distance.astype(self.kind, copy=False)
+        within = told < self.limits[place]
+        query = query[within] if self.queries is None else self.queries[query[within]]
+        self.parts.append((query, place[within], told[within]))
+
+    def pairs(self) -> tuple[Array, Array, Array]:
+        """All pairs: queries, places and distances, sorted by query, place."""
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.kind)
+        query, place, distance = map(np.concatenate, zip(nothing, *self.parts, strict=True))
+        order = np.lexsort((place, query))
+        return query[order], place[order], distance[order]
+
+
+def scaled_limits(limits: Array, metric: str, scale: float, *, marks_apart: bool = False) -> Array:
+    """Limits of lower bounds that are in the scale of products; see `packed_bounds.py`."""
+    with np.errstate(over="ignore"):
+        scaled = limits.astype(np.float64) * (1 + _ROUNDING)
+        scaled = (scaled * scaled if metric == "euclidean" else scaled) * (scale * (1 + _ROUNDING))
+        scaled = scaled.astype(np.float32)
+    scaled[~(limits > 0)] = -np.inf
+    if marks_apart:  # by a bound that is above their distance, which is 1
+        scaled[limits > 1] = np.inf
+    return np.where(limits > 0, np.maximum(scaled, np.finfo(np.float32).tiny), scaled)
+
+
+def measured_pairs(found: Any) -> tuple[Array, Array, Floats]:
+    """The pairs of the core's `Reaching`."""
+    count = len(found)
+    pairs = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count)
+    found.write(*pairs)
+    return pairs
+
+
+def reaching(queries: Any, base: Any, reach: Reach) -> Any:
+    """What takes blocks of bounds, of the core's rows."""
+    return engine.core().Reaching(queries, base, reach.scaled)

@@ -1,0 +1,464 @@
+"""Lists as they live on: rows that are reached, rows that come later, lists from files."""
+
+from __future__ import annotations
+
+import pickle
+from unittest import mock
+
+import numpy as np
+import pytest
+from twin_graphs import assert_same
+
+from nearlabel.common import engine
+from nearlabel.common.files import read_tree, write_tree
+from nearlabel.graph import Recall
+from nearlabel.search import InvertedLists, build_index, neighbor_graph, pair_distances
+from nearlabel.search import automatic as choice
+from nearlabel.search.approximate import list_index, probing
+from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.exact.reordered_rows import ReorderedRows
+
+pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels, pytest.mark.engines]
+METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+TOLD = Recall(0.75, 0.01, 32, 8, "base")
+
+
+def clustered(n, d, seed=0):
+    """Clusters that overlap: some neighbors of a row are in other lists."""
+    centers = 1.5 * np.random.default_rng(0).normal(size=(40, d))
+    rng = np.random.default_rng(seed)
+    return centers[rng.integers(0, 40, n)] + rng.normal(size=(n, d))
+
+
+def probed(X, queries, centers, metric, probes, k):
+    """Which rows each query is compared with: those of its nearest lists, or all, (m, n) bool."""
+    home = neighbor_graph(centers, 1, X, metric=metric, search="exact").indices[:, 0]
+    near = neighbor_graph(centers, probes, queries, metric=metric, search="exact").indices
+    is_near = (home == near[:, :, None]).any(axis=1)
+    is_near[is_near.sum(axis=1) < k] = True
+    return is_near
+
+
+def measured(X, queries, metric):
+    """All distances."""
+    query, row = (ends.ravel() for ends in np.indices((len(queries), len(X))))
+    return pair_distances(X, metric, queries, query, row).reshape(len(queries), len(X))
+
+
+def in_float32(distances):
+    with np.errstate(over="ignore"):
+        return distances.astype(np.float32)
+
+
+def as_dict(reached):
+    pairs = zip(reached.row.tolist(), reached.new.tolist(), strict=True)
+    return dict(zip(pairs, reached.distance.tolist(), strict=True))
+
+
+def check_answers(index, X, queries, k, limits, metric, centers, probes):
+    """Neighbors and reached rows of queries, by brute force over the lists that they probe."""
+    distances = measured(X, queries, metric)
+    told = in_float32(distances)
+    seen = probed(X, queries, centers, metric, probes, k)
+    expected = {
+        (row, query): told[query, row]
+        for query, row in np.argwhere(seen & (told < limits)).tolist()
+    }
+    for n_jobs in (1, 2):
+        graph, reached = index.nearest_and_reached(queries, k, limits, n_jobs=n_jobs)
+        assert len(reached.row) == len(expected)
+        assert as_dict(reached) == expected
+        assert_same(graph, index.graph(k, queries))
+    for query in range(len(queries)):
+        rows = np.flatnonzero(seen[query])
+        nearest = rows[np.lexsort((rows, distances[query, rows]))[:k]]
+        its = distances[query, nearest].astype(graph.distances.dtype)
+        order = np.lexsort((nearest, its))
+        np.testing.assert_array_equal(graph.indices[query], nearest[order])
+        np.testing.assert_array_equal(graph.distances[query], its[order])
+    return reached
+
+
+def kth_distances(X, k, metric):
+    return neighbor_graph(X, k, metric=metric, search="exact").distances[:, -1].astype(np.float32)
+
+
+# Reached rows
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_reached_rows_are_those_of_the_probed_lists_within_their_limits(metric):
+    X, queries = clustered(500, 6), clustered(60, 6, seed=1)
+    limits = kth_distances(X, 12, metric)
+    limits[::9] = -np.inf
+    limits[1::90] = np.inf
+    index = InvertedLists(0.8).build(X, metric)
+    probes = index.probes(10)
+    centers = index._listed.lists.centers
+    assert probes < len(centers)
+    with mock.patch.object(probing, "_QUERIES_AT_ONCE", 13):
+        reached = check_answers(index, X, queries, 10, limits, metric, centers, probes)
+    assert len(reached.row)
+    assert not set(reached.row.tolist()) & set(range(0, 500, 9))
+    with mock.patch.object(engine, "core", return_value=None):
+        twin = InvertedLists(0.8).build(X, metric).nearest_and_reached(queries, 10, limits)
+    np.testing.assert_array_equal(np.array(twin[1]), np.array(reached))
+
+
+def test_a_row_at_its_limit_is_not_reached():
+    X = np.random.default_rng(0).integers(0, 3, (400, 4)).astype(np.float32)
+    with mock.patch("nearlabel.search.approximate.inverted_lists.equal_rows", return_value=None):
+        index = InvertedLists(1.0).build(X)
+    queries = X[:20] + np.float32(1)
+    distances = in_float32(measured(X, queries[:1], "euclidean")[0])
+    _, reached = index.nearest_and_reached(queries[:1], 3, distances)
+    assert not len(reached.row)
+    above = np.nextafter(distances, np.float32(np.inf))
+    _, reached = index.nearest_and_reached(queries[:1], 3, above)
+    assert sorted(reached.row.tolist()) == list(range(400))
+    check_answers(index, X, queries, 5, above, "euclidean", *lists_of(index, 5))
+
+
+def lists_of(index, k):
+    probes = index.probes(k)
+    return index._listed.lists.centers, probes
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_queries_far_away_and_lists_far_from_each_other(metric):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(1200) % 3]
+    limits = kth_distances(X, 9, metric)
+    limits[::100] = np.finfo(np.float32).max
+    queries = np.vstack([X[::90] + 0.1, 1e25 * X[:2], 1e120 * X[:2], np.zeros((1, 5))])
+    index = InvertedLists(0.9).build(X, metric)
+    centers, probes = lists_of(index, 4)
+    check_answers(index, X, queries, 4, limits, metric, centers, probes)
+
+
+# More neighbors than planned
+
+
+def test_more_neighbors_than_planned_take_the_same_probes():
+    X, queries = clustered(600, 6), clustered(30, 6, seed=1)
+    index = InvertedLists(0.8).build(X)
+    graph = index.graph(8, queries)
+    more = index.graph(10, queries, planned_for=8)
+    assert list(index._plans) == [8]
+    np.testing.assert_array_equal(more.indices[:, :8], graph.indices)
+    assert more.recall == graph.recall
+    limits = np.full(len(X), -np.inf, np.float32)
+    both, _ = index.nearest_and_reached(queries, 10, limits, planned_for=8)
+    assert_same(both, more)
+    most = index.graph(len(X), queries, planned_for=8)  # more than the lists hold
+    np.testing.assert_array_equal(np.sort(most.indices), np.tile(np.arange(600), (30, 1)))
+    assert list(index._plans) == [8]
+
+
+def test_more_probes_find_more():
+    X, queries = clustered(1500, 8), clustered(200, 8, seed=1)
+    index = InvertedLists(0.5).build(X)
+    before, graph = index.probes(8), index.graph(8, queries)
+    better = index.with_probes(8, 3 * before, TOLD)
+    assert better._listed is index._listed
+    assert better.probes(8) == 3 * before
+    assert better.graph(8, queries).recall == TOLD
+    exact = neighbor_graph(X, 8, queries, search="exact")
+    first, second = (
+        (found.distances <= exact.distances[:, -1:].astype(np.float32)).mean()
+        for found in (graph, better.graph(8, queries))
+    )
+    assert first < second
+    assert index.probes(8) == before  # as it was
+    assert_same(index.graph(8, queries), graph)
+    assert better.with_probes(8, 10**6, TOLD).probes(8) == len(index._listed.lists)
+    assert_same(better.graph(8), index.graph(8))
+
+
+# Rows that come later
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("count", [1, 30, 400])
+def test_a_tail_is_searched_by_the_lists_of_its_index(metric, count):
+    X, later, queries = clustered(600, 6), clustered(count, 6, seed=1), clustered(50, 6, seed=2)
+    index = InvertedLists(0.7).build(X, metric)
+    tail = index.tail(later, n_jobs=2)
+    k = min(7, count)
+    distances = in_float32(measured(later, queries, metric))
+    limits = np.random.default_rng(0).choice(distances.ravel(), count)
+    centers, probes = lists_of(index, k)
+    assert list(index._plans) == [8]
+    check_answers(tail, later, queries, k, limits, metric, centers, probes)
+    with mock.patch.object(engine, "core", return_value=None):
+        twin = InvertedLists(0.7).build(X, metric).tail(later).graph(k, queries)
+    assert_same(tail.graph(k, queries), twin)
+    if count > 7:
+        itself = tail.graph(k)
+        assert not itself.has_self()
+        assert_same(itself, tail.graph(k + 1, later, planned_for=k).without(np.arange(count)))
+    copied = pickle.loads(pickle.dumps(tail))
+    assert_same(copied.graph(k, queries), tail.graph(k, queries))
+
+
+def test_lists_and_their_tail_are_lists_of_all_rows():
+    X, later, queries = clustered(500, 6), clustered(300, 6, seed=1), clustered(40, 6, seed=2)
+    index = InvertedLists(0.7).build(X)
+    tail, k = index.tail(later), 8
+    centers, probes = lists_of(index, k)
+    both = np.vstack([X, later])
+    limits = kth_distances(both, 9, "euclidean")
+    seen = probed(both, queries, centers, "euclidean", probes, 1)
+    distances = in_float32(measured(both, queries, "euclidean"))
+    parts = [
+        part.nearest_and_reached(queries, k, some)[1]
+        for part, some in ((index, limits[:500]), (tail, limits[500:]))
+    ]
+    found = {**as_dict(parts[0]), **{(500 + a, b): d for (a, b), d in as_dict(parts[1]).items()}}
+    expected = np.argwhere(seen & (distances < limits)).tolist()
+    assert sorted(found) == sorted((row, query) for query, row in expected)
+
+
+def test_a_tail_follows_an_index_with_more_probes():
+    X, later = clustered(600, 6), clustered(300, 6, seed=1)
+    index = InvertedLists(0.5).build(X)
+    tail = index.tail(later)
+    better = index.with_probes(8, len(lists_of(index, 8)[0]), TOLD)
+    found = tail.behind(better).graph(8, X[:50])
+    assert_same(found, better.tail(later).graph(8, X[:50]))
+    exact = neighbor_graph(later, 8, X[:50], search="exact")
+    np.testing.assert_array_equal(found.indices, exact.indices)
+    assert (tail.graph(8, X[:50]).indices != exact.indices).any()
+
+
+# Lists from files
+
+
+class Watched(np.ndarray):
+    """Rows that note which of them are read, as mapped ones check those."""
+
+    def __getitem__(self, rows):
+        self.read[rows] = True
+        return np.asarray(self)[rows]
+
+
+def watched(rows):
+    rows = rows.view(Watched)
+    rows.read = np.zeros(len(rows), bool)
+    return rows
+
+
+def stored(index, tmp_path, mmap):
+    """What a file gives back of an index: its tree and its rows."""
+    write_tree(tmp_path / "lists.nl", {**index._tree(), "rows": index.stored_rows()})
+    tree, _ = read_tree(tmp_path / "lists.nl", mmap=mmap)
+    return tree, tree.pop("rows")
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize(
+    ("metric", "kind"),
+    [*((metric, np.float32) for metric in METRICS), ("cosine", float), ("euclidean", np.int16)],
+)
+def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
+    X, queries = (10 * clustered(500, 6)).astype(kind), (10 * clustered(40, 6, 1)).astype(kind)
+    index = InvertedLists(0.8, 3).build(X, metric)
+    graph, asked, limits = index.graph(8), index.graph(8, queries), kth_distances(X, 8, metric)
+    tree, rows = stored(index, tmp_path, mmap)
+    assert rows.dtype == X.dtype
+    back = ListIndex._from_tree(tree, rows, metric)
+    with mock.patch.object(list_index, "make_plan", side_effect=AssertionError):
+        assert_same(back.graph(8, queries), asked)
+        for ours, theirs in zip(
+            back.nearest_and_reached(queries, 8, limits)[1],
+            index.nearest_and_reached(queries, 8, limits)[1],
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+    assert_same(back.graph(8), graph)
+    assert_same(back.graph(12, queries), index.graph(12, queries))
+    later = clustered(60, 6, 4)
+    assert_same(back.tail(later).graph(5, queries), index.tail(later).graph(5, queries))
+    np.testing.assert_array_equal(np.asarray(back.vectors), X)
+    some = np.array([7, 400, 7, 0])
+    np.testing.assert_array_equal(back.vectors[some], X[some])
+    np.testing.assert_array_equal(back.vectors[3:9], X[3:9])
+    for again in (
+        pickle.loads(pickle.dumps(back)),
+        ListIndex._from_tree(back._tree(), rows, metric),
+    ):
+        assert_same(again.graph(8, queries), asked)
+        assert_same(again.graph(8), graph)
+
+
+def test_lists_far_from_each_other_come_back(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(1200) % 3]
+    index = InvertedLists(0.9).build(X)
+    asked = index.graph(7, X[::60] + 0.1)
+    tree, rows = stored(index, tmp_path, False)
+    assert tree["bounds"] is None or tree["bounds"]["by_list"]
+    assert_same(ListIndex._from_tree(tree, rows, "euclidean").graph(7, X[::60] + 0.1), asked)
+    with mock.patch.object(engine, "core", return_value=None):
+        twin = ListIndex._from_tree(tree, rows, "euclidean")
+        assert_same(twin.graph(7, X[::60] + 0.1), asked)
+        assert twin._tree()["bounds"] is None
+    without = {**tree, "bounds": None}
+    assert_same(ListIndex._from_tree(without, rows, "euclidean").graph(7, X[::60] + 0.1), asked)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("kept_bytes", [2**30, 3000])
+def test_only_the_lists_of_a_query_are_read(metric, kind, kept_bytes):
+    X = clustered(2000, 6).astype(kind)
+    index = InvertedLists(0.5).build(X, metric)
+    asked = index.graph(8, X[:3])
+    tree = index._tree()
+    rows = watched(index.stored_rows())
+    with mock.patch.object(probing, "_PACKED_BYTES", kept_bytes):
+        back = ListIndex._from_tree(tree, rows, metric)
+        assert not rows.read.any()
+        assert_same(back.graph(8, X[:3]), asked)
+    assert 0 < rows.read.sum() <= 3 * index.probes(8) * index._listed.lists.sizes.max()
+    assert rows.read.sum() < len(X) / 2
+
+
+def test_numbers_that_are_none_are_refused_where_they_are_met():
+    X = clustered(2000, 6)
+    index = InvertedLists(0.5).build(X)
+    asked = index.graph(8, X[:1])
+    rows = index.stored_rows().copy()
+    rows[index._listed.lists.starts[-2]] = np.nan
+    back = ListIndex._from_tree(index._tree(), rows, "euclidean")
+    last = index._listed.lists.centers[-1:]
+    if engine.core() is not None:
+        assert_same(back.graph(8, X[:1]), asked)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="damaged.*not finite"):
+            back.graph(8, last)
+    with pytest.raises(ValueError, match="damaged.*not finite"):
+        back.graph(8)
+
+
+def changed(array, place, value):
+    array = np.array(array)
+    array[place] = value
+    return array
+
+
+DAMAGES = {
+    "starts fall": ("starts", lambda a: changed(a, 1, a[2] + 1)),
+    "starts end early": ("starts", lambda a: changed(a, -1, a[-1] - 1)),
+    "starts begin late": ("starts", lambda a: changed(a, 0, 1)),
+    "no starts": ("starts", lambda a: a[:1]),
+    "starts are no numbers": ("starts", lambda a: "x"),
+    "starts are floats": ("starts", lambda a: a.astype(float)),
+    "a row twice": ("order", lambda a: changed(a, 0, a[1])),
+    "a row beyond the last": ("order", lambda a: changed(a, 0, len(a))),
+    "a row before the first": ("order", lambda a: changed(a, 0, -1)),
+    "a row less": ("order", lambda a: a[1:]),
+    "a row more": ("order", lambda a: np.append(a, 0)),
+    "a center is none": ("centers", lambda a: changed(a, 0, np.nan)),
+    "a center less": ("centers", lambda a: a[1:]),
+    "narrow centers": ("centers", lambda a: a[:, 1:]),
+    "flat centers": ("centers", lambda a: a[:, 0]),
+    "bounds are a text": ("bounds", lambda a: "x"),
+    "no center": ("bounds", lambda a: {**a, "center": a["center"][1:]}),
+    "the center is none": ("bounds", lambda a: {**a, "center": np.inf * a["center"]}),
+    "negative reach": ("bounds", lambda a: {**a, "reach": -1.0}),
+    "tiny reach": ("bounds", lambda a: {**a, "reach": 1e-200}),
+    "infinite reach": ("bounds", lambda a: {**a, "reach": float("inf")}),
+    "no probes": ("plans", lambda a: [{**a[0], "probes": 0}]),
+    "more probes than lists": ("plans", lambda a: [{**a[0], "probes": 10**6}]),
+    "more neighbors than rows": ("plans", lambda a: [{**a[0], "k": 10**6}]),
+    "no recall": ("plans", lambda a: [{**a[0], "recall": {}}]),
+    "recall of nothing": ("plans", lambda a: [{**a[0], "recall": None}]),
+    "plans are none": ("plans", lambda a: None),
+    "recall above one": ("recall", lambda a: 2),
+    "seed": ("seed", lambda a: -1),
+}
+
+
+@pytest.fixture(scope="module")
+def small_index(small_lists):
+    index = InvertedLists(0.8).build(clustered(300, 4))
+    index.graph(5, np.zeros((1, 4)))
+    return index
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_tree_is_refused(damage, small_index, core):
+    index = small_index
+    tree, (key, change) = index._tree(), DAMAGES[damage]
+    ListIndex._from_tree(tree, index.stored_rows(), "euclidean")
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        ListIndex._from_tree({**tree, key: change(tree[key])}, index.stored_rows(), "euclidean")
+    missing = {name: value for name, value in tree.items() if name != key}
+    with pytest.raises(KeyError, match=key):
+        ListIndex._from_tree(missing, index.stored_rows(), "euclidean")
+
+
+@pytest.mark.parametrize("reach", [0.0, 1e-130, 1e-3, 1e30, 1e130])
+@pytest.mark.parametrize("far", [0.0, 1e12, -1e300])
+def test_poor_bounds_of_a_file_change_no_answer(reach, far, small_index, core):
+    index, X = small_index, clustered(300, 4)
+    asked, tree = index.graph(5, X[:20] + 0.1), index._tree()
+    for by_list in (False, True):
+        tree["bounds"] = {"center": np.full(4, far), "reach": reach, "by_list": by_list}
+        back = ListIndex._from_tree(tree, index.stored_rows(), "euclidean")
+        assert_same(back.graph(5, X[:20] + 0.1), asked)
+
+
+def test_nothing_is_stored_of_lists_that_were_not_made():
+    assert InvertedLists().build(clustered(300, 4))._tree() is None
+
+
+# Where none is asked for
+
+
+def test_auto_passes_on_what_lists_can(tmp_path):
+    X, later, queries = clustered(600, 6), clustered(50, 6, 1), clustered(30, 6, 2)
+    limits = kth_distances(X, 9, "euclidean")
+    lists = InvertedLists().build(X)
+    with mock.patch.object(choice, "MOST_WORK", 0):
+        auto = build_index(X, "euclidean", "auto")
+        assert auto._tree() is None
+        assert auto.probes(8) == lists.probes(8)
+        assert_same(auto.graph(20, queries, planned_for=8), lists.graph(20, queries, planned_for=8))
+        for ours, theirs in zip(
+            auto.nearest_and_reached(queries, 9, limits, planned_for=8)[1],
+            lists.nearest_and_reached(queries, 9, limits, planned_for=8)[1],
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+        tail, its = auto.tail(later), lists.tail(later)
+        assert_same(tail.graph(8, queries), its.graph(8, queries))
+        assert_same(tail.nearest_and_reached(queries, 8, limits[:50])[0], its.graph(8, queries))
+        # As exact as the search of the other rows is.
+        assert auto.probes(30) is None
+        assert_same(tail.graph(30, queries), neighbor_graph(later, 30, queries, search="exact"))
+        better = auto.with_probes(8, len(lists._listed.lists), TOLD)
+        assert better.graph(8, queries).recall == TOLD
+        assert tail.behind(better).graph(8, queries).recall == TOLD
+        copied = pickle.loads(pickle.dumps(tail))
+        assert_same(copied.graph(8, queries), tail.graph(8, queries))
+
+        tree, rows = stored(auto, tmp_path, True)
+        back = choice.AutoIndex._from_tree(tree, rows, "euclidean")
+        for again in (back, pickle.loads(pickle.dumps(back))):
+            assert_same(again.graph(8, queries), auto.graph(8, queries))
+            assert_same(again.graph(30, queries), auto.graph(30, queries))
+
+
+def test_rows_in_another_order_are_read_by_their_numbers():
+    X = np.arange(12.0).reshape(6, 2)
+    order = np.array([3, 1, 5, 0, 2, 4], np.int32)
+    rows = ReorderedRows(X[order], order)
+    assert rows.shape == (6, 2)
+    assert len(rows) == 6
+    assert rows.dtype == X.dtype
+    np.testing.assert_array_equal(np.asarray(rows), X)
+    np.testing.assert_array_equal(np.array(rows, np.float32), X)
+    np.testing.assert_array_equal(rows[np.array([4, 0, 0])], X[[4, 0, 0]])
+    np.testing.assert_array_equal(rows[1:4], X[1:4])

@@ -1,0 +1,105 @@
+"""Base rows that have a query within their limit: against all distances, and lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import examples
+
+from nearlabel.search.exact.core_rows import core_rows
+from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
+
+pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
+
+CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
+METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+
+
+@examples(40)
+@given(data=st.data(), metric=st.sampled_from(METRICS), n=st.sampled_from([1, 31, 32, 70]))
+def test_blocks_of_bounds_against_all_distances(data, metric, n):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X, queries = rng.integers(-3, 4, (n, 3)).astype(float), rng.normal(size=(5, 3))
+    distances = np.array([[oracles.distance(a, b, metric) for b in X] for a in queries])
+    limits = rng.choice([-np.inf, 0, 0.5, 1.0, 3.0, np.inf], n)
+    limits = np.where(rng.random(n) < 0.3, distances[0], limits)
+    scaled = scaled_limits(limits, metric, 1.0)
+    reach = Reach(limits, np.float64, scaled)
+    found = reaching(core_rows(queries, metric), core_rows(X, metric), reach)
+    # The best bounds there are: in float32, never above the distance.
+    exact = distances * distances if metric == "euclidean" else distances
+    bounds = np.nextafter(exact.astype(np.float32), np.float32(-np.inf))
+    first = data.draw(st.integers(0, n))
+    chosen = np.array([4, 0, 2], np.int32)
+    for start, stop in ((0, first), (first, n)):
+        found.offer(np.ascontiguousarray(bounds[chosen, start:stop]), chosen, start)
+    reach.of(np.array([10, 11, 12, 13, 14])).keep(*measured_pairs(found))
+    query, row, distance = reach.pairs()
+    expected = [
+        (10 + i, j, distances[i, j])
+        for i in (0, 2, 4)
+        for j in range(n)
+        if distances[i, j] < limits[j]
+    ]
+    assert list(zip(query.tolist(), row.tolist(), distance.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("scale", [1.0, 2.0**-40, 2.0**90])
+def test_scaled_limits_are_above_all_that_is_within(metric, scale):
+    limits = np.array([1e-45, 1e-20, 0.1, 1 / 3, 1.0, 7.7, 1e30, 3e38, np.inf], np.float32)
+    scaled = scaled_limits(limits, metric, scale)
+    assert scaled.dtype == np.float32
+    below = np.nextafter(limits.astype(float) * (1 + 2.0**-24), 0)  # is rounded to the limit
+    with np.errstate(over="ignore"):
+        below = (below * below if metric == "euclidean" else below) * scale
+    assert (scaled >= below).all()
+    assert (scaled > 0).all()
+    nothing = scaled_limits(np.array([0.0, -1.0, -np.inf]), metric, scale)
+    np.testing.assert_array_equal(nothing, np.full(3, -np.inf))
+    apart = scaled_limits(np.array([0.5, 1.0, 1.1]), "cosine", 1.0, marks_apart=True)
+    assert apart[1] < 8 < apart[2] == np.inf
+
+
+def offer(n=4, **changes):
+    rows = core_rows(np.arange(2.0 * n).reshape(n, 2), "euclidean")
+    options = {"queries": rows, "base": rows, "limits": np.ones(n, np.float32)}
+    given = {
+        "block": np.zeros((2, 3), np.float32),
+        "chosen": np.array([0, n - 1], np.int32),
+        "row": 1,
+    }
+    found = CORE.Reaching(**{key: changes.get(key, options[key]) for key in options})
+    found.offer(**{key: changes.get(key, given[key]) for key in given})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"limits": np.ones(3, np.float32)}, "limits"),
+        ({"queries": core_rows(np.ones((4, 3)), "euclidean")}, "queries"),
+        ({"queries": core_rows(np.ones((4, 2)), "manhattan")}, "queries"),
+        ({"row": -1}, "block"),
+        ({"row": 2}, "block"),
+        ({"row": 2**62}, "block"),
+        ({"chosen": np.array([0], np.int32)}, "chosen"),
+        ({"chosen": np.array([0, 4], np.int32)}, "chosen"),
+        ({"chosen": np.array([-1, 0], np.int32)}, "chosen"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(changes, error):
+    assert len(offer()) == 6
+    with pytest.raises(ValueError, match=error):
+        offer(**changes)
+
+
+def test_what_is_not_a_number_is_within_nothing():
+    assert len(offer(block=np.full((2, 3), np.nan, np.float32))) == 0
+    assert len(offer(limits=np.full(4, np.nan, np.float32))) == 0
+    found = offer()
+    with pytest.raises(ValueError, match="pair"):
+        found.write(np.empty(5, np.int32), np.empty(6, np.int32), np.empty(6))
