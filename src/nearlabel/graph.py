@@ -12,6 +12,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, row_numbers
 from nearlabel.common.files import write_tree
+from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.validation import check_choice, check_integer, check_real
 
 _MOST_ROWS = 2**48  # of sparse matrices that this package reads, too
@@ -120,7 +121,8 @@ class NeighborGraph:
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> NeighborGraph:  # noqa: ARG003
         recall = stored_recall(tree["recall"]) if "recall" in tree else None
-        return cls(tree["indices"], tree["distances"], tree["n_base"], recall)
+        indices, distances = checked(tree["indices"]), checked(tree["distances"])
+        return cls(indices, distances, tree["n_base"], recall)
 
     @property
     def k(self) -> int:

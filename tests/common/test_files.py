@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import pickle
 import re
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,17 @@ from hypothesis.extra.numpy import (
     integer_dtypes,
 )
 
-from nearlabel.common.files import FORMAT, FileError, read_tree, replacing, write_tree
+from nearlabel.common import files
+from nearlabel.common.files import (
+    FORMAT,
+    FileError,
+    read_stored,
+    read_tree,
+    replacing,
+    stored_digest,
+    write_tree,
+)
+from nearlabel.common.mapped_arrays import MappedArray, checked, checked_rows, checked_tree
 
 leaves = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -62,19 +74,15 @@ def file(tmp_path):
     return path
 
 
-def test_mapped_arrays_are_read_only_and_not_copied(file):
-    tree, _ = read_tree(file, mmap=True)
-    assert isinstance(tree["numbers"], np.memmap)
-    assert not tree["numbers"].flags.writeable
-    assert tree["numbers"].ctypes.data % 64 == 0
-    assert tree["numbers"].tolist() == list(range(100))
+def flip(file, whole, place):
+    file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
 
 def test_every_bit_counts(file):
     """A change of any byte, and any cut, is noticed, in the arrays and around them."""
     whole = file.read_bytes()
     for place in range(len(whole)):
-        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        flip(file, whole, place)
         for mmap in (False, True):
             with pytest.raises(FileError, match=re.escape(str(file))):
                 read_tree(file, mmap=mmap)
@@ -85,6 +93,157 @@ def test_every_bit_counts(file):
     file.write_bytes(whole + b"\0")
     with pytest.raises(FileError, match=f"file .*{len(whole)} bytes.*{len(whole) + 1}"):
         read_tree(file)
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    """A file in blocks of 64 bytes; a row of its large array has 24."""
+    monkeypatch.setattr(files, "BLOCK", 64)
+    path = tmp_path / "mapped"
+    numbers = np.arange(54.0).reshape(18, 3)
+    write_tree(path, {"text": "ä", "numbers": numbers, "few": np.arange(3)})
+    return path
+
+
+def test_mapped_arrays_are_read_only_and_not_copied(mapped):
+    tree, _ = read_tree(mapped, mmap=True)
+    numbers = tree["numbers"]
+    assert isinstance(numbers, MappedArray)
+    assert not isinstance(tree["few"], MappedArray)
+    for array in (numbers, checked(numbers), numbers.checked(3, 5), numbers[2:4]):
+        assert not array.flags.writeable
+        assert np.shares_memory(array, numbers.view(np.ndarray))
+    assert numbers.ctypes.data % 64 == 0
+    assert type(checked(numbers)) is np.ndarray
+    assert checked(numbers).tolist() == np.arange(54.0).reshape(18, 3).tolist()
+    plain = np.arange(3)
+    assert checked(plain) is plain
+
+
+def test_every_bit_of_a_mapped_file_counts(mapped):
+    """What is not noticed when the file is read is noticed by whoever first touches its block."""
+    whole, late = mapped.read_bytes(), []
+    start = whole.index(np.arange(54.0).tobytes())
+    for place in range(len(whole)):
+        flip(mapped, whole, place)
+        with pytest.raises(FileError, match=re.escape(str(mapped))):
+            read_tree(mapped)
+        try:
+            tree, _ = read_tree(mapped, mmap=True)
+        except FileError:
+            continue
+        late.append(place)
+        block = (place - start) // 64
+        for row, numbers in enumerate(np.arange(54.0).reshape(18, 3)):
+            if block in range(24 * row // 64, (24 * row + 23) // 64 + 1):
+                for touch in (
+                    lambda array, row: array.checked(row, row + 1),
+                    lambda array, row: checked_rows(array, [row - 18]),
+                    lambda array, row: array[row],
+                    lambda array, row: array[row : row + 1],
+                    lambda array, row: array[row, 2],
+                ):
+                    with pytest.raises(FileError, match=f"{re.escape(str(mapped))} .*checksum"):
+                        touch(tree["numbers"], row)
+            else:
+                assert tree["numbers"].checked(row, row + 1).tolist() == [numbers.tolist()]
+                assert checked_rows(tree["numbers"], [row]).tolist() == [numbers.tolist()]
+        with pytest.raises(FileError, match="checksum"):
+            checked_tree(tree)
+    assert late == list(range(start, start + 54 * 8))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        checked,
+        MappedArray.checked,
+        lambda a: a[::2],
+        lambda a: a[..., 1],
+        lambda a: a[np.arange(18) > 3],
+        lambda a: a + 1,
+        lambda a: a.sum(),
+        lambda a: np.concatenate([np.zeros((1, 3)), a]),
+        pickle.dumps,
+        copy.deepcopy,
+        lambda a: write_tree(os.devnull, {"x": a}),
+    ],
+)
+def test_uses_of_a_mapped_array_are_checked(mapped, use):
+    whole = mapped.read_bytes()
+    right = use(read_tree(mapped, mmap=True)[0]["numbers"])
+    assert not isinstance(right, MappedArray)
+    flip(mapped, whole, whole.index(np.arange(54.0).tobytes()) + 200)
+    with pytest.raises(FileError, match="checksum"):
+        use(read_tree(mapped, mmap=True)[0]["numbers"])
+
+
+def test_a_block_is_checked_once(mapped, monkeypatch):
+    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+    blocks = []
+    check = files._Checks.check
+    monkeypatch.setattr(files._Checks, "check", lambda *a: blocks.append(a[1]) or check(*a))
+    numbers.checked(0, 0)
+    assert blocks == []
+    numbers.checked(2, 4)  # bytes 48 to 95
+    assert blocks == [0, 1]
+    checked_rows(numbers, [17, 2, 17])
+    assert blocks == [0, 1, 6]
+    checked(numbers)
+    checked(numbers)
+    assert sorted(blocks) == list(range(7))
+
+
+def test_a_part_without_checksums_says_so(mapped):
+    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+    with pytest.raises(TypeError, match="part of a mapped array"):
+        checked(numbers.T)
+
+
+def test_private_arrays_can_be_changed(mapped):
+    """A change is the array's own: neither the file nor another array sees it."""
+    whole = mapped.read_bytes()
+    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+    private = numbers.private()
+    checked(private)[3] = -1
+    assert checked(private)[3].tolist() == [-1, -1, -1]
+    assert checked(numbers)[3].tolist() == [9, 10, 11]
+    assert mapped.read_bytes() == whole
+    flip(mapped, whole, whole.index(np.arange(54.0).tobytes()) + 200)
+    private = read_tree(mapped, mmap=True)[0]["numbers"].private()
+    private.checked(0, 2)[:] = 5
+    with pytest.raises(FileError, match="checksum"):
+        private.checked(0, 10)
+
+
+def test_a_replaced_file_stays_as_it_was(mapped):
+    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+    write_tree(mapped, {"numbers": np.zeros((18, 3))})
+    private = numbers.private()
+    private[0] = 5
+    assert private[1:].tolist() == checked(numbers)[1:].tolist()
+    assert checked(numbers)[0].tolist() == [0, 1, 2]
+
+
+def test_a_file_is_known_by_its_digest(mapped):
+    tree, _, digest = read_stored(mapped)
+    assert stored_digest(mapped) == digest
+    assert write_tree(mapped, tree) == digest
+    assert write_tree(mapped, {**tree, "few": tree["few"] + 1}) != digest
+    mapped.write_bytes(b"something else")
+    assert stored_digest(mapped) is None
+    assert stored_digest(mapped / "none") is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes")
+def test_a_pipe_gets_the_same_bytes(mapped):
+    tree, _ = read_tree(mapped)
+    pipe = mapped.with_name("pipe")
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as other:
+        written = other.submit(pipe.read_bytes)
+        write_tree(pipe, tree)
+        assert written.result() == mapped.read_bytes()
 
 
 def resealed(content, header=None, version=None):
@@ -136,7 +295,17 @@ def test_headers_that_make_no_sense(file, header):
         read_tree(file)
 
 
-def test_truth_values_that_are_none(file):
+def test_as_many_checksums_as_blocks(file):
+    whole = file.read_bytes()
+    size = struct.unpack("<14sHQQ", whole[:32])[2]
+    digits = hashlib.sha256(np.arange(100.0).tobytes()).hexdigest().encode()
+    for wrong in (b"", digits[:-1], 2 * digits):
+        file.write_bytes(resealed(whole, whole[64 : 64 + size].replace(digits, wrong)))
+        with pytest.raises(FileError, match=r"file .*header makes no sense"):
+            read_tree(file)
+
+
+def test_truth_values_that_are_none(file, monkeypatch):
     """Other bytes than 0 and 1 would be a third truth value to numpy."""
     write_tree(file, {"x": np.array([True, False])})
     whole = file.read_bytes()
@@ -146,6 +315,13 @@ def test_truth_values_that_are_none(file):
     file.write_bytes(resealed(wrong, whole[64 : 64 + size].replace(old, new)))
     with pytest.raises(FileError, match="file .*truth value"):
         read_tree(file)
+    monkeypatch.setattr(files, "BLOCK", 1)  # two bytes are mapped, and are two blocks
+    one = hashlib.sha256(b"\2").hexdigest() + hashlib.sha256(b"\0").hexdigest()
+    file.write_bytes(resealed(wrong, whole[64 : 64 + size].replace(old, one.encode())))
+    truths = read_tree(file, mmap=True)[0]["x"]
+    assert truths.checked(1).tolist() == [False]
+    with pytest.raises(FileError, match="file .*truth value"):
+        checked(truths)
 
 
 def test_what_cannot_be_written(tmp_path):

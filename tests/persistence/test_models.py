@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,7 @@ from strategies import examples
 from tree_paths import paths, replaced
 
 import nearlabel as nl
+from nearlabel.common import files
 from nearlabel.common.files import FileError, read_tree, write_tree
 from nearlabel.methods.registry import METHODS, estimator
 
@@ -35,6 +38,13 @@ def made():
     return nl.datasets.make_local_labels(80, 5, 7)
 
 
+@pytest.fixture(params=[False, True])
+def is_mapped(request, monkeypatch):
+    """Whether files are mapped, in blocks so small that nearly all of their arrays are."""
+    monkeypatch.setattr(files, "BLOCK", 64)
+    return request.param
+
+
 def assert_same(model, again, X):
     ours, theirs = model.label_scores(X), again.label_scores(X)
     np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
@@ -48,7 +58,6 @@ def assert_same(model, again, X):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize("y", ["sparse", "dense", "words", "booleans"])
 @pytest.mark.parametrize("X", ["dense", "float32", "integers", "sparse", "bytes", "truths"])
 def test_a_model_there_and_back(tmp_path, made, is_mapped, y, X):
@@ -78,7 +87,8 @@ def test_a_model_there_and_back(tmp_path, made, is_mapped, y, X):
     np.testing.assert_array_equal(again.kneighbors()[1], model.kneighbors()[1])
 
 
-def test_a_mapped_model_is_not_copied(tmp_path, made):
+def test_a_mapped_model_is_not_copied(tmp_path, made, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK", 64)
     nl.MLkNN().fit(made.X, made.Y).save(tmp_path / "model")
     model = nl.load(tmp_path / "model", mmap=True)
     for array in (model._items.vectors, model._labels.indices, model._labels.indptr):
@@ -87,6 +97,28 @@ def test_a_mapped_model_is_not_copied(tmp_path, made):
             base = base.base
         assert isinstance(base, mmap.mmap)
     assert model._items.index is None  # nothing is prepared before the first question
+
+
+def test_mapped_vectors_are_checked_when_something_is_asked(tmp_path, made, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK", 64)
+    path = tmp_path / "model"
+    nl.MLkNN().fit(made.X, made.Y).save(path)
+    content = path.read_bytes()
+    place = content.index(made.X[40].tobytes())
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    model = nl.load(path, mmap=True)
+    for ask in (
+        lambda: model.rank(made.X[:1]),
+        lambda: model.retrieve(made.X[:1]),
+        lambda: model.save(tmp_path / "again"),
+        lambda: pickle.dumps(model),
+    ):
+        with pytest.raises(FileError, match=f"{re.escape(str(path))} is altered"):
+            ask()
+    place = content.index(model._labels.indices.tobytes())  # all else is checked at once
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(FileError, match=f"^{re.escape(str(path))} is altered"):
+        nl.load(path, mmap=True)
 
 
 def test_parameters_metrics_and_searches(tmp_path, made):
@@ -117,7 +149,6 @@ def test_a_model_of_a_graph_without_vectors(tmp_path, made):
         again.predict(made.X)
 
 
-@pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize(
     "scaler",
     [MinMaxScaler((0, 2)), StandardScaler(), StandardScaler(with_std=False), MaxAbsScaler()],
@@ -137,7 +168,6 @@ def test_a_pipeline_with_a_scaler(tmp_path, made, scaler, is_mapped):
     np.testing.assert_array_equal(clone.predict_proba(frame), pipeline.predict_proba(frame))
 
 
-@pytest.mark.parametrize("is_mapped", [False, True])
 def test_a_graph(tmp_path, made, is_mapped):
     graph = nl.neighbor_graph(made.X, 5)
     graph.save(tmp_path / "graph")
@@ -148,7 +178,6 @@ def test_a_graph(tmp_path, made, is_mapped):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-@pytest.mark.parametrize("is_mapped", [False, True])
 def test_every_method_there_and_back(tmp_path, made, estimator, is_mapped):
     model = clone(estimator).fit(made.X, made.Y, label_names=made.label_names)
     model.save(tmp_path / "model")

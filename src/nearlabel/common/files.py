@@ -2,8 +2,9 @@
 
 A file is a preamble of 64 bytes (mark, format version, lengths, checksum), a header in JSON, and
 the arrays one after the other, each at a multiple of 64 bytes, little-endian, in C order. The
-header has the checksum of each array, and the preamble that of the header and of itself, so that no
-bit of a file can change unnoticed. Nothing in a file is ever executed: there is no pickle.
+header has the checksums of each array, one for every MiB, and the preamble that of the header and
+of itself, so that no bit of a file can change unnoticed. Nothing in a file is ever executed: there
+is no pickle.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, csr_of_parts
+from nearlabel.common.mapped_arrays import MappedArray, checked
 from nearlabel.common.messages import one_line, plain_json
 
-FORMAT = 2
+FORMAT = 3
 
 # As in PNG: a transfer as text damages the line ends, and the first byte is not ASCII.
 _MARK = b"\x89nearlabel\r\n\x1a\n"
 _LENGTHS = struct.Struct("<14sHQQ")  # mark, format version, bytes of the header, bytes in all
 _PREAMBLE = _LENGTHS.size + 32  # the checksum of the lengths and the header follows
 _ALIGN = 64
-_READ_AT_ONCE = 2**20
+_DIGITS = 64  # of a checksum
+BLOCK = 2**20  # bytes of an array that have a checksum of their own
 _ORPHANED_AFTER = 86_400  # seconds: no file takes a day to write
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG)
 _DTYPES = {
@@ -49,8 +52,13 @@ NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflo
 class FileError(ValueError):
     """A file that is not a whole, unaltered nearlabel file; says why."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(one_line(message))
+    def __init__(self, message: str, path: Any = None) -> None:
+        super().__init__(one_line(message if path is None else f"{path} {message}"))
+        self.path = path
+
+    def of(self, path: Any) -> FileError:
+        """The error with the name of its file, which it may have already."""
+        return FileError(str(self), path) if self.path is None else self
 
 
 @contextmanager
@@ -80,6 +88,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
+        sync_folder(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
@@ -95,51 +104,108 @@ def _remove_orphans(target: Path) -> None:
                 part.unlink()
 
 
-def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> None:
-    """Write a tree of dicts, lists, numbers, texts, None and arrays of numbers to one file."""
-    arrays: list[Array] = []
-    header = {"tree": _without_arrays(tree, arrays), "arrays": [_entry(array) for array in arrays]}
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode()
-    places = _places(_PREAMBLE + len(text), [array.nbytes for array in arrays])
-    lengths = _LENGTHS.pack(_MARK, FORMAT, len(text), places[-1])
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Have the disk keep that a file was made, renamed or removed, where the system can."""
+    with suppress(OSError):  # not every file system, and not every user, may ask for it
+        folder = os.open(Path(path).parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> str:
+    """Write a tree of dicts, lists, numbers, texts, None and arrays of numbers to one file.
+
+    Returns the checksum of its header, which stands for the whole file.
+    """
     with replacing(path) as file:
-        file.write(lengths + hashlib.sha256(lengths + text).digest() + text)
-        written = _PREAMBLE + len(text)
-        for place, array in zip(places, arrays, strict=False):
-            file.write(bytes(place - written))
-            file.write(_bytes(array))
-            written = place + array.nbytes
-        file.write(bytes(places[-1] - written))
+        return put_tree(file, tree)
+
+
+def put_tree(file: BinaryIO, tree: Mapping[str, Any]) -> str:
+    """Write a tree to an open, empty file, in one pass over its arrays; returns the checksum."""
+    arrays: list[Array] = []
+    text = _json(_without_arrays(tree, arrays))
+    entries = [_entry(array) for array in arrays]
+    goes_back = file.seekable()
+    if not goes_back:  # the checksums must be known before the arrays are written
+        for entry, array in zip(entries, arrays, strict=True):
+            entry["sha256"] = "".join(map(_sha256, _blocks(array)))
+    written = file.write(_head(text, entries)[0])
+    for place, entry, array in zip(_places(written, entries), entries, arrays, strict=False):
+        file.write(bytes(place - written))
+        sums = []
+        for block in _blocks(array):
+            file.write(block)
+            sums.append(_sha256(block))
+        entry["sha256"] = "".join(sums)
+        written = place + array.nbytes
+    file.write(bytes(-written % _ALIGN))
+    head, digest = _head(text, entries)
+    if goes_back:
+        file.seek(0)
+        file.write(head)
+    return digest
+
+
+class StoredTree(NamedTuple):
+    """What a file holds, the version of its format, and the checksum that stands for all of it."""
+
+    tree: dict[str, Any]
+    version: int
+    digest: str
 
 
 def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], int]:
-    """Read a file of `write_tree`, checked to the last bit, and its format version.
+    """Read a file of `write_tree` as `read_stored` does: its tree and its format version."""
+    return read_stored(path, mmap=mmap)[:2]
 
-    With `mmap` the arrays are mapped into memory, read-only, instead of read into it. A file that
-    is foreign, cut off, altered, or of a newer format is a `FileError`.
+
+def read_stored(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredTree:
+    """Read a file of `write_tree`, checked to the last bit.
+
+    With `mmap`, an array of more than a block is a `MappedArray`: mapped into memory, read-only,
+    instead of read into it, and checked where it is touched. All the rest is checked at once. A
+    file that is foreign, cut off, altered, or of a newer format is a `FileError`.
     """
     with Path(path).open("rb") as file:
-        try:
-            header, places, version = _read_header(file)
-            arrays = [
-                _read_array(file, place, entry, mmap)
-                for place, entry in zip(places, header["arrays"], strict=False)
-            ]
-            _check_gap(file, places[-1])
-            tree = _with_arrays(header["tree"], arrays)
-        except FileError as error:
-            raise FileError(f"{path} {error}") from None
-        except (ValueError, RecursionError):
-            raise FileError(f"{path} is damaged: its header makes no sense") from None
+        return get_tree(file, path, mmap=mmap)
+
+
+def get_tree(file: BinaryIO, path: Any, *, mmap: bool = False) -> StoredTree:
+    """Read a tree from an open file that has nothing else; errors name `path`."""
+    try:
+        header, places, version, digest = _read_header(file)
+        arrays = []
+        for place, entry in zip(places, header["arrays"], strict=False):
+            _check_gap(file, place)
+            checks = _Checks(path, entry, version)
+            arrays.append(_read_array(file, entry, checks, mmap))
+        _check_gap(file, places[-1])
+        tree = _with_arrays(header["tree"], arrays)
+    except FileError as error:
+        raise error.of(path) from None
+    except (ValueError, RecursionError):
+        raise FileError("is damaged: its header makes no sense", path) from None
     if not isinstance(tree, dict):
-        raise FileError(f"{path} is not a nearlabel file: its content is not a tree")
-    return tree, version
+        raise FileError("is not a nearlabel file: its content is not a tree", path)
+    return StoredTree(tree, version, digest)
+
+
+def stored_digest(path: str | os.PathLike[str]) -> str | None:
+    """The checksum in the preamble of a file, by which it is known; None where it has none."""
+    with suppress(OSError), Path(path).open("rb") as file:
+        start = file.read(_PREAMBLE)
+        if start.startswith(_MARK) and len(start) == _PREAMBLE:
+            return start[_LENGTHS.size :].hex()
+    return None
 
 
 def _without_arrays(node: Any, arrays: list[Array]) -> Any:
     """The tree with the number of each array in its place; the arrays go to the list."""
     if isinstance(node, np.ndarray):
-        arrays.append(np.asarray(node, order="C"))
+        arrays.append(np.asarray(checked(node), order="C"))
         return {"array": len(arrays) - 1}
     if isinstance(node, Mapping):
         return {str(key): _without_arrays(value, arrays) for key, value in node.items()}
@@ -162,36 +228,54 @@ def _with_arrays(node: Any, arrays: list[Array]) -> Any:
 
 
 def _entry(array: Array) -> dict[str, Any]:
+    """What the header says of an array, with as many zeros as there will be digits."""
     dtype = array.dtype.newbyteorder("<").str
     if dtype not in _DTYPES:
         raise TypeError(f"arrays of type {array.dtype} cannot be written")
-    return {
-        "dtype": dtype,
-        "shape": list(array.shape),
-        "sha256": hashlib.sha256(_bytes(array)).hexdigest(),
-    }
+    blocks = len(range(0, max(array.nbytes, 1), BLOCK))
+    return {"dtype": dtype, "shape": list(array.shape), "sha256": "0" * _DIGITS * blocks}
 
 
-def _bytes(array: Array) -> memoryview:
-    """The bytes of a contiguous array in the file's byte order."""
+def _blocks(array: Array) -> Iterator[memoryview]:
+    """The bytes of a contiguous array in the file's byte order, block by block, at least one."""
     ordered = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return ordered.reshape(-1).view(np.uint8).data
+    content = ordered.reshape(-1).view(np.uint8).data
+    for start in range(0, max(len(content), 1), BLOCK):
+        yield content[start : start + BLOCK]
 
 
-def _places(start: int, sizes: list[int]) -> list[int]:
+def _sha256(content: Any) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _head(tree: bytes, entries: list[dict[str, Any]]) -> tuple[bytes, str]:
+    """The preamble and the header of a file, and the checksum in it."""
+    text = b'{"tree": ' + tree + b', "arrays": ' + _json(entries) + b"}"
+    size = _places(_PREAMBLE + len(text), entries)[-1]
+    lengths = _LENGTHS.pack(_MARK, FORMAT, len(text), size)
+    digest = hashlib.sha256(lengths + text)
+    return lengths + digest.digest() + text, digest.hexdigest()
+
+
+def _places(start: int, entries: list[dict[str, Any]]) -> list[int]:
     """Where each array begins, and where the file ends: at the next multiple of 64 bytes."""
     places, end = [], start
-    for size in (*sizes, 0):
+    for size in (*map(_nbytes, entries), 0):
         places.append(end + -end % _ALIGN)
         end = places[-1] + size
     return places
 
 
-def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int, str]:
     start = file.read(_PREAMBLE)
     if not start.startswith(_MARK):
         raise FileError("is not a nearlabel file: it begins with other bytes")
-    size = os.fstat(file.fileno()).st_size
+    size = file.seek(0, os.SEEK_END)
+    file.seek(len(start))
     if len(start) < _PREAMBLE:
         raise FileError(f"is cut off: it has only {size} bytes")
     lengths, digest = start[: _LENGTHS.size], start[_LENGTHS.size :]
@@ -208,13 +292,12 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int]:
         raise FileError("is altered: the checksum of its header does not match")
     try:
         header = plain_json(text)
-        nbytes = [_nbytes(entry) for entry in header["arrays"]]
-        places = _places(_PREAMBLE + header_size, nbytes)
+        places = _places(_PREAMBLE + header_size, header["arrays"])
         if version < 1 or places[-1] != size or "tree" not in header:
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise FileError("is damaged: its header makes no sense") from None
-    return header, places, version
+    return header, places, version, digest.hex()
 
 
 def _nbytes(entry: Any) -> int:
@@ -225,28 +308,38 @@ def _nbytes(entry: Any) -> int:
     return int(math.prod(shape, start=_DTYPES[entry["dtype"]].itemsize))
 
 
-def _read_array(file: BinaryIO, place: int, entry: dict[str, Any], mmap: bool) -> Array:
-    _check_gap(file, place)
-    dtype, shape, left = _DTYPES[entry["dtype"]], tuple(entry["shape"]), _nbytes(entry)
-    content = np.empty(0 if mmap else left, np.uint8)
-    digest, done = hashlib.sha256(), 0
-    while done < left:
-        part = file.read(min(_READ_AT_ONCE, left - done))
-        if not part:
-            raise FileError("is cut off")
-        digest.update(part)
-        if dtype.kind == "b" and np.frombuffer(part, np.uint8).max() > 1:
-            raise FileError("is damaged: a truth value is neither 0 nor 1")
-        if not mmap:
-            content[done : done + len(part)] = np.frombuffer(part, np.uint8)
-        done += len(part)
-    if digest.hexdigest() != entry["sha256"]:
-        raise FileError("is altered: the checksum of an array does not match")
-    if mmap and left:
-        mapped = np.memmap(file, dtype, "r", place, shape)
-        file.seek(place + left)
+class _Checks:
+    """The checksums of an array: one for each block, or before format 3 one for all of it."""
+
+    def __init__(self, path: Any, entry: dict[str, Any], version: int) -> None:
+        nbytes = _nbytes(entry)
+        self.size = BLOCK if version >= 3 else max(nbytes, 1)
+        self._path, self._sums, self._dtype = path, entry["sha256"], entry["dtype"]
+        if len(self._sums) != _DIGITS * len(range(0, max(nbytes, 1), self.size)):
+            raise ValueError("there is not one checksum for each block")
+
+    def check(self, block: int, content: Array) -> None:
+        """Refuse the bytes of a block that are not as they were written."""
+        if _sha256(content) != self._sums[_DIGITS * block : _DIGITS * (block + 1)]:
+            raise FileError("is altered: the checksum of an array does not match", self._path)
+        if self._dtype == "|b1" and content.size and content.max() > 1:
+            raise FileError("is damaged: a truth value is neither 0 nor 1", self._path)
+
+
+def _read_array(file: BinaryIO, entry: dict[str, Any], checks: _Checks, mmap: bool) -> Array:
+    place, nbytes = file.tell(), _nbytes(entry)
+    dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+    if mmap and nbytes > BLOCK:
+        mapped = MappedArray.of(file, place, dtype, shape, checks)
+        file.seek(place + nbytes)
         return mapped
-    return np.frombuffer(content, dtype).reshape(shape)
+    content = np.empty(nbytes, np.uint8)
+    for block, start in enumerate(range(0, max(nbytes, 1), checks.size)):
+        part = content[start : start + checks.size]
+        if file.readinto(part.data) != len(part):  # type: ignore[attr-defined]
+            raise FileError("is cut off")
+        checks.check(block, part)
+    return content.view(dtype).reshape(shape)
 
 
 def _check_gap(file: BinaryIO, place: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, csr_of_known
+from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
 from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.threads import ForkSafeLock
@@ -134,8 +135,8 @@ class Items:
 
     @property
     def vectors(self) -> Any:
-        """The vectors of all places, or None."""
-        return None if self.store is None else self.store.vectors
+        """The vectors of all places, or None; those of a mapped file are checked when asked for."""
+        return None if self.store is None else checked(self.store.vectors)
 
     @cached_property
     def totals(self) -> Array:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import csr_from, csr_tree
+from nearlabel.common.mapped_arrays import MappedArray, checked_tree
 from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
@@ -29,6 +30,7 @@ from nearlabel.search import (
 )
 
 _SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
+_MAPPED = ("vectors",)  # parts of a file that may stay on the disk, checked where they are touched
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 _CLASS_TYPES += ["float16", "float32", "float64"]
 
@@ -85,6 +87,7 @@ def model_tree(model: Any) -> dict[str, Any]:
 
 def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     """The model of a tree; a ValueError or the like where the tree makes no sense."""
+    tree = {key: part if key in _MAPPED else checked_tree(part) for key, part in tree.items()}
     if version < 2:  # it kept the ids of all rows, of which none had a name then
         tree = {**tree, "ids": None}
     model = kind(**{name: _object(value) for name, value in tree["parameters"].items()})
@@ -176,13 +179,15 @@ def _vector_tree(vectors: Any) -> dict[str, Any]:
 def _vectors(tree: Mapping[str, Any], n: int) -> Any:
     is_dense = "dense" in tree
     vectors = (
-        stored_array(tree["dense"], "vectors", "biuf", 2) if is_dense else csr_from(tree, "vectors")
+        stored_array(tree["dense"], "vectors", "biuf", 2)
+        if is_dense
+        else csr_from(checked_tree(tree), "vectors")
     )
     if vectors.shape[0] != n or not vectors.shape[1]:
         raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
     values: Any = vectors if is_dense else vectors.data
-    # A mapped file is left on the disk: its checksum has said that it is as it was written.
-    if not isinstance(values, np.memmap) and not all_finite(values):
+    # What is mapped is left on the disk: its checksums say later that it is as it was written.
+    if not isinstance(values, MappedArray) and not all_finite(values):
         raise ValueError("its vectors hold a number that is not finite")
     return vectors
 

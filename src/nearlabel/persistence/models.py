@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.files import FORMAT, NONSENSE, FileError, read_tree, write_tree
+from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
@@ -99,9 +100,9 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     try:
         return _model(tree, version)
     except FileError as error:
-        raise FileError(f"{path} {error}") from None
+        raise error.of(path) from None
     except (*NONSENSE, RecursionError) as error:
-        raise FileError(f"{path} is damaged: {_reason(error)}") from None
+        raise FileError(f"is damaged: {_reason(error)}", path) from None
 
 
 def _tree(model: Any, depth: int = 0) -> Any:
@@ -175,6 +176,7 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
             if not hasattr(part, "predict") and not hasattr(part, "transform"):
                 raise ValueError(f"a {type(part).__name__} stands where only a method can")
         return Pipeline([*steps, (last, part)])
+    tree = checked_tree(tree)
     if name in KINDS:
         made = transformer_from(tree)
     elif name == "ColumnTransformer":

@@ -68,8 +68,8 @@ def from_stored(stored: Any) -> Any:
     """The value of what `as_stored` gave; an error where nothing of the kind makes sense."""
     if isinstance(stored, list):
         return [from_stored(one) for one in stored]
-    if isinstance(stored, np.memmap):
-        return np.array(stored)
+    if isinstance(stored, np.ndarray) and not stored.flags.writeable:  # of a mapped file
+        return stored.copy()
     if not isinstance(stored, dict):
         return stored
     ((kind, content),) = stored.items()

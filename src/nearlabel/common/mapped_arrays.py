@@ -1,0 +1,152 @@
+"""Arrays that stay in a file, mapped into memory, and are checked block by block when touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, Self, cast
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+
+
+class BlockChecks(Protocol):
+    """What a file knows of the blocks of one of its arrays."""
+
+    size: int  # bytes of a block; the last one may be shorter
+
+    def check(self, block: int, content: Array) -> None:
+        """Raise an error that names the file where the bytes of a block are not as written."""
+
+
+class MappedArray(np.memmap[Any, Any]):
+    """An array in a file, of which each block is compared with its checksum at first touch.
+
+    Rows by index or slice, ufuncs and NumPy's functions give what has been checked, as plain
+    arrays. `np.asarray` and the methods of the array look at its memory without asking: whoever
+    needs these, or passes the array to a kernel, takes `checked()` of it.
+    """
+
+    _checks: BlockChecks | None = None  # what NumPy derives from a mapped array has none
+    _file: tuple[int, int]  # device and number of the file, whatever its name is now
+    _is_right: Array
+
+    @classmethod
+    def of(
+        cls,
+        file: BinaryIO,
+        place: int,
+        dtype: Any,
+        shape: Any,
+        checks: BlockChecks,
+        mode: Literal["r", "c"] = "r",
+    ) -> Self:
+        """Map the bytes of an open file that begin at `place`: read-only, or as private ones."""
+        mapped: Any = np.memmap.__new__(cls, file, dtype, mode, place, shape)
+        mapped._checks = checks
+        mapped._file = _identity(file)
+        mapped._is_right = np.zeros(-(-mapped.nbytes // checks.size), bool)
+        return cast(Self, mapped)
+
+    def checked(self, start: int | None = None, stop: int | None = None) -> Array:
+        """The rows from `start` to before `stop` as a plain view, after a look at their blocks."""
+        self._check_rows(*slice(start, stop).indices(len(self))[:2])
+        return self.view(np.ndarray)[start:stop]
+
+    def checked_rows(self, rows: Any) -> Array:
+        """Some rows, gathered, after a look at their blocks."""
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        gathered: Array = self.view(np.ndarray)[rows]
+        if not self._is_right.all():
+            for row in np.unique(rows % len(self)).tolist():
+                self._check_rows(row, row + 1)
+        return gathered
+
+    def private(self) -> Array:
+        """The array again, mapped so that it can be changed: the file stays as it is.
+
+        Rows must be `checked()` before they are written to. Where another file has the name of this
+        one by now, it is a copy in memory.
+        """
+        with Path(str(self.filename)).open("rb") as file:
+            if _identity(file) != self._file:
+                return self.checked().copy()
+            private = self.of(
+                file, self.offset, self.dtype, self.shape, self._known_checks(), mode="c"
+            )
+        private._is_right = self._is_right.copy()
+        return private
+
+    def _known_checks(self) -> BlockChecks:
+        if self._checks is None:
+            raise TypeError("a part of a mapped array cannot be checked: take checked() of it all")
+        return self._checks
+
+    def _check_rows(self, start: int, stop: int) -> None:
+        """Check the blocks of some rows, but for those that were found right before.
+
+        Two threads that come to a block at one time both check it: neither waits for the other.
+        """
+        checks = self._known_checks()
+        if start >= stop or self._is_right.all():
+            return
+        content = self.view(np.ndarray).reshape(-1).view(np.uint8)
+        row_bytes = self.nbytes // len(self)
+        first, end = start * row_bytes // checks.size, -(-stop * row_bytes // checks.size)
+        for block in (first + np.flatnonzero(~self._is_right[first:end])).tolist():
+            checks.check(block, content[block * checks.size : (block + 1) * checks.size])
+            self._is_right[block] = True
+
+    def __getitem__(self, place: Any) -> Any:
+        first = place[0] if isinstance(place, tuple) and place else place
+        if isinstance(first, slice) and first.step in (None, 1):
+            self.checked(first.start, first.stop)
+        elif isinstance(first, int | np.integer) and -len(self) <= first < len(self):
+            self._check_rows(int(first) % len(self), int(first) % len(self) + 1)
+        elif first is place and isinstance(place, np.ndarray | list):
+            return self.checked_rows(place)
+        else:
+            self.checked()
+        return self.view(np.ndarray)[place]
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*checked_tree(inputs), **checked_tree(options))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*checked_tree(args), **checked_tree(kwargs))
+
+    def __reduce__(self) -> Any:  # a copy, by pickle or otherwise, is a plain array
+        return self.checked().__reduce__()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.checked().copy()
+
+
+_INNER = (dict, list, tuple, MappedArray)  # a list of a million names has none of them
+
+
+def checked(array: Array) -> Array:
+    """An array as a plain one, all of it checked; free for one that is not mapped."""
+    return array.checked() if isinstance(array, MappedArray) else array
+
+
+def checked_rows(array: Array, rows: Any) -> Array:
+    """Some rows of an array; where it is mapped, after a look at the blocks that hold them."""
+    found: Array = array.checked_rows(rows) if isinstance(array, MappedArray) else array[rows]
+    return found
+
+
+def checked_tree(node: Any) -> Any:
+    """Dicts, lists and tuples with every array in them `checked`."""
+    if isinstance(node, dict):
+        return {key: checked_tree(value) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return type(node)(checked_tree(one) if isinstance(one, _INNER) else one for one in node)
+    return checked(node)
+
+
+def _identity(file: BinaryIO) -> tuple[int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino
