@@ -263,7 +263,7 @@ def test_readers_see_only_states_that_were_there():
         while not stop.is_set():
             seen.add(model.predict_proba(Q[:1]).tobytes())
 
-    readers = [threading.Thread(target=read) for _ in range(2)]
+    readers = [threading.Thread(target=read, daemon=True) for _ in range(2)]
     for one in readers:
         one.start()
     for step in range(60):

@@ -25,7 +25,7 @@ from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.files import write_tree
 from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.tag_lists import holds_texts
+from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
     LabelClasses,
     Labels,

@@ -82,11 +82,13 @@ def add(
     heads = kept.add(arrivals)
     places = np.arange(first, first + m)
     near = arrivals.neighbors.indices[:, : kept.k]
-    counts = _joined(
-        count_changes(
-            heads.rows, heads.before, heads.after, before.labels, after.labels, n_jobs=n_jobs
-        ),
-        count_changes(places, None, near, before.labels, after.labels, n_jobs=n_jobs),
+    counts = CountChanges.joined(
+        [
+            count_changes(
+                heads.rows, heads.before, heads.after, before.labels, after.labels, n_jobs=n_jobs
+            ),
+            count_changes(places, None, near, before.labels, after.labels, n_jobs=n_jobs),
+        ]
     )
     return _measured(_follow(new, Change(before, counts)), m, n_jobs)
 
@@ -115,9 +117,11 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     after.version = kept.version = kept.version + 1
     heads = kept.remove(places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs))
     labels = before.labels
-    counts = _joined(
-        count_changes(heads.rows, heads.before, heads.after, labels, labels, n_jobs=n_jobs),
-        count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
+    counts = CountChanges.joined(
+        [
+            count_changes(heads.rows, heads.before, heads.after, labels, labels, n_jobs=n_jobs),
+            count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
+        ]
     )
     return _measured(_follow(new, Change(before, counts)), len(places), n_jobs)
 
@@ -298,10 +302,6 @@ def _measured(new: Any, changed: int, n_jobs: int) -> Any:
         index = items.living_index().measured(new.n_neighbors_, n_jobs=n_jobs)
         items.index, items.unmeasured, new.search_recall_ = index, 0, index.recall
     return new
-
-
-def _joined(*parts: CountChanges) -> CountChanges:
-    return CountChanges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _renumbered(items: Items) -> KeptNeighbors:

@@ -87,14 +87,15 @@ class DMLkNN(NeighborClassifier):
 
     def _follow(self, change: Change) -> bool:
         assert change.counts is not None
-        items, before, (label, count, _, sign, place) = self._items, change.before, change.counts
+        items, before, counted = self._items, change.before, change.counts
         stayed = np.ones(len(before), bool)
         if items.alive is not None:
             stayed = items.alive[before.places]
         number = np.full(items.n_places, -1)
         number[items.places] = np.arange(len(items))
-        there = number[place] >= 0
-        entries = (count * sign)[there], (number[place[there]], label[there])
+        row = number[counted.row]
+        there = row >= 0
+        entries = (counted.count * counted.change)[there], (row[there], counted.label[there])
         shape = len(items), self._labels.shape[1]
         counts = self._counts[stayed]
         counts.resize(shape)

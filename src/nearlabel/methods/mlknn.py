@@ -135,7 +135,10 @@ class MLkNN(NeighborClassifier):
 
     def _prepare(self) -> None:
         """Compute now what is soon computed, so that answers leave the model as it is."""
-        if isinstance(self._counted, LabelHistograms) and len(self._counted.with_label) <= _FEW_CELLS:
+        if (
+            isinstance(self._counted, LabelHistograms)
+            and len(self._counted.with_label) <= _FEW_CELLS
+        ):
             _ = self._table
         _ = self.prior_, self._defaults
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
+from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
 from nearlabel.methods.changes import keeps_neighbors, learn_again
 from nearlabel.methods.items import Items
@@ -52,7 +53,10 @@ def verified(model: Any, progress: Progress | None) -> Verification:
     if items.store is None:
         return Verification(len(items), tuple(compared), tuple(differences))
     compared.append("vectors")
-    differences += items.store.differences()
+    try:
+        _ = items.vectors  # of a mapped file all blocks are checked
+    except FileError as error:
+        return Verification(len(items), tuple(compared), (*differences, str(error)))
     again = learn_again(model, progress=progress, search=True)
     if keeps_neighbors(model) and items.kept is not None:
         compared.append("neighbors")
