@@ -21,18 +21,15 @@ class _Pool:
     """Memory for blocks of cells; what is used is never written to again."""
 
     def __init__(self, blocks: int) -> None:
-        self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)  # as much again to be used
+        # Rows that carry the label, and rows that do not; as much again as there is now.
+        self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)
+        self.cells, self.numbers = self.blocks.reshape(-1, 2), self.blocks.reshape(-1)
         self.used = 0
 
     def take(self, blocks: int) -> Array:
         """Where to put some blocks."""
         self.used += blocks
         return np.arange(self.used - blocks, self.used)
-
-    @property
-    def cells(self) -> Array:
-        """The cells of all blocks: rows that carry the label, and rows that do not."""
-        return self.blocks.reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +81,11 @@ class LivingHistograms(CountedRows):
 
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
-        found = self.pool.cells[self._places(label, count, group)]
-        n_l = self.totals[group, label]
-        n = np.broadcast_to(self.rows[group], np.shape(n_l))
-        return n, n_l, found[..., 0], found[..., 1] + n * (np.asarray(count) == 0)
+        place = 2 * self._places(label, count, group)
+        n_l = self.totals.take(label + group * self.q)
+        n = np.full(np.shape(n_l), self.rows[group])
+        c, c_prime = self.pool.numbers.take(place), self.pool.numbers.take(place + 1)
+        return n, n_l, c, c_prime + n * (np.asarray(count) == 0)
 
     def dense(self, k: int) -> Counts:
         """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
@@ -136,21 +134,21 @@ class LivingHistograms(CountedRows):
             _check(count, state.room[label], "count")
             touched[state._address(label, count, some) >> _BITS] = True
         state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end))
-        cells = state.pool.cells.reshape(-1)
         if len(moved):
             state._move_from(self, moved)
         for label, count, own, change, some in parts:
             place = state._places(label, count, some)
-            np.add.at(cells, 2 * place + (own == 0), change)
+            np.add.at(state.pool.numbers, 2 * place + (own == 0), change)
         return state
 
     def _address(self, label: Any, count: Any, group: Any) -> Any:
-        return self.start[label] + group * self.room[label] + count
+        first = self.start.take(label)
+        return first + count if self.groups == 1 else first + group * self.room.take(label) + count
 
     def _places(self, label: Any, count: Any, group: Any) -> Any:
         """Where cells are in the pool; a count is below the room of its label."""
         address = self._address(label, count, group)
-        return (self.slot[address >> _BITS] << _BITS) + (address & (_BLOCK - 1))
+        return (self.slot.take(address >> _BITS) << _BITS) + (address & (_BLOCK - 1))
 
     def _with_room(self, rows: Array, totals: Array) -> tuple[LivingHistograms, Array]:
         """The state with addresses for more counts, and the labels that get new ones."""
@@ -204,7 +202,7 @@ def _parts(changes: CountChanges, group: Array | None) -> Iterator[tuple[Array, 
     """The changes in runs: label, count, own, change, group."""
     if group is None:
         group = np.zeros(len(changes.label), np.int8)
-    parts = changes.label, changes.count, changes.own, changes.change, group
+    parts = changes.label, changes.count, changes.own, changes.change.astype(np.int64), group
     for start in range(0, len(changes.label), _ENTRIES_AT_ONCE):
         yield tuple(part[start : start + _ENTRIES_AT_ONCE] for part in parts)
 
