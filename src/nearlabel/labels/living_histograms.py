@@ -12,7 +12,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.histograms import CountedRows, Counts, LabelHistograms
 
-_BITS = 7  # of a cell's place within its block
+_BITS = 6  # of a cell's place within its block
 _BLOCK = 1 << _BITS  # cells
 _ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small
 
@@ -21,27 +21,24 @@ class _Pool:
     """Memory for blocks of cells; what is used is never written to again."""
 
     def __init__(self, blocks: int) -> None:
-        self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)  # as much again to be used
+        # Rows that carry the label, and rows that do not; as much again as there is now.
+        self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)
+        self.cells, self.numbers = self.blocks.reshape(-1, 2), self.blocks.reshape(-1)
         self.used = 0
 
     def take(self, blocks: int) -> Array:
         """Where to put some blocks."""
         self.used += blocks
-        return np.arange(self.used - blocks, self.used)
-
-    @property
-    def cells(self) -> Array:
-        """The cells of all blocks: rows that carry the label, and rows that do not."""
-        return self.blocks.reshape(-1, 2)
+        return np.arange(self.used - blocks, self.used, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class LivingHistograms(CountedRows):
     """`LabelHistograms` that never change, and from which changed ones are made at little cost.
 
-    The cells of label l have the addresses from ``start[l]`` on, ``room[l]`` for each group of
-    rows. Addresses are divided into blocks, and `slot` says where in the pool a block is. A change
-    copies the blocks that it touches; all others belong to the states before and after.
+    The cells of label l in the table of group g have the addresses from ``start[g, l]`` on, as
+    many as ``room[l]``. Addresses are divided into blocks, and `slot` says where in the pool a
+    block is. A change copies the blocks that it touches; all others belong to both states.
 
     What is stored for rows at count 0 that do not carry the label is their number less that of all
     rows, so that it stays as it is for the labels that a new row has nothing to do with.
@@ -51,7 +48,7 @@ class LivingHistograms(CountedRows):
     groups: int
     rows: Array  # (groups,): rows that were counted
     totals: Array  # (groups, q): how many of them carry the label
-    start: Array  # (q,)
+    start: Array  # (groups, q)
     room: Array  # (q,)
     end: int  # of the addresses
     slot: Array  # (blocks,)
@@ -61,18 +58,12 @@ class LivingHistograms(CountedRows):
     def of(cls, tables: LabelHistograms, q: int, k: int, groups: int = 1) -> LivingHistograms:
         """Tables of q labels and k neighbors, stacked if there are several groups."""
         rows, totals = tables.n.reshape(groups, q)[:, 0], tables.totals.reshape(groups, q)
-        room = np.diff(tables.start[: q + 1])
-        ends = np.cumsum(groups * room)
-        start, end = ends - groups * room, int(ends[-1])
+        room, end = np.diff(tables.start[: q + 1]), int(tables.start[-1])
+        start = tables.start[:-1].reshape(groups, q)
         pool = _Pool(_blocks(end))
-        state = cls(k, groups, rows, totals, start, room, end, pool.take(_blocks(end)), pool)
-        for cells, stacked in tables.runs():
-            group, label = np.divmod(stacked, q)
-            count = np.arange(cells.start, cells.stop) - tables.start[stacked]
-            without = tables.without_label[cells] - np.where(count == 0, rows[group], 0)
-            place = state._places(label, count, group)
-            pool.cells[place] = np.column_stack([tables.with_label[cells], without])
-        return state
+        pool.cells[:end, 0], pool.cells[:end, 1] = tables.with_label, tables.without_label
+        pool.cells[start, 1] -= rows[:, None]
+        return cls(k, groups, rows, totals, start, room, end, pool.take(_blocks(end)), pool)
 
     def __reduce__(self) -> Any:  # without the blocks of other states
         return LivingHistograms.of, (self.compacted(), self.q, self.k, self.groups)
@@ -80,14 +71,15 @@ class LivingHistograms(CountedRows):
     @property
     def q(self) -> int:
         """Labels of one table."""
-        return len(self.start)
+        return len(self.room)
 
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
-        found = self.pool.cells[self._places(label, count, group)]
-        n_l = self.totals[group, label]
-        n = np.broadcast_to(self.rows[group], np.shape(n_l))
-        return n, n_l, found[..., 0], found[..., 1] + n * (np.asarray(count) == 0)
+        place = 2 * self._places(label, count, group)
+        n_l = self.totals.take(self._number(label, group))
+        n = np.full(np.shape(n_l), self.rows[group])
+        c, c_prime = self.pool.numbers.take(place), self.pool.numbers.take(place + 1)
+        return n, n_l, c, c_prime + n * (np.asarray(count) == 0)
 
     def dense(self, k: int) -> Counts:
         """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
@@ -136,38 +128,42 @@ class LivingHistograms(CountedRows):
             _check(count, state.room[label], "count")
             touched[state._address(label, count, some) >> _BITS] = True
         state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end))
-        cells = state.pool.cells.reshape(-1)
         if len(moved):
             state._move_from(self, moved)
         for label, count, own, change, some in parts:
             place = state._places(label, count, some)
-            np.add.at(cells, 2 * place + (own == 0), change)
+            np.add.at(state.pool.numbers, 2 * place + (own == 0), change)
         return state
 
+    def _number(self, label: Any, group: Any) -> Any:
+        """The number of a label among those of all groups."""
+        return label if self.groups == 1 else label + group * np.int64(self.q)
+
     def _address(self, label: Any, count: Any, group: Any) -> Any:
-        return self.start[label] + group * self.room[label] + count
+        return self.start.take(self._number(label, group)) + count
 
     def _places(self, label: Any, count: Any, group: Any) -> Any:
         """Where cells are in the pool; a count is below the room of its label."""
         address = self._address(label, count, group)
-        return (self.slot[address >> _BITS] << _BITS) + (address & (_BLOCK - 1))
+        block = self.slot.take(address >> _BITS)
+        return (block.astype(np.int64) << _BITS) + (address & (_BLOCK - 1))
 
     def _with_room(self, rows: Array, totals: Array) -> tuple[LivingHistograms, Array]:
         """The state with addresses for more counts, and the labels that get new ones."""
         q = totals.shape[1]
         needed = _cells_of(totals, self.k)
-        start, room = np.zeros((2, q), np.int64)
-        start[: self.q], room[: self.q] = self.start, self.room
+        start, room = np.zeros((self.groups, q), np.int64), np.zeros(q, np.int64)
+        start[:, : self.q], room[: self.q] = self.start, self.room
         moved = np.flatnonzero(needed > room)
         room[moved] = np.minimum(np.maximum(needed[moved], 2 * room[moved]), self.k + 1)
-        ends = self.end + np.cumsum(self.groups * room[moved])
-        start[moved] = ends - self.groups * room[moved]
-        end = int(ends[-1]) if len(moved) else self.end
+        sizes = np.tile(room[moved], (self.groups, 1))
+        start[:, moved] = self.end + (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+        end = self.end + int(sizes.sum())
         return replace(self, rows=rows, totals=totals, start=start, room=room, end=end), moved
 
     def _with_own_blocks(self, touched: Array, known: int) -> LivingHistograms:
         """The state with copies of some of its blocks, of which those from `known` on are new."""
-        pool, slot = self.pool, np.zeros(_blocks(self.end), np.int64)
+        pool, slot = self.pool, np.zeros(_blocks(self.end), np.int32)
         slot[:known] = self.slot
         if pool.used + len(touched) > len(pool.blocks):  # live blocks only, into a new pool
             pool = _Pool(len(slot) + len(touched))
@@ -204,7 +200,7 @@ def _parts(changes: CountChanges, group: Array | None) -> Iterator[tuple[Array, 
     """The changes in runs: label, count, own, change, group."""
     if group is None:
         group = np.zeros(len(changes.label), np.int8)
-    parts = changes.label, changes.count, changes.own, changes.change, group
+    parts = changes.label, changes.count, changes.own, changes.change.astype(np.int64), group
     for start in range(0, len(changes.label), _ENTRIES_AT_ONCE):
         yield tuple(part[start : start + _ENTRIES_AT_ONCE] for part in parts)
 

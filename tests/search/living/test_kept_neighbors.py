@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -160,11 +162,31 @@ def test_what_fails_half_way_is_told(monkeypatch):
     assert not kept.is_whole
 
 
+def test_a_copy_has_the_lists_and_no_more():
+    rows = LivingRows(np.arange(12), np.zeros((12, 1)))
+    kept = KeptNeighbors.of(rows.graph(np.arange(12), 5), 2)
+    after = rows.added(np.array([3]), np.zeros((1, 1)))
+    kept.add(after.arrivals(12, 5, kept.limits(), np.random.default_rng(0)))
+    again = pickle.loads(pickle.dumps(kept))
+    assert again._places.shape == (13, 5)
+    check(again, after, 2)
+    last = after.removed([4])
+    again.remove(np.array([4]), lambda places: last.graph(places, 5))
+    check(again, last, 2)
+    check(kept, after, 2)
+
+
 def test_what_does_not_fit_is_refused():
     rows = LivingRows(np.arange(12), np.zeros((12, 1)))
     graph = rows.graph(np.arange(12), 5)
     with pytest.raises(ValueError, match="k=6.*got 5"):
         KeptNeighbors.of(graph, 6)
+    with pytest.raises(ValueError, match="12 places.*got 11"):
+        KeptNeighbors.of(graph.rows(0, 11), 2, np.ones(12, bool))
+    kept = KeptNeighbors.of(graph.head(2), 2)
+    for found in (graph.head(1).rows(0, 2), graph.rows(0, 1)):
+        with pytest.raises(ValueError, match="2 rows must have at least 2 neighbors"):
+            kept.remove(np.array([5]), lambda _: found)  # noqa: B023
     kept = KeptNeighbors.of(graph, 2)
     for place in (-1, 12):
         with pytest.raises(ValueError, match=f"places.*0 to 11.*{place}"):
@@ -177,7 +199,7 @@ def test_what_does_not_fit_is_refused():
         return Reached(np.array([row]), np.array([new]), np.array(distances))
 
     for wrong, message in (
-        (Arrivals(new.head(1), reached()), "2 neighbors; got 1"),
+        (Arrivals(new.head(1), reached()), "2 neighbors each; got 1 rows with 1"),
         (Arrivals(new, reached(row=12)), "row.*0 to 11.*12"),
         (Arrivals(new, reached(row=-1)), "row.*0 to 11.*-1"),
         (Arrivals(new, reached(new=11)), "new.*12 to 12.*11"),

@@ -63,6 +63,7 @@ class KeptNeighbors:
     """
 
     def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
+        _check_number(len(places))
         self.k = k
         self.width = width_of(k)
         self._n = len(places)
@@ -86,6 +87,11 @@ class KeptNeighbors:
         lengths = np.full(n, length, np.int32)
         places, distances = graph.indices, graph.distances
         if len(graph) != n:
+            if alive is None or np.count_nonzero(alive) != len(graph):
+                raise ValueError(
+                    f"graph must have a row for each of {n} places, or for each alive one; "
+                    f"got {len(graph)}"
+                )
             places = _filled((n, length), np.int32)
             distances = _filled((n, length), graph.distances.dtype)
             places[alive], distances[alive] = graph.indices[:, :length], graph.distances[:, :length]
@@ -96,6 +102,10 @@ class KeptNeighbors:
 
     def __len__(self) -> int:
         return self._n
+
+    def __getstate__(self) -> dict[str, Any]:  # without the room for more rows
+        lists = dict(zip(("_places", "_distances", "_lengths"), self._lists(), strict=True))
+        return self.__dict__ | lists
 
     @property
     def places(self) -> Array:
@@ -120,7 +130,10 @@ class KeptNeighbors:
         return limits
 
     def head(self, rows: Array | None = None) -> NeighborGraph:
-        """The first k neighbors of `rows`, of all that were not removed if None."""
+        """The first k neighbors of `rows`; of all that were not removed if None, and then shared.
+
+        What is shared changes with these lists.
+        """
         if rows is None and not self.lengths.all():
             rows = np.flatnonzero(self.lengths)
         taken = slice(None) if rows is None else rows
@@ -136,10 +149,8 @@ class KeptNeighbors:
         """Take in new rows, which get the next places."""
         graph, reached = arrivals
         n, end = self._n, self._n + len(graph)
-        if graph.k < self.k:
-            raise ValueError(f"new rows must have at least {self.k} neighbors; got {graph.k}")
-        if end > _MOST_PLACES:
-            raise OverflowError(f"at most {_MOST_PLACES} rows can be kept; got {end}")
+        self._check_graph(graph, len(graph))
+        _check_number(end)
         _check_places("row", reached.row, 0, n)
         _check_places("new", reached.new, n, end)
         if not len(reached.row) == len(reached.new) == len(reached.distance):
@@ -156,8 +167,9 @@ class KeptNeighbors:
         _insert(self._lists(), row, new, distance, n_jobs)
         self._n = end
         self._write(np.arange(n, end), graph)
+        changes = HeadChanges(rows, before, self.places[rows, : self.k])
         self.is_whole = True
-        return HeadChanges(rows, before, self.places[rows, : self.k])
+        return changes
 
     def remove(
         self, places: Array, search: Callable[[Array], NeighborGraph], *, n_jobs: int = 1
@@ -169,6 +181,8 @@ class KeptNeighbors:
         changed = (left < self.lengths) & ~gone
         short = np.flatnonzero(changed & (left < self.k))
         found = search(short) if len(short) else None
+        if found is not None:
+            self._check_graph(found, len(short))
         rows = np.flatnonzero(changed & (first < self.k))
         before = self.places[rows, : self.k]
         self.is_whole = False
@@ -177,8 +191,9 @@ class KeptNeighbors:
         _drop(self._lists(), keep, gone, n_jobs)
         if found is not None:
             self._write(short, found)
+        changes = HeadChanges(rows, before, self.places[rows, : self.k])
         self.is_whole = True
-        return HeadChanges(rows, before, self.places[rows, : self.k])
+        return changes
 
     def _without(
         self, places: Array, gone: Array, columns: int, n_jobs: int
@@ -205,6 +220,13 @@ class KeptNeighbors:
 
     def _lists(self) -> tuple[Array, Array, Array]:
         return self.places, self.distances, self.lengths
+
+    def _check_graph(self, graph: NeighborGraph, rows: int) -> None:
+        if len(graph) != rows or graph.k < self.k:
+            raise ValueError(
+                f"{rows} rows must have at least {self.k} neighbors each; got {len(graph)} rows "
+                f"with {graph.k}"
+            )
 
     def _write(self, rows: Array, graph: NeighborGraph) -> None:
         """Make the neighbors of a graph the lists of some rows."""
@@ -237,8 +259,8 @@ def _insert(
 ) -> None:
     """Put new neighbors, sorted by row, into lists where they are nearer than the last one kept."""
     core = engine.core()
-    rows, begin, added = np.unique(row, return_index=True, return_counts=True)
-    begin = np.append(begin, len(row))
+    begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
+    rows, added = row[begin[:-1]], np.diff(begin)
 
     def work(run: slice) -> None:
         here = slice(begin[run.start], begin[run.stop])
@@ -330,6 +352,11 @@ def _mask(places: Array, n: int) -> Array:
     mask = np.zeros(n, bool)
     mask[places] = True
     return mask
+
+
+def _check_number(rows: int) -> None:
+    if rows > _MOST_PLACES:
+        raise OverflowError(f"neighbors of at most {_MOST_PLACES} rows can be kept; got {rows}")
 
 
 def _check_places(name: str, places: Array, low: int, end: int) -> None:
