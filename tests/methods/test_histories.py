@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -168,6 +168,7 @@ def assert_same_rows(model, fresh, mirror, queries):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@settings(phases=[Phase.generate], max_examples=40)
 @given(data=st.data())
 def test_any_history_ends_in_a_fresh_fit(name, data, tmp_path_factory):
     folder = str(tmp_path_factory.getbasetemp())

@@ -228,6 +228,7 @@ def _labels_of_tags(tags: Tags, names: Any) -> Labels:
 
 
 def label_classes(q: int) -> LabelClasses:
+    """`classes_` of q labels: 0 and 1 for each."""
     return LabelClasses([np.array([0, 1])] * q)
 
 

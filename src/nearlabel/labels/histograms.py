@@ -69,6 +69,10 @@ class CountedRows(ABC):
         return n - 1, np.minimum(n_l, n - 1), c, np.maximum(c_prime - 1, 0)
 
     @abstractmethod
+    def compacted(self) -> LabelHistograms:
+        """The tables in the form in which rows are counted."""
+
+    @abstractmethod
     def dense(self, k: int) -> Counts:
         """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
 
@@ -129,6 +133,10 @@ class LabelHistograms(CountedRows):
     def q(self) -> int:
         """Labels of one table."""
         return len(self.totals) // self.groups
+
+    def compacted(self) -> LabelHistograms:
+        """The tables themselves."""
+        return self
 
     def cells(self, label: Array | int, count: Array | int) -> Array:
         """Where a label and a count stand; a count is at most min(k, n_l)."""

@@ -51,7 +51,10 @@ class LabelRows:
         begin, end = matrix.indptr[places], matrix.indptr[places + 1]
         pieces = []
         for after, before, one, two in zip(
-            [0, *end.tolist()], [*begin.tolist(), None], rows.indptr, [*rows.indptr[1:], 0],
+            [0, *end.tolist()],
+            [*begin.tolist(), None],
+            rows.indptr,
+            [*rows.indptr[1:], 0],
             strict=True,
         ):
             pieces += [matrix.indices[after:before], rows.indices[one:two]]

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -49,7 +50,7 @@ from nearlabel.methods.further_labels import further_labels
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
-from nearlabel.methods.states import computed_names, of_one_state
+from nearlabel.methods.states import computed_names, of_one_state, state_of
 from nearlabel.methods.verification import Verification, verified
 from nearlabel.search import (
     KeptNeighbors,
@@ -66,7 +67,6 @@ HOOKS = (
     "_check_parameters",
     "_rows_to_learn_from",
     "_learn",
-    "_learn_on",
     "_prepare",
     "_scores",
     "_left_out_scores",
@@ -137,7 +137,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """Learn again from training rows that have changed, and keep what `refresh` is for."""
         self._learn(seen)
 
-    def _follow(self, change: Change) -> bool:  # noqa: ARG002
+    def _follow(self, change: Change) -> bool:
         """Bring what was learned up to date after a change of the training rows; say if it could.
 
         It must be what `_learn_on` would learn. The model has the changed items already. A method
@@ -444,9 +444,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """Add training rows, and learn from them at once.
 
         Only what the new rows change is computed: the neighbors of the rows near them, and the
-        counts of these. For methods that count, the model is then what `fit` on all rows gives.
-        `LAMLkNN` keeps its centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`,
-        `BalancedkNN` and `LabelThresholds` learn again when they are next used, with a warning.
+        counts of these. The model is then what `fit` on all rows gives; but `LAMLkNN` keeps its
+        centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`, `BalancedkNN` and
+        `LabelThresholds` learn again when they are next used, with a warning.
 
         Parameters
         ----------
@@ -471,7 +471,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         if not self.__sklearn_is_fitted__():
             names = label_names
-            if classes is not None and (names is None and np.ndim(y) != 1 or _are_tags(y)):
+            if classes is not None and ((names is None and np.ndim(y) != 1) or _are_tags(y)):
                 names = classes
             elif classes is not None:
                 _check_classes(y, classes)
@@ -557,7 +557,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         with self._items.lock.held():
             return self._become(changes.compacted(self))
 
-    @of_one_state
     def verify(self, *, progress: Progress | None = None) -> Verification:
         """Compute everything again from the vectors and the labels, and compare.
 
@@ -569,10 +568,19 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Returns
         -------
         Verification
-            True where all agrees; says what was compared, and what differs.
+            True where all agrees; says what was compared, and what differs. No change is made in
+            the meantime.
         """
+        with self._settled() as state:
+            return verified(state, progress)
+
+    @contextmanager
+    def _settled(self) -> Iterator[Self]:
+        """The model as it is, while nobody changes it."""
         check_is_fitted(self)
-        return verified(self, progress)
+        self._catch_up()
+        with self._items.lock.held():
+            yield state_of(self)
 
     def _become(self, state: Self) -> Self:
         """Be what a change has made, in one step."""
@@ -580,10 +588,11 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         return self
 
     def _catch_up(self) -> None:
-        """Learn again from rows that have changed, unless another thread has done so."""
-        with self._items.lock.held():
-            if vars(self).get("_is_outdated"):
-                self._become(changes.learn_again(self))
+        """Learn again where that was put off, unless another thread has done so."""
+        if vars(self).get("_is_outdated"):
+            with self._items.lock.held():
+                if vars(self).get("_is_outdated"):
+                    self._become(changes.learn_again(self))
 
     def _places_of(self, ids: Any) -> Array:
         """Where rows stand, whose ids are given: one, or several, each once."""
@@ -883,7 +892,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
     # Files, and scikit-learn.
 
-    @of_one_state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it.
 
@@ -896,8 +904,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         write_tree(path, self._tree())
 
     def _tree(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return model_tree(self)
+        with self._settled() as state:
+            return model_tree(state)
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.graph import NeighborGraph
@@ -74,7 +74,7 @@ def add(
         after.index = before.living_index().added(store)
     kept = _followed(new, before)
     if kept is None:
-        return _settled(new, before, n_jobs, progress)
+        return _settled(new, before, progress)
     arrivals = after.living_index().arrivals(
         first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
     )
@@ -111,7 +111,7 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
         after.index = before.living_index().removed(places)
     kept = _followed(new, before)
     if kept is None:
-        return _settled(new, before, n_jobs, progress)
+        return _settled(new, before, progress)
     index, width = after.living_index(), kept.width
     own = kept.head(places).indices.copy()
     after.version = kept.version = kept.version + 1
@@ -131,6 +131,7 @@ def relabel(
 ) -> Any:
     """The model with other labels of some of its training rows."""
     before: Items = model._items
+    before.take_up_kept()
     after = _items(before, before.label_rows.replaced(places, labels.matrix))
     _note_totals(after, before, before.labels[places], -1, labels.matrix, +1)
     new = _named(model, after, labels)
@@ -139,7 +140,7 @@ def relabel(
     n_jobs = check_n_jobs(model.n_jobs)
     kept = _followed(new, before)
     if kept is None:
-        return _settled(new, before, n_jobs, progress)
+        return _settled(new, before, progress)
     rows = np.union1d(kept.pointing_at(places), places)
     near = kept.head(rows).indices
     counts = count_changes(rows, near, near, before.labels, after.labels, n_jobs=n_jobs)
@@ -159,11 +160,11 @@ def learn_again(
     new.__dict__.pop("_is_outdated", None)
     learner = next_state(new)
     learner._items = compact = items.compacted()
-    learner.n_neighbors_ = k = _neighbors_among(model, items)
+    learner.n_neighbors_ = k = _neighbors_among(items)
     n = len(items)
     rows = learner._rows_to_learn_from(compact.labels, compact.vectors)
     keeps = keeps_neighbors(model) and rows is None
-    is_known = keeps and _is_own(items) and k == model.n_neighbors_ and not search
+    is_known = keeps and is_own(items) and k == model.n_neighbors_ and not search
     kept = items.kept if is_known else None
     if kept is None:
         where = None if rows is None else items.places[rows]
@@ -192,13 +193,14 @@ def compacted(model: Any) -> Any:
     new, store = next_state(model), items.compacted().store
     if store is not None and items.alive is None:  # in one piece
         store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
-    kept = _renumbered(items) if _is_own(items) else None
+    kept = _renumbered(items) if is_own(items) else None
     after = replace(
         items,
         labels=items.labels[items.places],
         rows=None,
         store=store,
         index=None,
+        stored_kept=None,
         kept=kept,
         version=0,
     )
@@ -206,6 +208,17 @@ def compacted(model: Any) -> Any:
     new._have(after)
     new._compact_learned()
     return new
+
+
+def in_one_piece(model: Any) -> Any:
+    """The model as a file keeps it: without forgotten rows, and all rows in one piece."""
+    items: Items = model._items
+    if items.rows is not None or items.alive is not None:
+        return compacted(model)
+    if not is_own(items) and items.kept is not None:  # those of another copy of the model
+        model = next_state(model)
+        model._have(replace(items, kept=None))
+    return model
 
 
 def keeps_neighbors(model: Any) -> bool:
@@ -225,6 +238,7 @@ def follows(model: Any) -> bool:
 def _searchable(model: Any) -> Items:
     """The items of a model whose rows can change, or an error."""
     items: Items = model._items
+    items.take_up_kept()
     if items.store is None:
         raise ValueError("this model was fitted from a graph without X; rows cannot come or go")
     if is_precomputed(items.metric):
@@ -258,19 +272,20 @@ def _named(model: Any, after: Items, labels: FurtherLabels | None = None) -> Any
 
 def _followed(new: Any, before: Items) -> KeptNeighbors | None:
     """The neighbors by which the counts of a model can follow; None where they cannot."""
-    if not keeps_neighbors(new) or not _is_own(before) or before.kept is None:
+    if not keeps_neighbors(new) or not is_own(before) or before.kept is None:
         return None
     fewest = min(len(before), len(new._items))
-    same = _neighbors_among(new, new._items) == new.n_neighbors_
+    same = _neighbors_among(new._items) == new.n_neighbors_
     return before.kept if same and fewest > before.kept.width + 1 else None
 
 
-def _is_own(items: Items) -> bool:
+def is_own(items: Items) -> bool:
     """Whether the kept neighbors are those of these items."""
+    items.take_up_kept()
     return items.kept is not None and items.kept.version == items.version
 
 
-def _neighbors_among(model: Any, items: Items) -> int:
+def _neighbors_among(items: Items) -> int:
     """Neighbors of a query among the items that there are now."""
     n = len(items)
     if items.asked is None:
@@ -278,11 +293,12 @@ def _neighbors_among(model: Any, items: Items) -> int:
     return min(items.asked, n - 1)
 
 
-def _settled(new: Any, before: Items, n_jobs: int, progress: Progress | None) -> Any:
+def _settled(new: Any, before: Items, progress: Progress | None) -> Any:
     """The next state of a model whose counts need not follow, or cannot."""
+    new._items.kept = new._items.stored_kept = None  # they are not those of the changed rows
     if keeps_neighbors(new):
         return learn_again(new, progress=progress)
-    new.n_neighbors_ = _neighbors_among(new, new._items)
+    new.n_neighbors_ = _neighbors_among(new._items)
     if follows(new):
         return _follow(new, Change(before, None))
     new._is_outdated = True

@@ -167,7 +167,7 @@ class Histograms(Field):
     clusters: str | None = None
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
-        counted = getattr(model, self.attribute)
+        counted = getattr(model, self.attribute).compacted()
         learned["with_label"] = counted.with_label
         learned["without_label"] = counted.without_label
 

@@ -21,6 +21,7 @@ from nearlabel.search import (
     Index,
     KeptNeighbors,
     LivingIndex,
+    StoredNeighbors,
     VectorStore,
     build_index,
     check_search,
@@ -83,6 +84,8 @@ class Items:
     kept : KeptNeighbors or None
         The neighbors of all rows, for whoever changes them; belongs to these items only where
         `version` is its own.
+    stored_kept : StoredNeighbors or None
+        The kept neighbors of a file, as long as nobody has asked for them.
     rows : LabelRows or None
         The labels in the form from which others are made.
     unmeasured : int
@@ -101,6 +104,7 @@ class Items:
     asked: int | None = None
     kept: KeptNeighbors | None = None
     version: int = 0
+    stored_kept: StoredNeighbors | None = None
     rows: LabelRows | None = None
     unmeasured: int = 0
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
@@ -168,6 +172,12 @@ class Items:
         few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
         labels = self.labels[places]
         return replace(self, labels=labels, rows=None, store=few, index=None, kept=None)
+
+    def take_up_kept(self) -> None:
+        """Look at the kept neighbors of a file, for whoever changes the items."""
+        if self.stored_kept is not None:
+            self.kept, self.version = self.stored_kept.taken_up(), 0
+            self.stored_kept = None
 
     def ids(self, rows: Any) -> Array:
         """The ids of some items."""

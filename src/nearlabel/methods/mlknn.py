@@ -120,8 +120,7 @@ class MLkNN(NeighborClassifier):
         return True
 
     def _compact_learned(self) -> None:
-        if isinstance(self._counted, LivingHistograms):
-            self._counted = self._counted.compacted()
+        self._counted = self._counted.compacted()
 
     def _living_tables(self) -> LivingHistograms:
         counted = self._counted

@@ -16,6 +16,7 @@ from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
 from nearlabel.graph import stored_recall
+from nearlabel.methods.changes import History, in_one_piece
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
 from nearlabel.methods.items import Items
 from nearlabel.methods.needs import needs_vectors
@@ -23,6 +24,7 @@ from nearlabel.methods.registry import METHODS, method
 from nearlabel.search import (
     ExactSearch,
     InvertedLists,
+    StoredNeighbors,
     VectorStore,
     check_metric,
     check_search,
@@ -30,7 +32,10 @@ from nearlabel.search import (
 )
 
 _SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
-_MAPPED = ("vectors",)  # parts of a file that may stay on the disk, checked where they are touched
+_MAPPED = (
+    "vectors",
+    "kept",
+)  # parts of a file that may stay on the disk, checked where they are touched
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 _CLASS_TYPES += ["float16", "float32", "float64"]
 
@@ -64,12 +69,15 @@ def model_tree(model: Any) -> dict[str, Any]:
     """A fitted model as a tree."""
     if not type(model).__module__.startswith("nearlabel."):
         raise _custom_class(model)
+    model = in_one_piece(model)
     items, recall = model._items, model.search_recall_
     return {
         "class": type(model).__name__,
         "versions": package_versions(),
         "parameters": _parameter_tree(model),
         "neighbors": model.n_neighbors_,
+        "asked": items.asked,
+        "history": asdict(model.history_),
         "metric": _plain("metric", items.metric),
         "search": _plain("search", items.search),
         "classes": _class_tree(model.classes_),
@@ -80,6 +88,8 @@ def model_tree(model: Any) -> dict[str, Any]:
         "labels": csr_tree(items.labels, only_ones=True),
         "vectors": None if items.store is None else _vector_tree(items.vectors),
         "ids": _ids_tree(items.store),
+        "next_id": None if items.store is None else items.store.next_id,
+        "kept": None if items.kept is None else items.kept.tree(),
         **({} if recall is None else {"search_recall": asdict(recall)}),
         "learned": learned_tree(model),
     }
@@ -109,10 +119,22 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     is_sparse = check_flag(tree["sparse_output"], "sparse_output")
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
     check_search(search)
-    model._items = Items(labels, is_sparse, tags, metric, search, None)
+    model._items = items = Items(labels, is_sparse, tags, metric, search, None)
+    items.asked = _asked(tree.get("asked", model.n_neighbors), model.needs)
+    model.history_ = History(
+        **{
+            name: check_integer(count, name, low=0)
+            for name, count in tree.get("history", {}).items()
+        }
+    )
     if tree["vectors"] is not None:
         vectors = _vectors(tree["vectors"], n)
-        model._items.store = VectorStore(vectors, _ids(tree["ids"]))
+        next_id = tree.get("next_id")
+        if next_id is not None:
+            check_integer(next_id, "next_id", low=0, high=2**63)
+        items.store = VectorStore(vectors, _ids(tree["ids"]), next_id=next_id)
+        if tree.get("kept") is not None:
+            items.stored_kept = StoredNeighbors(tree["kept"], min(model.n_neighbors_, n - 1), n)
         model.n_features_in_ = vectors.shape[1]
         if is_precomputed(metric) and vectors.shape[0] != vectors.shape[1]:
             raise ValueError("its distances are not square")
@@ -121,6 +143,13 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
             model.feature_names_in_ = feature_names.astype(object)
     read_learned(model, tree["learned"])
     return model
+
+
+def _asked(stored: Any, needs: Any) -> int | None:
+    """The number of neighbors that was asked for; None for all rows."""
+    if stored is None and needs.all_rows:
+        return None
+    return check_integer(stored, "asked", low=1)
 
 
 def _custom_class(model: Any) -> TypeError:

@@ -147,7 +147,7 @@ class PositivekNN(NeighborClassifier):
     def _learn_on(self, seen: Training) -> None:
         """The rate and the cut stay until `refresh`."""
 
-    def _follow(self, change: Change) -> bool:  # noqa: ARG002
+    def _follow(self, change: Change) -> bool:
         """So there is nothing to bring up to date."""
         return True
 

@@ -11,7 +11,7 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
-from nearlabel.methods.changes import keeps_neighbors, learn_again
+from nearlabel.methods.changes import is_own, keeps_neighbors, learn_again
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
 
@@ -58,10 +58,10 @@ def verified(model: Any, progress: Progress | None) -> Verification:
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
     again = learn_again(model, progress=progress, search=True)
-    if keeps_neighbors(model) and items.kept is not None:
+    if keeps_neighbors(model) and is_own(items):
         compared.append("neighbors")
         differences += _neighbor_differences(items, again._items)
-        if items.kept is not None and model.search_recall_ is not None:
+        if model.search_recall_ is not None:
             again = learn_again(model)  # an approximate search need not find the same twice
     compared.append("what was learned")
     mine, theirs = learned_tree(model), learned_tree(again)

@@ -14,7 +14,7 @@ from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.interfaces import Index, Search
-from nearlabel.search.living.kept_neighbors import KeptNeighbors, width_of
+from nearlabel.search.living.kept_neighbors import KeptNeighbors, StoredNeighbors, width_of
 from nearlabel.search.living.living_index import LivingIndex
 from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
@@ -31,6 +31,7 @@ __all__ = [
     "Metric",
     "Progress",
     "Search",
+    "StoredNeighbors",
     "VectorStore",
     "build_index",
     "check_metric",

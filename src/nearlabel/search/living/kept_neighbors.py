@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, runs
+from nearlabel.common.files import FileError
+from nearlabel.common.mapped_arrays import MappedArray, checked
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals
@@ -121,6 +123,10 @@ class KeptNeighbors:
     def lengths(self) -> Array:
         """How many neighbors of each row are known; 0 where it was removed."""
         return self._lengths[: self._n]
+
+    def tree(self) -> dict[str, Array]:
+        """The neighbors as a file keeps them; see `StoredNeighbors`."""
+        return {"places": self.places, "distances": self.distances, "lengths": self.lengths}
 
     def limits(self) -> Array:
         """The distance of each row's last neighbor that is kept; -inf where it was removed."""
@@ -247,6 +253,55 @@ class KeptNeighbors:
             self._places = _copied(self._places[: self._n], room, self.width)
             self._distances = _copied(self._distances[: self._n], room, self.width)
             self._lengths = _copied(self._lengths[: self._n, None], room, 1)[:, 0]
+
+
+class StoredNeighbors:
+    """Kept neighbors as they stand in a file, looked at when a change first needs them.
+
+    Parameters
+    ----------
+    tree : dict of arrays
+        What `KeptNeighbors.tree` gave.
+    k : int
+    n : int
+        Rows.
+    """
+
+    def __init__(self, tree: Mapping[str, Any], k: int, n: int) -> None:
+        self._parts, self._k = (tree["places"], tree["distances"], tree["lengths"]), k
+        places, distances, lengths = self._parts
+        shape = n, width_of(k)
+        if not all(isinstance(part, np.ndarray) for part in self._parts) or not (
+            places.shape == distances.shape == shape and lengths.shape == (n,)
+        ):
+            raise ValueError(f"its kept neighbors are not of {n} rows, {shape[1]} each")
+        if places.dtype != np.int32 or distances.dtype not in (np.float32, np.float64):
+            raise TypeError("its kept neighbors are of other types")
+
+    def taken_up(self) -> KeptNeighbors:
+        """The neighbors, checked, so that they can be changed; the file stays as it is."""
+        places, distances = (_own_copy(part) for part in self._parts[:2])
+        lengths = checked(self._parts[2]).astype(np.int32)
+        n, k, width = len(places), self._k, places.shape[1]
+        if n and not min(k, n - 1) <= lengths.min() <= lengths.max() <= width:
+            raise FileError(f"is damaged: its kept neighbors are not from {k} to {width} a row")
+        for start in range(0, n, _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            inside = np.arange(width) < lengths[some, None]
+            near, far = places[some], distances[some]
+            wrong = np.where(inside, (near < 0) | (near >= n), near != -1)
+            wrong[:, 1:] |= ~(far[:, 1:] >= far[:, :-1])
+            if wrong.any():
+                raise FileError("is damaged: its kept neighbors are no sorted rows")
+        return KeptNeighbors(k, places, distances, lengths)
+
+
+def _own_copy(array: Array) -> Array:
+    """An array of a file, checked, that can be written to."""
+    if isinstance(array, MappedArray):
+        checked(array)
+        return np.asarray(array.private())
+    return array if array.flags.writeable else array.copy()
 
 
 def width_of(k: int) -> int:
