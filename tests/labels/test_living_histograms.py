@@ -215,5 +215,8 @@ def test_what_does_not_fit_is_refused():
         wrong = CountChanges(*change[:place], np.array([value]), *change[place + 1 :])
         with pytest.raises(ValueError, match=f"{message}.*{value}"):
             living.changed(wrong, np.array([6]), 6)
+    for n, q in (([6, 6], 6), (6, 6), ([6], 5)):
+        with pytest.raises(ValueError, match="n must have 1 entries, and q be at least 6"):
+            living.changed(CountChanges(*change), np.array(n), q)
     with pytest.raises(ValueError, match="group.*1"):
         living.changed(CountChanges(*change), np.array([6]), 6, np.array([1]))

@@ -114,6 +114,12 @@ class LivingHistograms(CountedRows):
         group : ndarray of int, optional
             The group of each change; without it all are of the first.
         """
+        rows = np.array(n)
+        if rows.shape != (self.groups,) or q < self.q:
+            raise ValueError(
+                f"n must have {self.groups} entries, and q be at least {self.q}; "
+                f"got the shape {rows.shape} and {q}"
+            )
         parts = list(_parts(changes, group))
         totals = np.zeros((self.groups, q), np.int64)
         totals[:, : self.q] = self.totals
@@ -121,7 +127,7 @@ class LivingHistograms(CountedRows):
             _check(label, q, "label")
             _check(some, self.groups, "group")
             np.add.at(totals.reshape(-1), (some * np.int64(q) + label)[own == 1], change[own == 1])
-        state, moved = self._with_room(np.asarray(n), totals)
+        state, moved = self._with_room(rows, totals)
         touched = np.zeros(_blocks(state.end), bool)
         touched[self.end >> _BITS :] = len(moved) > 0
         for label, count, _, _, some in parts:

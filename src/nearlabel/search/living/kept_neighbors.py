@@ -19,7 +19,7 @@ _GROWTH = 8  # arrays that are full grow by one part in so many, at least
 _ROWS_AT_ONCE = 2**14
 _CELLS_AT_ONCE = 2**20  # of lists, so that temporaries stay small
 _CELLS_A_THREAD = 2**24
-_FEW = 4  # places that are compared with all of a list, rather than looked up one by one
+_FEW = 16  # places that are compared with all of a list, rather than looked up one by one
 _MOST_PLACES = np.iinfo(np.int32).max
 
 
