@@ -21,6 +21,9 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall, index_type
+from nearlabel.search.approximate.inverted_lists import InvertedLists
+from nearlabel.search.approximate.probe_counts import more_probes
+from nearlabel.search.approximate.recall import recall_of, sample_rows
 from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
@@ -42,6 +45,7 @@ _MOST_DEAD = 1 / 2  # share of a segment's rows from which on it is built withou
 _FEW_DEAD = 1 / 8  # share of the rows that may as well be in a segment that is built
 _EXACT_TAIL = 16_384  # rows that are compared one by one where the first segment has lists
 _MOST_LISTED = 8  # segments of lists, before they are joined
+_ALL_LISTS = 2**31 - 1  # more than there can be
 _ROWS_AT_ONCE = 65536  # whose neighbors are searched together
 
 
@@ -110,8 +114,13 @@ class LivingIndex:
         Which rows were not removed; None where none was.
     block_bytes : int
         For exact searches; see `ExactSearch`.
+    least_recall : float
+        For searches by lists; see `InvertedLists`.
     recall : Recall or None
         As last measured.
+    planned_for : int or None
+        How many neighbors lists are probed for where rows are searched among themselves: those
+        beyond are found as far as the same probes do. By default all that are asked for.
     """
 
     store: VectorStore
@@ -119,14 +128,24 @@ class LivingIndex:
     segments: tuple[Segment, ...]
     alive: Array | None
     block_bytes: int = BLOCK_BYTES
+    least_recall: float = InvertedLists.recall
     recall: Recall | None = None
+    planned_for: int | None = None
 
     @classmethod
-    def of(cls, index: Index, store: VectorStore, metric: Metric, search: Any) -> LivingIndex:
+    def of(
+        cls,
+        index: Index,
+        store: VectorStore,
+        metric: Metric,
+        search: Any,
+        planned_for: int | None = None,
+    ) -> LivingIndex:
         """The rows of a store, and an index of them all."""
         size = search.block_bytes if isinstance(search, ExactSearch) else BLOCK_BYTES
+        recall = search.recall if isinstance(search, InvertedLists) else InvertedLists.recall
         first = Segment(index, store.vectors, metric, 0, len(store))
-        living = cls(store, metric, (first,), store.alive, size)
+        living = cls(store, metric, (first,), store.alive, size, recall, None, planned_for)
         return living if _foreign(index) is None else living._joined()
 
     @property
@@ -221,7 +240,7 @@ class LivingIndex:
     ) -> NeighborGraph:
         """The k nearest rows of each query, or of each row that is there among the others."""
         if queries is not None:
-            return self._search(queries, k, None, n_jobs, progress)[0]
+            return self._search(queries, k, k, None, n_jobs, progress)[0]
         if len(self.segments) == 1 and not self._dead[0] and self.segments[0].places is None:
             return self.segments[0].index.graph(k, **_how(n_jobs, progress))
         alive = np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
@@ -235,16 +254,19 @@ class LivingIndex:
         first = self.segments[0]
         if isinstance(first.index, PrecomputedIndex):  # it may hold no distance of a row to itself
             return self._precomputed_left_out(first.index, places, k, n_jobs)
-        found = NeighborGraph.unchecked(np.empty((n, k), kind), np.empty((n, k)), self.n_places)
+        found = NeighborGraph.unchecked(
+            np.empty((n, k), kind), np.zeros((n, k), np.float32 if n else np.float64), self.n_places
+        )
         for start in range(0, n, _ROWS_AT_ONCE):
             some = places[start : start + _ROWS_AT_ONCE]
-            part, _ = self._search(self.store.take(some), k + 1, None, n_jobs, None)
+            rows = self.store.take(some)
+            part, _ = self._search(rows, k + 1, self._planned(k), None, n_jobs, None)
             part = part.without(some)
-            if not start:
-                found.distances = found.distances.astype(part.distances.dtype)
-                found.recall = part.recall
-            rows = slice(start, start + len(some))
-            found.indices[rows], found.distances[rows] = part.indices, part.distances
+            told = np.result_type(part.distances, found.distances)
+            found.distances = found.distances.astype(told, copy=False)
+            found.recall = part.recall
+            at = slice(start, start + len(some))
+            found.indices[at], found.distances[at] = part.indices, part.distances
             if progress is not None:
                 progress(start + len(some), n)
         return found
@@ -291,7 +313,8 @@ class LivingIndex:
             return self._foreign_arrivals(new, k, limits, n_jobs)
         limits = np.concatenate([limits, np.full(len(new), -np.inf)])
         queries = self.store.take(slice(first, self.n_places))
-        graph, reached = self._search(queries, k + 1, limits, n_jobs, progress)
+        how = self._planned(k), limits, n_jobs, progress
+        graph, reached = self._search(queries, k + 1, *how)
         return Arrivals(graph.without(new), reached._replace(new=reached.new + first))
 
     def _foreign_arrivals(self, new: Array, k: int, limits: Array, n_jobs: int) -> Arrivals:
@@ -304,18 +327,62 @@ class LivingIndex:
         reached = Reached(old[row], graph.indices[row, column], graph.distances[row, column])
         return Arrivals(self.left_out(new, k, n_jobs=n_jobs), reached)
 
+    def measured(self, k: int, *, n_jobs: int = 1) -> LivingIndex:
+        """The index with the recall of k neighbors as it is now, and with more probes if needed.
+
+        Where nothing is searched by lists, the index as it is.
+        """
+        lists = _lists_of(self.segments[0].index)
+        probes = None if lists is None else lists.probes(k, n_jobs=n_jobs)
+        if probes is None:
+            return self
+        alive = np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
+        some = alive[sample_rows(len(alive), seed=self.n_places)]
+        unplanned = replace(self, planned_for=None)
+        everything = unplanned._probing(k, _ALL_LISTS, None)
+        count = _lists_of(everything.segments[0].index).probes(k)
+        exact = everything.left_out(some, k, n_jobs=n_jobs)
+        while True:
+            found = unplanned._probing(k, probes, None).left_out(some, k, n_jobs=n_jobs)
+            recall = recall_of(found.distances, exact, "base")
+            more = more_probes(probes, count)
+            if recall.value >= self.least_recall or more == probes:
+                return replace(self._probing(k, probes, recall), recall=recall)
+            probes = more
+
+    def _probing(self, k: int, probes: int, recall: Recall | None) -> LivingIndex:
+        """The index that looks into so many lists for k neighbors."""
+        first, *later = self.segments
+        lists = _lists_of(first.index).with_probes(k, probes, recall)
+        equal = first.index if isinstance(first.index, EqualRowsIndex) else None
+        first = replace(first, index=lists if equal is None else equal.searched_by(lists))
+        for place, one in enumerate(later):
+            tail: Any = one.index
+            if _is_listed(tail):
+                later[place] = replace(one, index=tail.behind(lists))
+        return replace(self, segments=(first, *later))
+
+    def _planned(self, k: int) -> int:
+        return k if self.planned_for is None else min(k, self.planned_for)
+
     def _search(
-        self, queries: Any, k: int, limits: Array | None, n_jobs: int, progress: Progress | None
+        self,
+        queries: Any,
+        k: int,
+        planned_for: int,
+        limits: Array | None,
+        n_jobs: int,
+        progress: Progress | None,
     ) -> tuple[NeighborGraph, Reached]:
         """The neighbors of queries and, with limits of the rows, which rows are reached."""
-        kind, parts, reached, recall = index_type(self.n_places), [], [], self.recall
+        kind, parts, reached, recall = index_type(self.n_places), [], [], None
         for segment, dead in zip(self.segments, self._dead, strict=True):
             wanted = min(k, len(segment) - dead)
             if not wanted:
                 continue
             asked, how = _with_margin(wanted, len(segment), dead), _how(n_jobs, progress)
             if _plans(segment.index):
-                how["planned_for"] = k
+                how["planned_for"] = planned_for
             progress = None  # the first segment is most of the work
             if limits is None:
                 graph = segment.index.graph(asked, queries, **how)
@@ -363,7 +430,7 @@ def _merged(parts: list[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
         return parts[0]
     kinds = {distances.dtype for _, distances in parts}
     places, distances = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-    if np.float32 in kinds and distances.max(initial=0) <= np.finfo(np.float32).max:
+    if np.dtype(np.float32) in kinds and distances.max(initial=0) <= np.finfo(np.float32).max:
         distances = distances.astype(np.float32, copy=False)
     order = np.lexsort((places, distances), axis=1)[:, :k]
     return np.take_along_axis(places, order, axis=1), np.take_along_axis(distances, order, axis=1)
