@@ -98,16 +98,9 @@ class Rows:
     def check_reached(self, found, first, limits):
         """Compare with all distances, where we know them."""
         if isinstance(self.metric, str) and self.search != searched_by:
-            distances = self.all_distances().astype(self.kind)
+            distances = all_distances(self.X, self.X, self.metric).astype(self.kind)
             old, new = np.nonzero(distances[:first, first:] < limits[:, None])
             assert found.keys() == set(zip(old.tolist(), (new + first).tolist(), strict=True))
-
-    def all_distances(self):
-        index = build_index(self.X, self.metric, "exact")
-        graph = index.graph(len(self.X), self.X)
-        distances = np.empty((len(self.X), len(self.X)))
-        np.put_along_axis(distances, graph.indices, graph.distances, axis=1)
-        return distances
 
     def remove(self, places):
         self.store = self.store.removed(places)
@@ -116,6 +109,14 @@ class Rows:
     def expected(self, k, queries=None):
         """The graph of the rows that are there, by place."""
         alive = self.alive
+        if self.kind == np.float32:  # of lists, all of which are searched
+            asked = self.X[alive] if queries is None else queries
+            distances = all_distances(self.X[alive], asked, self.metric).astype(np.float32)
+            if queries is None:
+                np.fill_diagonal(distances, np.inf)
+            near = np.argsort(distances, axis=1, kind="stable")[:, :k]
+            distances = np.take_along_axis(distances, near, axis=1)
+            return nl.NeighborGraph.unchecked(alive[near], distances, len(self.X))
         graph = nl.neighbor_graph(
             self.form(self.X[alive]), k, queries, metric=self.metric, search=self.search
         )
@@ -127,6 +128,13 @@ class Rows:
         some = self.alive[::-2]
         expected = self.expected(k).take(np.searchsorted(self.alive, some))
         assert_same(self.living.left_out(some, k), expected)
+
+
+def all_distances(X, queries, metric):
+    graph = build_index(X, metric, "exact").graph(len(X), queries)
+    distances = np.empty(graph.indices.shape)
+    np.put_along_axis(distances, graph.indices, graph.distances, axis=1)
+    return distances
 
 
 def assert_same(found, expected):
@@ -299,24 +307,24 @@ def overlapping():
 @pytest.mark.parametrize("search", ["lists", "auto"])
 def test_rows_are_added_to_lists(overlapping, search):
     """All lists are probed, so that nothing is missed: then a history is as exact as any."""
-    small = {"_RECENT": 8, "_EXACT_TAIL": 40, "_MOST_LISTED": 2}
+    small = {"_RECENT": 4, "_EXACT_TAIL": 12, "_MOST_LISTED": 2}
     all_lists = nl.InvertedLists(recall=1.0)
     with (
         mock.patch.multiple(living_index, **small),
-        mock.patch.object(automatic, "MOST_WORK", 0),
+        mock.patch.multiple(automatic, MOST_WORK=0, _FEWEST_ROWS_A_NEIGHBOR=1),
         mock.patch.object(automatic, "InvertedLists", return_value=all_lists),
     ):
-        rows = Rows(overlapping(300), np.asarray, "euclidean", all_lists)
+        rows = Rows(overlapping(100), np.asarray, "euclidean", all_lists)
         if search == "auto":
             index = build_index(rows.store.vectors, "euclidean", "auto")
             rows.living = LivingIndex.of(index, rows.store, "euclidean", "auto")
-        for step, size in enumerate([1, 50, 1, 45, 60]):
+        for step, size in enumerate([1, 15, 1, 14, 20]):
             rows.add(overlapping(size), 4)
             rows.remove(rows.alive[step::37])
             rows.check(4, overlapping(3))
         lists = [one for one in rows.living.segments[1:] if hasattr(one.index, "behind")]
         assert 1 <= len(lists) <= 2
-        assert rows.living.segments[0].stop == 300
+        assert rows.living.segments[0].stop == 100
         measured = rows.living.measured(4)
         assert measured.recall.value == 1
         rows.check(4, overlapping(3))
