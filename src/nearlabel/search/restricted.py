@@ -81,15 +81,22 @@ def _visible(
 ) -> tuple[NeighborGraph, Array]:
     """The first k neighbors that have a number, and the rows with fewer, left to be filled."""
     numbered = number[graph.indices]
-    visible = numbered >= 0
-    place = np.cumsum(visible, axis=1, dtype=np.int32)
-    short = np.flatnonzero(place[:, -1] < k)
-    visible &= place <= k
-    indices = np.empty((len(graph), k), number.dtype)
-    distances = np.zeros((len(graph), k), graph.distances.dtype)
-    enough = np.ones(len(graph), bool)
-    enough[short] = False
-    taken = visible & enough[:, None]
-    indices[enough] = numbered[taken].reshape(-1, k)
-    distances[enough] = graph.distances[taken].reshape(-1, k)
+    indices, distances, short = first_visible(numbered, graph.distances, numbered >= 0, k)
     return NeighborGraph.unchecked(indices, distances, n_base, graph.recall), short
+
+
+def first_visible(
+    indices: Array, distances: Array, visible: Array, k: int
+) -> tuple[Array, Array, Array]:
+    """The first k neighbors of each row that are visible, and the rows with fewer.
+
+    What stands in these is to be filled.
+    """
+    place = np.cumsum(visible, axis=1, dtype=np.int32)
+    enough = place[:, -1] >= k
+    taken = visible & (place <= k) & enough[:, None]
+    shape = (len(indices), k)
+    kept, their_distances = np.zeros(shape, indices.dtype), np.zeros(shape, distances.dtype)
+    kept[enough] = indices[taken].reshape(-1, k)
+    their_distances[enough] = distances[taken].reshape(-1, k)
+    return kept, their_distances, np.flatnonzero(~enough)

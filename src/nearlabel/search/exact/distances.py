@@ -89,6 +89,10 @@ class Space(ABC):
     def bounds(self, queries: Any) -> Bounds:
         """Bounds on the distances between `queries` and all base rows."""
 
+    def scaled(self, limits: Floats) -> Floats:
+        """Limits of distances on the scale of the bounds; what is within them stays so."""
+        return limits
+
     @abstractmethod
     def canonical(self, A: Any, B: Any) -> Floats:
         """Canonical distances between row i of A and row i of B, both float64, dense or CSR."""
@@ -175,12 +179,20 @@ class Euclidean(ProductSpace):
                 _open_overflows(lower)
             return Bounds(lower, 0.0, 2 * (slack * norms + tiny), 2 * slack * self.norms)
 
+    def scaled(self, limits: Floats) -> Floats:
+        # The square, and the root of the canonical distance, are off by a unit or two.
+        with np.errstate(over="ignore"):
+            return np.where(limits > 0, limits * limits * (1 + 8 * UNIT) + TINY, -np.inf)
+
     def canonical(self, A: Any, B: Any) -> Floats:
         return np.sqrt(sum_in_feature_order(squared(A - B)))
 
 
 class SquaredEuclidean(Euclidean):
     """The sum of squared differences."""
+
+    def scaled(self, limits: Floats) -> Floats:
+        return limits
 
     def canonical(self, A: Any, B: Any) -> Floats:
         return sum_in_feature_order(squared(A - B))

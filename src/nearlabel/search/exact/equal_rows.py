@@ -21,6 +21,7 @@ from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric, space
 from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
+from nearlabel.search.living.arrivals import Reached
 
 _WORTH_WHILE = 7 / 8  # share of the rows that are distinct, up to which these are searched alone
 
@@ -137,14 +138,14 @@ class EqualRowsIndex:
     """Base rows of which many are equal, and an index of the distinct ones."""
 
     def __init__(self, rows: EqualRows, distinct: Any, metric: Metric, index: Any) -> None:
-        self._rows, self._distinct, self._metric, self._index = rows, distinct, metric, index
+        self._rows, self._distinct, self._metric, self.index = rows, distinct, metric, index
 
     def graph(
         self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `Index`."""
         if queries is not None:
-            near = self._index.graph(
+            near = self.index.graph(
                 min(k, len(self._rows)), queries, n_jobs=n_jobs, progress=progress
             )
             return self._rows.expanded(near, k)
@@ -161,6 +162,33 @@ class EqualRowsIndex:
             progress(n, n)
         return NeighborGraph.unchecked(indices, distances, n, near.recall)
 
+    def searched_by(self, index: Any) -> EqualRowsIndex:
+        """The same rows, and another index of the distinct ones."""
+        return EqualRowsIndex(self._rows, self._distinct, self._metric, index)
+
+    def nearest_and_reached(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array,
+        *,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        rows = self._rows
+        farthest = np.maximum.reduceat(limits[rows.copies], rows.starts[:-1])
+        near, reached = self.index.nearest_and_reached(
+            queries, min(k, len(rows)), farthest, n_jobs=n_jobs, progress=progress
+        )
+        counts = np.diff(rows.starts)[reached.row]
+        pair = np.repeat(np.arange(len(counts)), counts)
+        number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        row = rows.copies[rows.starts[reached.row[pair]] + number]
+        kept = reached.distance[pair] < limits[row]
+        pair = pair[kept]
+        return rows.expanded(near, k), Reached(row[kept], reached.new[pair], reached.distance[pair])
+
     def _with_itself(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
         """The k nearest other distinct rows of each distinct row, and itself."""
         own = np.arange(len(self._rows))
@@ -168,7 +196,7 @@ class EqualRowsIndex:
         distances = space(self._distinct, self._metric).distances(self._distinct, own, own)[:, None]
         if len(own) == 1:
             return NeighborGraph.unchecked(indices, distances, 1)
-        others = self._index.graph(min(k, len(own) - 1), n_jobs=n_jobs, progress=progress)
+        others = self.index.graph(min(k, len(own) - 1), n_jobs=n_jobs, progress=progress)
         indices = np.hstack([indices, others.indices])
         distances = np.hstack([distances.astype(others.distances.dtype), others.distances])
         order = np.lexsort((indices, distances), axis=1)

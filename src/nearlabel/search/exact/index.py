@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common import engine
+from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
@@ -23,8 +24,10 @@ from nearlabel.search.exact.distances import Metric, check_metric, space, warn_i
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
 from nearlabel.search.exact.numpy_index import NumpyIndex
+from nearlabel.search.exact.reaching import all_reached
 from nearlabel.search.exact.row_arithmetic import as_float
 from nearlabel.search.interfaces import Index
+from nearlabel.search.living.arrivals import Reached
 
 _FEW = 1 / 16  # share of rows left to do up to which NumPy does them, one by one
 
@@ -47,12 +50,19 @@ class ExactSearch:
         """Prepare base rows for searches."""
         block_bytes = check_integer(self.block_bytes, "block_bytes", low=1)
         warn_if_slow(check_metric(metric))
-        is_small = callable(metric) or are_few(vectors, vectors.shape[0])
-        rows = None if is_small else equal_rows(vectors)
-        if rows is None:
-            return ExactIndex(vectors, metric, block_bytes)
-        distinct = rows.distinct(vectors)
-        return EqualRowsIndex(rows, distinct, metric, ExactIndex(distinct, metric, block_bytes))
+        return exact_index(vectors, metric, block_bytes)
+
+
+def exact_index(
+    vectors: Any, metric: Metric, block_bytes: int = BLOCK_BYTES
+) -> ExactIndex | EqualRowsIndex:
+    """Base rows ready to be searched exactly; equal ones once, where there are many."""
+    is_small = callable(metric) or are_few(vectors, vectors.shape[0])
+    rows = None if is_small else equal_rows(vectors)
+    if rows is None:
+        return ExactIndex(vectors, metric, block_bytes)
+    distinct = rows.distinct(vectors)
+    return EqualRowsIndex(rows, distinct, metric, ExactIndex(distinct, metric, block_bytes))
 
 
 class ExactIndex:
@@ -77,7 +87,7 @@ class ExactIndex:
             metric, size = str(self._metric), self._block_bytes
             self._compiled = compiled_index(self._vectors, metric, self._rows, size)
         if self._compiled is None:
-            self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
+            self._by_numpy()
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ExactIndex, (self._vectors, self._metric, self._block_bytes)
@@ -112,12 +122,44 @@ class ExactIndex:
                 )
                 tell = None
         if len(left):
-            if self._numpy is None:
-                self._numpy = NumpyIndex(space(base, self._metric), self._block_bytes)
-            self._numpy.fill(rows, left, found, alone, n_jobs, tell)
+            self._by_numpy().fill(rows, left, found, alone, n_jobs, tell)
         if self._tree is not None and progress is not None:
             progress(m, m)
         return found
+
+    def nearest_and_reached(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array,
+        *,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        base, queries = self._vectors, matching(queries, self._vectors)
+        m, n = queries.shape[0], base.shape[0]
+        if self._rows is not None and are_few(base, m):
+            found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+            return found, all_reached(core_rows(queries, str(self._metric)), self._rows, limits)
+        if self._compiled is None and self._numpy is None:  # a tree knows nothing of limits
+            self._prepare()
+        if self._compiled is None:
+            found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+            return found, self._by_numpy().reached(queries, np.arange(m), limits, n_jobs)
+        found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
+        left, reached = self._compiled.fill_and_reach(queries, found, limits, n_jobs, progress)
+        if len(left):
+            self._by_numpy().fill(queries, left, found, False, n_jobs, None)
+            others = self._by_numpy().reached(queries, left, limits, n_jobs)
+            reached = Reached.joined([reached, others])
+        return found, reached
+
+    def _by_numpy(self) -> NumpyIndex:
+        """The way that is always there, made ready by the first who needs it."""
+        if self._numpy is None:
+            self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
+        return self._numpy
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:

@@ -17,7 +17,8 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.exact.distances import Bounds, Space
+from nearlabel.search.exact.distances import Bounds, Function, Space
+from nearlabel.search.living.arrivals import Reached
 
 BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
 
@@ -51,11 +52,36 @@ class NumpyIndex:
                 some if alone else None,
             )
 
-        n = len(chosen)
-        bytes_a_row = max(BYTES_A_PAIR * found.n_base, 8 * space.width)
-        step = max(1, self._block_bytes // (bytes_a_row * n_jobs))
-        step = min(step, -(-n // n_jobs))  # work for every thread
-        run_blocks(search, n, step, n_jobs, progress)
+        run_blocks(search, len(chosen), self._step(len(chosen), n_jobs), n_jobs, progress)
+
+    def reached(self, queries: Any, chosen: Array, limits: Floats, n_jobs: int) -> Reached:
+        """The base rows that have one of the chosen queries within their limit."""
+        space = self._space
+        scaled = space.scaled(limits)
+        found: dict[int, tuple[Array, Array, Floats]] = {}
+
+        def search(block: slice) -> None:
+            some = chosen[block]
+            part = queries[some]
+            if isinstance(space, Function):  # what is between them depends on who asks
+                query, row = (ends.ravel() for ends in np.indices((len(some), len(limits))))
+                open_ = limits[row] > 0
+                query, row = query[open_], row[open_]
+                distances = Function(part, space.function).distances(space.vectors, row, query)
+            else:
+                query, row = np.nonzero(space.bounds(part).lower <= scaled)
+                distances = space.distances(part, query, row)
+            kept = distances < limits[row]
+            found[block.start] = row[kept], some[query[kept]], distances[kept]
+
+        run_blocks(search, len(chosen), self._step(len(chosen), n_jobs), n_jobs, None)
+        return Reached.joined([found[start] for start in sorted(found)])
+
+    def _step(self, n: int, n_jobs: int) -> int:
+        """How many of n queries are searched together."""
+        bytes_a_row = max(BYTES_A_PAIR * self._space.vectors.shape[0], 8 * self._space.width)
+        step = max(1, self._block_bytes // int(bytes_a_row * n_jobs))
+        return min(step, -(-n // n_jobs))  # work for every thread
 
 
 def nearest(

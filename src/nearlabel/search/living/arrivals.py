@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.graph import NeighborGraph
@@ -24,6 +27,12 @@ class Reached(NamedTuple):
     row: Array
     new: Array
     distance: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Array, Array, Array]]) -> Reached:
+        """All pairs of several parts."""
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        return cls(*map(np.concatenate, zip(*(parts or [nothing]), strict=True)))
 
 
 class Arrivals(NamedTuple):

@@ -52,6 +52,15 @@ class PluggedIndex(ABC):
         self._space = space(vectors, metric)
         self._exact: Index | None = None
 
+    @property
+    def has_own_distances(self) -> bool:
+        """Whether nobody but this search knows its distances."""
+        return not self._by_metric
+
+    def over(self, vectors: Any) -> PluggedIndex:
+        """Other base rows, searched in the same way."""
+        raise NotImplementedError
+
     @abstractmethod
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
         """Answers for runs of at most `ROWS_AT_ONCE` rows, one after the other.

@@ -28,6 +28,10 @@ class FunctionIndex(PluggedIndex):
         super().__init__(vectors, metric, named)
         self._function = source
 
+    def over(self, vectors: Any) -> FunctionIndex:
+        """Other base rows, searched by the same function."""
+        return FunctionIndex(vectors, self._metric, self._function)
+
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         n = rows.shape[0]
         if alone:

@@ -39,6 +39,10 @@ class TransformerIndex(PluggedIndex):
         self._unfitted = _copy(source)
         self._fitted: Any = None
 
+    def over(self, vectors: Any) -> TransformerIndex:
+        """Other base rows, searched by a transformer like this one."""
+        return TransformerIndex(vectors, self._metric, self._unfitted)
+
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         self._check_reach(k)
         n = rows.shape[0]

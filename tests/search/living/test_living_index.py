@@ -1,0 +1,351 @@
+"""Whatever comes and goes: neighbors are those of a search of the rows that are there."""
+
+from __future__ import annotations
+
+import pickle
+from unittest import mock
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel.search import VectorStore, automatic, build_index
+from nearlabel.search.exact import core_rows, equal_rows, kd_tree
+from nearlabel.search.living import living_index
+from nearlabel.search.living.living_index import LivingIndex
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore:.*compares row by row")]
+
+METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard"]
+FORMS = [np.asarray, sparse.csr_array]
+SMALL = {"_RECENT": 3, "_FEWEST_JOINED": 12}
+
+
+def lopsided(x, y):
+    """A distance that depends on who asks."""
+    return float(np.abs(x - y).sum() + max(0.0, x[0] - y[0]))
+
+
+def searched_by(X, queries, k):
+    """A search from outside, with distances of its own."""
+    graph = nl.neighbor_graph(
+        X, min(k, X.shape[0] - (queries is None)), queries, metric="manhattan"
+    )
+    return graph.indices, 2 * graph.distances
+
+
+class OwnIndex:
+    """Somebody's index, of which nothing is known but `graph`."""
+
+    def __init__(self, vectors, metric):
+        self.index = build_index(vectors, metric, "exact")
+
+    def graph(self, k, queries=None, *, n_jobs=1, progress=None):
+        return self.index.graph(k, queries, n_jobs=n_jobs, progress=progress)
+
+
+class OwnSearch:
+    def build(self, vectors, metric="euclidean"):
+        return OwnIndex(vectors, metric)
+
+
+class Rows:
+    """Rows that come and go, in a living index and as plain arrays."""
+
+    def __init__(self, X, form, metric="euclidean", search="exact"):
+        self.X, self.form, self.metric, self.search = X, form, metric, search
+        self.store = VectorStore(form(X))
+        index = build_index(self.store.vectors, metric, search)
+        self.living = LivingIndex.of(index, self.store, metric, search)
+        self.kind = np.float32 if isinstance(search, nl.InvertedLists) else np.float64
+
+    @property
+    def alive(self):
+        alive = self.living.alive
+        return np.arange(len(self.X)) if alive is None else np.flatnonzero(alive)
+
+    def add(self, new, k):
+        """Add rows, and compare what they bring with the graphs before and after."""
+        old, first = self.alive, len(self.X)
+        limits = np.full(first, -np.inf, self.kind)
+        limits[old] = self.expected(k).distances[:, -1]
+        self.X = np.concatenate([self.X, new])
+        self.store = self.store.added(self.form(new))
+        self.living = self.living.added(self.store)
+        arrivals = self.living.arrivals(first, k, limits)
+        after = self.expected(k)
+        graph = nl.NeighborGraph.unchecked(
+            after.indices[len(old) :], after.distances[len(old) :], 1
+        )
+        assert_same(arrivals.neighbors, graph)
+        pairs = {
+            (row, int(place)): distance
+            for row, near, far in zip(old, after.indices, after.distances, strict=False)
+            for place, distance in zip(near, far, strict=True)
+            if place >= first and distance < limits[row]
+        }
+        row, new, distance = arrivals.reached
+        found = dict(zip(zip(row.tolist(), new.tolist(), strict=True), distance, strict=True))
+        assert len(found) == len(row)
+        assert np.all(distance < limits[row])
+        assert pairs.items() <= found.items()
+        self.check_reached(found, first, limits)
+
+    def check_reached(self, found, first, limits):
+        """Compare with all distances, where we know them."""
+        if isinstance(self.metric, str) and self.search != searched_by:
+            distances = self.all_distances().astype(self.kind)
+            old, new = np.nonzero(distances[:first, first:] < limits[:, None])
+            assert found.keys() == set(zip(old.tolist(), (new + first).tolist(), strict=True))
+
+    def all_distances(self):
+        index = build_index(self.X, self.metric, "exact")
+        graph = index.graph(len(self.X), self.X)
+        distances = np.empty((len(self.X), len(self.X)))
+        np.put_along_axis(distances, graph.indices, graph.distances, axis=1)
+        return distances
+
+    def remove(self, places):
+        self.store = self.store.removed(places)
+        self.living = self.living.removed(places)
+
+    def expected(self, k, queries=None):
+        """The graph of the rows that are there, by place."""
+        alive = self.alive
+        graph = nl.neighbor_graph(
+            self.form(self.X[alive]), k, queries, metric=self.metric, search=self.search
+        )
+        return nl.NeighborGraph.unchecked(alive[graph.indices], graph.distances, len(self.X))
+
+    def check(self, k, queries):
+        assert_same(self.living.graph(k), self.expected(k))
+        assert_same(self.living.graph(k + 1, queries), self.expected(k + 1, queries))
+        some = self.alive[::-2]
+        expected = self.expected(k).take(np.searchsorted(self.alive, some))
+        assert_same(self.living.left_out(some, k), expected)
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+
+
+@st.composite
+def searches(draw):
+    metric = draw(st.sampled_from([*METRICS, *METRICS[:4], lopsided]))
+    search = "exact"
+    if metric == "manhattan":
+        search = draw(st.sampled_from(["exact", "auto", searched_by, OwnSearch()]))
+    return metric, search
+
+
+@given(st.data(), searches(), st.sampled_from(FORMS), st.sampled_from([0, 2**18]))
+def test_any_history(data, how, form, few):
+    """Duplicates and ties; rows of zeros; rows that come again; removals down to k + 2 rows."""
+    metric, search = how
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    k, d, highest = 2, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
+    kind = data.draw(st.sampled_from([np.float64, np.float32]))
+    draw_rows = lambda n: rng.integers(-1, highest + 1, (n, d)).astype(kind)  # noqa: E731
+    states = []
+    with (
+        mock.patch.object(core_rows, "_FEW", few),
+        mock.patch.multiple(living_index, **SMALL),
+        mock.patch.object(kd_tree, "_MOST_FEATURES", data.draw(st.sampled_from([0, 8]))),
+    ):
+        rows = Rows(draw_rows(data.draw(st.integers(4, 30))), form, metric, search)
+        for _ in range(data.draw(st.integers(1, 5))):
+            alive = rows.alive
+            if data.draw(st.booleans()):
+                rows.add(draw_rows(data.draw(st.integers(1, 9))), k)
+            elif len(alive) > k + 2:
+                gone = rng.choice(alive, data.draw(st.integers(1, len(alive) - k - 2)), False)
+                rows.remove(gone)
+            queries = rng.normal(size=(3, d))
+            rows.check(k, queries)
+            states.append((rows.living, rows.living.graph(k, queries), queries))
+        for living, answer, queries in states:
+            assert_same(living.graph(k, queries), answer)
+        assert_same(pickle.loads(pickle.dumps(living)).graph(k, queries), answer)
+
+
+@given(st.integers(0, 2**32), st.sampled_from(METRICS[:4]), st.sampled_from(FORMS))
+def test_reached_rows_against_the_definition(seed, metric, form):
+    rng = np.random.default_rng(seed)
+    X, queries = rng.integers(-2, 3, (40, 3)) / 2, rng.integers(-2, 3, (5, 3)) / 2
+    limits = np.where(rng.random(40) < 0.2, -np.inf, rng.integers(0, 6, 40) / 2)
+    with mock.patch.object(core_rows, "_FEW", 0):
+        index = build_index(form(X), metric, "exact")
+        graph, reached = index.nearest_and_reached(queries, 4, limits)
+    assert_same(graph, index.graph(4, queries))
+    expected = {
+        (row, query): oracles.distance(queries[query], X[row], metric)
+        for row in range(40)
+        for query in range(5)
+        if oracles.distance(queries[query], X[row], metric) < limits[row]
+    }
+    found = zip(reached.row.tolist(), reached.new.tolist(), strict=True)
+    assert dict(zip(found, reached.distance.tolist(), strict=True)) == expected
+
+
+def test_rows_of_other_forms_and_types_are_added():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3)).astype(np.float32)
+    new = rng.normal(size=(3, 3))  # which float32 does not hold
+    whole = nl.neighbor_graph(np.concatenate([X, new]), 4)
+    for base, form in ((X, sparse.csr_array), (sparse.csr_array(X), np.asarray)):
+        store = VectorStore(base)
+        living = LivingIndex.of(
+            build_index(base, "euclidean", "exact"), store, "euclidean", "exact"
+        )
+        assert_same(living.added(store.added(form(new))).graph(4), whole)
+
+
+def test_few_segments_and_none_of_them_large():
+    """As many as the history is long would be slow to search, and one slow to build."""
+    rng = np.random.default_rng(0)
+    rows = Rows(rng.normal(size=(500, 2)), np.asarray)
+    with mock.patch.multiple(living_index, _RECENT=8, _FEWEST_JOINED=64):
+        most = 0
+        for _ in range(200):
+            rows.store = rows.store.added(rng.normal(size=(1, 2)))
+            before = rows.living
+            rows.living = before.added(rows.store)
+            kept = set(map(id, before.segments)) & set(map(id, rows.living.segments))
+            assert len(kept) >= len(rows.living.segments) - 1
+            most = max(most, len(rows.living.segments))
+        assert 3 <= most <= 6
+        assert rows.living.segments[0].stop > 500
+        rows.X = rows.store.vectors
+        rows.remove(np.arange(400))
+        assert [len(one) for one in rows.living.segments] == [300]
+        rows.check(3, rng.normal(size=(2, 2)))
+
+
+def test_removed_rows_cost_a_mask_and_no_search_is_made_anew():
+    rows = Rows(np.random.default_rng(0).normal(size=(60, 2)), np.asarray)
+    before = rows.living
+    rows.remove(np.array([3, 5]))
+    assert rows.living.segments[0] is before.segments[0]
+    assert before.alive is None
+    assert rows.living.n_alive == 58
+
+
+def test_dead_rows_among_the_nearest_are_searched_beyond():
+    """All near rows were removed, more than the margin allows for."""
+    X = np.arange(200.0)[:, None]
+    rows = Rows(X, np.asarray)
+    rows.remove(np.arange(10, 60))
+    rows.check(5, np.array([[30.0], [100.0]]))
+    limits = np.where(rows.living.alive, 0.5, -np.inf)
+    rows.X = np.concatenate([X, [[30.2], [99.9]]])
+    rows.store = rows.store.added(rows.X[-2:])
+    rows.living = rows.living.added(rows.store)
+    arrivals = rows.living.arrivals(200, 5, limits)
+    assert_same(arrivals.neighbors, rows.expected(5).take(slice(150, 152)))
+    assert [part.tolist() for part in arrivals.reached[:2]] == [[100], [201]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_precomputed_distances_lose_rows(form):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (30, 2)) + 0.0
+    between = nl.neighbor_graph(X, 29).to_csr().toarray()
+    store = VectorStore(form(between))
+    index = build_index(store.vectors, "precomputed", "auto")
+    living = LivingIndex.of(index, store, "precomputed", "auto")
+    gone = np.arange(0, 30, 2)
+    shorter = living.removed(gone)
+    if form is np.asarray:
+        alive = np.arange(1, 30, 2)
+        expected = nl.neighbor_graph(X[alive], 3)
+        assert_same(
+            shorter.graph(3), nl.NeighborGraph(alive[expected.indices], expected.distances, 30)
+        )
+    assert_same(living.graph(3), index.graph(3))
+
+
+def test_equal_rows_are_reached_all(core):
+    """The index of distinct rows answers for all copies, each with a limit of its own."""
+    del core
+    X = np.repeat(np.arange(8.0), 5)[:, None]
+    with mock.patch.object(core_rows, "_FEW", 0):
+        index = build_index(X, "euclidean", "exact")
+    assert isinstance(index, equal_rows.EqualRowsIndex)
+    limits = np.tile([0.0, 0.25, 0.5, 0.75, np.inf], 8)
+    _, reached = index.nearest_and_reached(np.array([[3.5], [0.25]]), 3, limits)
+    expected = [
+        (row, query)
+        for query, at in enumerate([3.5, 0.25])
+        for row in range(40)
+        if abs(X[row, 0] - at) < limits[row]
+    ]
+    assert sorted(zip(reached.new, reached.row, strict=True)) == sorted((b, a) for a, b in expected)
+
+
+@pytest.fixture
+def overlapping():
+    """Clusters that overlap, so that some neighbors of a row are in other lists."""
+    rng = np.random.default_rng(0)
+    centers = 1.5 * rng.normal(size=(40, 6))
+    return lambda n: centers[rng.integers(0, 40, n)] + rng.normal(size=(n, 6))
+
+
+@pytest.mark.usefixtures("small_lists")
+@pytest.mark.parametrize("search", ["lists", "auto"])
+def test_rows_are_added_to_lists(overlapping, search):
+    """All lists are probed, so that nothing is missed: then a history is as exact as any."""
+    small = {"_RECENT": 8, "_EXACT_TAIL": 40, "_MOST_LISTED": 2}
+    all_lists = nl.InvertedLists(recall=1.0)
+    with (
+        mock.patch.multiple(living_index, **small),
+        mock.patch.object(automatic, "MOST_WORK", 0),
+        mock.patch.object(automatic, "InvertedLists", return_value=all_lists),
+    ):
+        rows = Rows(overlapping(300), np.asarray, "euclidean", all_lists)
+        if search == "auto":
+            index = build_index(rows.store.vectors, "euclidean", "auto")
+            rows.living = LivingIndex.of(index, rows.store, "euclidean", "auto")
+        for step, size in enumerate([1, 50, 1, 45, 60]):
+            rows.add(overlapping(size), 4)
+            rows.remove(rows.alive[step::37])
+            rows.check(4, overlapping(3))
+        lists = [one for one in rows.living.segments[1:] if hasattr(one.index, "behind")]
+        assert 1 <= len(lists) <= 2
+        assert rows.living.segments[0].stop == 300
+        measured = rows.living.measured(4)
+        assert measured.recall.value == 1
+        rows.check(4, overlapping(3))
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_recall_is_measured_again_and_kept_by_more_probes(overlapping):
+    rng = np.random.default_rng(1)
+    X, later = overlapping(600), 3 * rng.normal(size=(900, 6))  # elsewhere
+    store = VectorStore(X)
+    search = nl.InvertedLists(recall=0.8)
+    living = LivingIndex.of(search.build(X), store, "euclidean", search, planned_for=8)
+    with mock.patch.multiple(living_index, _RECENT=8, _EXACT_TAIL=40):
+        for some in np.split(later, 3):
+            store = store.added(some)
+            living = living.added(store)
+    living = living.removed(np.arange(0, 600, 2))
+    measured = living.measured(8)
+    assert living.recall is None
+    assert measured.recall.value >= 0.8
+    alive = np.flatnonzero(living.alive)
+    exact = nl.neighbor_graph(store.vectors[alive], 8, search="exact")
+    shares = [
+        np.mean(one.left_out(alive, 8).distances <= exact.distances[:, -1:].astype(np.float32))
+        for one in (living, measured)
+    ]
+    assert shares[0] <= shares[1]
+    assert abs(shares[1] - measured.recall.value) < 0.1
+    assert measured.graph(8, X[:3]).recall == measured.recall
+    exactly = build_index(X, "euclidean", "exact")
+    living = LivingIndex.of(exactly, VectorStore(X), "euclidean", "exact")
+    assert living.measured(8) is living
