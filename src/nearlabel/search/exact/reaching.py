@@ -54,7 +54,7 @@ class Reach:
         """All pairs: queries, places and distances, sorted by query, place."""
         nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.kind)
         query, place, distance = map(np.concatenate, zip(nothing, *self.parts, strict=True))
-        order = np.lexsort((place, query))
+        order = np.argsort(query.astype(np.int64) * len(self.limits) + place)
         return query[order], place[order], distance[order]
 
 
