@@ -108,7 +108,7 @@ class AutoIndex:
         index = self._index(k, n_jobs)
         return index.probes(k, n_jobs=n_jobs) if isinstance(index, ListIndex) else None
 
-    def with_probes(self, k: int, probes: int, recall: Recall) -> AutoIndex:
+    def with_probes(self, k: int, probes: int, recall: Recall | None) -> AutoIndex:
         """The same index, of whose lists queries for k neighbors probe so many."""
         lists = self._index(k, 1)
         assert isinstance(lists, ListIndex)

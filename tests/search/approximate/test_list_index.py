@@ -20,6 +20,10 @@ from nearlabel.search.exact.reordered_rows import ReorderedRows
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels, pytest.mark.engines]
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+SOME = [
+    *("euclidean", "cosine"),
+    *(pytest.param(metric, marks=pytest.mark.slow) for metric in ("sqeuclidean", "manhattan")),
+]
 TOLD = Recall(0.75, 0.01, 32, 8, "base")
 
 
@@ -171,14 +175,18 @@ def test_more_probes_find_more():
     assert first < second
     assert index.probes(8) == before  # as it was
     assert_same(index.graph(8, queries), graph)
-    assert better.with_probes(8, 10**6, TOLD).probes(8) == len(index._listed.lists)
+    most = better.with_probes(8, 10**6, None)
+    assert most.probes(8) == len(index._listed.lists)
+    back = ListIndex._from_tree(most._tree(), most.stored_rows(), "euclidean")
+    assert back.probes(8) == most.probes(8)
+    assert back.graph(8, queries).recall is None
     assert_same(better.graph(8), index.graph(8))
 
 
 # Rows that come later
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", SOME)
 @pytest.mark.parametrize("count", [1, 30, 400])
 def test_a_tail_is_searched_by_the_lists_of_its_index(metric, count):
     X, later, queries = clustered(600, 6), clustered(count, 6, seed=1), clustered(50, 6, seed=2)
@@ -255,10 +263,14 @@ def stored(index, tmp_path, mmap):
     return tree, tree.pop("rows")
 
 
-@pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize(
-    ("metric", "kind"),
-    [*((metric, np.float32) for metric in METRICS), ("cosine", float), ("euclidean", np.int16)],
+    ("metric", "kind", "mmap"),
+    [
+        *((metric, np.float32, True) for metric in METRICS),
+        ("cosine", float, False),
+        ("euclidean", np.int16, True),
+        ("euclidean", np.float16, False),
+    ],
 )
 def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
     X, queries = (10 * clustered(500, 6)).astype(kind), (10 * clustered(40, 6, 1)).astype(kind)
@@ -307,9 +319,15 @@ def test_lists_far_from_each_other_come_back(tmp_path):
     assert_same(ListIndex._from_tree(without, rows, "euclidean").graph(7, X[::60] + 0.1), asked)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("kind", [np.float32, np.float16])
-@pytest.mark.parametrize("kept_bytes", [2**30, 3000])
+@pytest.mark.parametrize(
+    ("metric", "kind", "kept_bytes"),
+    [
+        ("euclidean", np.float32, 2**30),
+        ("manhattan", np.float64, 3000),
+        ("cosine", np.float32, 3000),
+        ("cosine", np.float16, 2**30),
+    ],
+)
 def test_only_the_lists_of_a_query_are_read(metric, kind, kept_bytes):
     X = clustered(2000, 6).astype(kind)
     index = InvertedLists(0.5).build(X, metric)
@@ -373,7 +391,7 @@ DAMAGES = {
     "more probes than lists": ("plans", lambda a: [{**a[0], "probes": 10**6}]),
     "more neighbors than rows": ("plans", lambda a: [{**a[0], "k": 10**6}]),
     "no recall": ("plans", lambda a: [{**a[0], "recall": {}}]),
-    "recall of nothing": ("plans", lambda a: [{**a[0], "recall": None}]),
+    "a recall that is none": ("plans", lambda a: [{**a[0], "recall": "high"}]),
     "plans are none": ("plans", lambda a: None),
     "recall above one": ("recall", lambda a: 2),
     "seed": ("seed", lambda a: -1),
@@ -399,8 +417,8 @@ def test_a_damaged_tree_is_refused(damage, small_index, core):
         ListIndex._from_tree(missing, index.stored_rows(), "euclidean")
 
 
-@pytest.mark.parametrize("reach", [0.0, 1e-130, 1e-3, 1e30, 1e130])
-@pytest.mark.parametrize("far", [0.0, 1e12, -1e300])
+@pytest.mark.parametrize("reach", [0.0, 1e-130, 1e-3, 1e130])
+@pytest.mark.parametrize("far", [0.0, -1e300])
 def test_poor_bounds_of_a_file_change_no_answer(reach, far, small_index, core):
     index, X = small_index, clustered(300, 4)
     asked, tree = index.graph(5, X[:20] + 0.1), index._tree()

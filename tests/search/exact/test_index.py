@@ -15,6 +15,8 @@ from sklearn.exceptions import EfficiencyWarning
 from strategies import vectors
 
 import nearlabel as nl
+from nearlabel.search import pair_distances
+from nearlabel.search.exact.index import ExactIndex
 
 pytestmark = pytest.mark.engines
 
@@ -319,3 +321,44 @@ def test_n_jobs_counts_from_all_cores_when_negative():
     assert check_n_jobs(None) == 1
     assert check_n_jobs(-1) >= 1
     assert check_n_jobs(-1000) == 1
+
+
+def far_clusters(rng):
+    """Rows that float32 tells apart only from near centers; one query out of its range."""
+    centers = 1e5 * rng.normal(size=(20, 12))
+    X, queries = (centers[rng.integers(0, 20, n)] + rng.normal(size=(n, 12)) for n in (1500, 6))
+    return X, np.concatenate([queries, 1e60 * queries[:1], np.zeros((1, 12))])
+
+
+def sparse_rows(rng):
+    """Most rows have nothing in common: for cosine they are at distance 1."""
+    X = sparse.csr_array(rng.normal(size=(400, 200)) * (rng.random((400, 200)) < 0.01))
+    return X, X[:9]
+
+
+def few_features(rng):
+    """For which a tree is made."""
+    X = rng.normal(size=(900, 1))
+    return X, X[:5] + 0.001
+
+
+@pytest.mark.parametrize("rows", [far_clusters, sparse_rows, few_features])
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+def test_rows_that_have_a_query_within_their_limit(rows, metric):
+    rng = np.random.default_rng(0)
+    X, queries = rows(rng)
+    index = ExactIndex(X, metric, 2**26)
+    query, row = (ends.ravel() for ends in np.indices((queries.shape[0], X.shape[0])))
+    distances = pair_distances(X, metric, queries, query, row)
+    limits = np.median(distances.reshape(-1, X.shape[0]), axis=0)
+    limits[::3] = distances[: X.shape[0] : 3]  # at which a row is not reached
+    limits[1::9], limits[2::9] = -np.inf, 1.5
+    limits[5] = np.inf
+    graph, reached = index.nearest_and_reached(queries, 4, limits, n_jobs=2)
+    expected = index.graph(4, queries)
+    np.testing.assert_array_equal(graph.indices, expected.indices)
+    np.testing.assert_array_equal(graph.distances, expected.distances)
+    order = np.lexsort((reached.row, reached.new))
+    within = distances < limits[row]
+    for found, wanted in zip(reached, (row, query, distances), strict=True):
+        np.testing.assert_array_equal(found[order], wanted[within])

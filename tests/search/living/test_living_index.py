@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.search import VectorStore, build_index
+from nearlabel.search import VectorStore, automatic, build_index
 from nearlabel.search.exact import core_rows, equal_rows, kd_tree
 from nearlabel.search.living import living_index
 from nearlabel.search.living.living_index import LivingIndex
@@ -61,6 +61,7 @@ class Rows:
         self.store = VectorStore(form(X))
         index = build_index(self.store.vectors, metric, search)
         self.living = LivingIndex.of(index, self.store, metric, search)
+        self.kind = np.float32 if isinstance(search, nl.InvertedLists) else np.float64
 
     @property
     def alive(self):
@@ -70,7 +71,7 @@ class Rows:
     def add(self, new, k):
         """Add rows, and compare what they bring with the graphs before and after."""
         old, first = self.alive, len(self.X)
-        limits = np.full(first, -np.inf)
+        limits = np.full(first, -np.inf, self.kind)
         limits[old] = self.expected(k).distances[:, -1]
         self.X = np.concatenate([self.X, new])
         self.store = self.store.added(self.form(new))
@@ -97,16 +98,9 @@ class Rows:
     def check_reached(self, found, first, limits):
         """Compare with all distances, where we know them."""
         if isinstance(self.metric, str) and self.search != searched_by:
-            distances = self.all_distances()
+            distances = all_distances(self.X, self.X, self.metric).astype(self.kind)
             old, new = np.nonzero(distances[:first, first:] < limits[:, None])
             assert found.keys() == set(zip(old.tolist(), (new + first).tolist(), strict=True))
-
-    def all_distances(self):
-        index = build_index(self.X, self.metric, "exact")
-        graph = index.graph(len(self.X), self.X)
-        distances = np.empty((len(self.X), len(self.X)))
-        np.put_along_axis(distances, graph.indices, graph.distances, axis=1)
-        return distances
 
     def remove(self, places):
         self.store = self.store.removed(places)
@@ -115,6 +109,14 @@ class Rows:
     def expected(self, k, queries=None):
         """The graph of the rows that are there, by place."""
         alive = self.alive
+        if self.kind == np.float32:  # of lists, all of which are searched
+            asked = self.X[alive] if queries is None else queries
+            distances = all_distances(self.X[alive], asked, self.metric).astype(np.float32)
+            if queries is None:
+                np.fill_diagonal(distances, np.inf)
+            near = np.argsort(distances, axis=1, kind="stable")[:, :k]
+            distances = np.take_along_axis(distances, near, axis=1)
+            return nl.NeighborGraph.unchecked(alive[near], distances, len(self.X))
         graph = nl.neighbor_graph(
             self.form(self.X[alive]), k, queries, metric=self.metric, search=self.search
         )
@@ -126,6 +128,13 @@ class Rows:
         some = self.alive[::-2]
         expected = self.expected(k).take(np.searchsorted(self.alive, some))
         assert_same(self.living.left_out(some, k), expected)
+
+
+def all_distances(X, queries, metric):
+    graph = build_index(X, metric, "exact").graph(len(X), queries)
+    distances = np.empty(graph.indices.shape)
+    np.put_along_axis(distances, graph.indices, graph.distances, axis=1)
+    return distances
 
 
 def assert_same(found, expected):
@@ -284,3 +293,67 @@ def test_equal_rows_are_reached_all(core):
         if abs(X[row, 0] - at) < limits[row]
     ]
     assert sorted(zip(reached.new, reached.row, strict=True)) == sorted((b, a) for a, b in expected)
+
+
+@pytest.fixture
+def overlapping():
+    """Clusters that overlap, so that some neighbors of a row are in other lists."""
+    rng = np.random.default_rng(0)
+    centers = 1.5 * rng.normal(size=(40, 6))
+    return lambda n: centers[rng.integers(0, 40, n)] + rng.normal(size=(n, 6))
+
+
+@pytest.mark.usefixtures("small_lists")
+@pytest.mark.parametrize("search", ["lists", "auto"])
+def test_rows_are_added_to_lists(overlapping, search):
+    """All lists are probed, so that nothing is missed: then a history is as exact as any."""
+    small = {"_RECENT": 4, "_EXACT_TAIL": 12, "_MOST_LISTED": 2}
+    all_lists = nl.InvertedLists(recall=1.0)
+    with (
+        mock.patch.multiple(living_index, **small),
+        mock.patch.multiple(automatic, MOST_WORK=0, _FEWEST_ROWS_A_NEIGHBOR=1),
+        mock.patch.object(automatic, "InvertedLists", return_value=all_lists),
+    ):
+        rows = Rows(overlapping(100), np.asarray, "euclidean", all_lists)
+        if search == "auto":
+            index = build_index(rows.store.vectors, "euclidean", "auto")
+            rows.living = LivingIndex.of(index, rows.store, "euclidean", "auto")
+        for step, size in enumerate([1, 15, 1, 14, 20]):
+            rows.add(overlapping(size), 4)
+            rows.remove(rows.alive[step::37])
+            rows.check(4, overlapping(3))
+        lists = [one for one in rows.living.segments[1:] if hasattr(one.index, "behind")]
+        assert 1 <= len(lists) <= 2
+        assert rows.living.segments[0].stop == 100
+        measured = rows.living.measured(4)
+        assert measured.recall.value == 1
+        rows.check(4, overlapping(3))
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_recall_is_measured_again_and_kept_by_more_probes(overlapping):
+    rng = np.random.default_rng(1)
+    X, later = overlapping(600), 3 * rng.normal(size=(900, 6))  # elsewhere
+    store = VectorStore(X)
+    search = nl.InvertedLists(recall=0.8)
+    living = LivingIndex.of(search.build(X), store, "euclidean", search, planned_for=8)
+    with mock.patch.multiple(living_index, _RECENT=8, _EXACT_TAIL=40):
+        for some in np.split(later, 3):
+            store = store.added(some)
+            living = living.added(store)
+    living = living.removed(np.arange(0, 600, 2))
+    measured = living.measured(8)
+    assert living.recall is None
+    assert measured.recall.value >= 0.8
+    alive = np.flatnonzero(living.alive)
+    exact = nl.neighbor_graph(store.vectors[alive], 8, search="exact")
+    shares = [
+        np.mean(one.left_out(alive, 8).distances <= exact.distances[:, -1:].astype(np.float32))
+        for one in (living, measured)
+    ]
+    assert shares[0] <= shares[1]
+    assert abs(shares[1] - measured.recall.value) < 0.1
+    assert measured.graph(8, X[:3]).recall == measured.recall
+    exactly = build_index(X, "euclidean", "exact")
+    living = LivingIndex.of(exactly, VectorStore(X), "euclidean", "exact")
+    assert living.measured(8) is living

@@ -98,7 +98,7 @@ class ListIndex:
         """How many lists a query for k neighbors is compared with."""
         return int(self._ready(k, n_jobs)[1].probes)
 
-    def with_probes(self, k: int, probes: int, recall: Recall) -> ListIndex:
+    def with_probes(self, k: int, probes: int, recall: Recall | None) -> ListIndex:
         """The same lists, of which queries for k neighbors probe so many, with a recall as told."""
         other = ListIndex(self.vectors, self._metric, self._recall, self._seed)
         other._listed = self._ready(k, 1)[0]

@@ -45,12 +45,12 @@ class QueryPlan:
     Attributes
     ----------
     probes : int
-    recall : Recall
-        Of base rows that are searched as if they were queries.
+    recall : Recall or None
+        Of base rows that are searched as if they were queries; None where it was not measured.
     """
 
     probes: int
-    recall: Recall
+    recall: Recall | None
 
 
 class ListedRows:

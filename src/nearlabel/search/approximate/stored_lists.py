@@ -62,7 +62,7 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
 def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
     """What queries need, by number of neighbors."""
     return [
-        {"k": k, "probes": plan.probes, "recall": asdict(plan.recall)}
+        {"k": k, "probes": plan.probes, "recall": plan.recall and asdict(plan.recall)}
         for k, plan in sorted(plans.items())
     ]
 
@@ -75,7 +75,8 @@ def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
     for tree in trees:
         k = check_integer(tree["k"], "k", low=1, high=len(listed) - 1)
         probes = check_integer(tree["probes"], "probes", low=1, high=len(listed.lists))
-        plans[k] = QueryPlan(probes, stored_recall(tree["recall"]))
+        recall = None if tree["recall"] is None else stored_recall(tree["recall"])
+        plans[k] = QueryPlan(probes, recall)
     return plans
 
 

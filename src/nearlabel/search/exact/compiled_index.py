@@ -26,6 +26,7 @@ from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, PackedBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
 from nearlabel.search.exact.row_arithmetic import points_of
+from nearlabel.search.living.arrivals import Reached
 
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 
@@ -212,9 +213,14 @@ class CompiledIndex:
         return np.sort(self._order[left])
 
     def fill(
-        self, queries: Any, found: NeighborGraph, n_jobs: int, progress: Progress | None
+        self,
+        queries: Any,
+        found: NeighborGraph,
+        n_jobs: int,
+        progress: Progress | None,
+        reach: Reach | None = None,
     ) -> Array:
-        """Fill the graph of queries.
+        """Fill the graph of queries; see `search` for what `reach` is.
 
         Returns
         -------
@@ -232,7 +238,9 @@ class CompiledIndex:
                     far = np.einsum("ij,ij->i", centers, centers) - 2 * points @ centers.T
                 near = (np.argmin(far, axis=1)[:, None] + np.arange(len(centers))) % len(centers)
             indices, distances = found.indices[rows], found.distances[rows]
-            yield from self.search(part, near, indices, distances, given_up[rows], stripes=stripes)
+            its_reach = None if reach is None else reach.of(np.arange(rows.start, rows.stop))
+            how: dict[str, Any] = {"stripes": stripes, "reach": its_reach}
+            yield from self.search(part, near, indices, distances, given_up[rows], **how)
             if len(self._order):
                 indices[:] = self._order[np.where(given_up[rows, None], 0, indices)]
 
@@ -292,6 +300,29 @@ class CompiledIndex:
             query, place, distance = measured_pairs(near_enough)
             kept_ones = ~given_up[query]
             reach.keep(query[kept_ones], place[kept_ones], distance[kept_ones])
+
+    def fill_and_reach(
+        self,
+        queries: Any,
+        found: NeighborGraph,
+        limits: Array,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> tuple[Array, Reached]:
+        """Fill the graph of queries, and find the base rows that have them within their limits.
+
+        Returns
+        -------
+        left : ndarray of int
+            Queries of which nothing is known; see `fill`.
+        reached : Reached
+        """
+        ordered = limits[self._order] if len(self._order) else limits
+        reach = Reach(ordered, np.float64, self.scaled_limits(ordered))
+        left = self.fill(queries, found, n_jobs, progress, reach)
+        query, place, distance = reach.pairs()
+        row = self._order[place] if len(self._order) else place
+        return left, Reached(row, query, distance)
 
     def scaled_limits(self, limits: Array) -> Array:
         """Limits of the distances to base rows, by place, as those of their bounds."""

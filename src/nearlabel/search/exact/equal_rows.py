@@ -162,6 +162,10 @@ class EqualRowsIndex:
             progress(n, n)
         return NeighborGraph.unchecked(indices, distances, n, near.recall)
 
+    def searched_by(self, index: Any) -> EqualRowsIndex:
+        """The same rows, and another index of the distinct ones."""
+        return EqualRowsIndex(self._rows, self._distinct, self._metric, index)
+
     def nearest_and_reached(
         self,
         queries: Any,

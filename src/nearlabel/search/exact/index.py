@@ -24,6 +24,7 @@ from nearlabel.search.exact.distances import Metric, check_metric, space, warn_i
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
 from nearlabel.search.exact.numpy_index import NumpyIndex
+from nearlabel.search.exact.reaching import all_reached
 from nearlabel.search.exact.row_arithmetic import as_float
 from nearlabel.search.interfaces import Index
 from nearlabel.search.living.arrivals import Reached
@@ -86,7 +87,7 @@ class ExactIndex:
             metric, size = str(self._metric), self._block_bytes
             self._compiled = compiled_index(self._vectors, metric, self._rows, size)
         if self._compiled is None:
-            self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
+            self._by_numpy()
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ExactIndex, (self._vectors, self._metric, self._block_bytes)
@@ -121,9 +122,7 @@ class ExactIndex:
                 )
                 tell = None
         if len(left):
-            if self._numpy is None:
-                self._numpy = NumpyIndex(space(base, self._metric), self._block_bytes)
-            self._numpy.fill(rows, left, found, alone, n_jobs, tell)
+            self._by_numpy().fill(rows, left, found, alone, n_jobs, tell)
         if self._tree is not None and progress is not None:
             progress(m, m)
         return found
@@ -138,12 +137,29 @@ class ExactIndex:
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
         """Find the k nearest base rows of each query, and those that have it within their limit."""
-        queries = matching(queries, self._vectors)
-        found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+        base, queries = self._vectors, matching(queries, self._vectors)
+        m, n = queries.shape[0], base.shape[0]
+        if self._rows is not None and are_few(base, m):
+            found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+            return found, all_reached(core_rows(queries, str(self._metric)), self._rows, limits)
+        if self._compiled is None and self._numpy is None:  # a tree knows nothing of limits
+            self._prepare()
+        if self._compiled is None:
+            found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+            return found, self._by_numpy().reached(queries, np.arange(m), limits, n_jobs)
+        found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
+        left, reached = self._compiled.fill_and_reach(queries, found, limits, n_jobs, progress)
+        if len(left):
+            self._by_numpy().fill(queries, left, found, False, n_jobs, None)
+            others = self._by_numpy().reached(queries, left, limits, n_jobs)
+            reached = Reached.joined([reached, others])
+        return found, reached
+
+    def _by_numpy(self) -> NumpyIndex:
+        """The way that is always there, made ready by the first who needs it."""
         if self._numpy is None:
             self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
-        left = np.arange(queries.shape[0])
-        return found, self._numpy.reached(queries, left, limits, n_jobs)
+        return self._numpy
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
+from nearlabel.search.living.arrivals import Reached
 
 _ROUNDING = 1e-6  # of limits, in float32
 
@@ -53,7 +54,7 @@ class Reach:
         """All pairs: queries, places and distances, sorted by query, place."""
         nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.kind)
         query, place, distance = map(np.concatenate, zip(nothing, *self.parts, strict=True))
-        order = np.lexsort((place, query))
+        order = np.argsort(query.astype(np.int64) * len(self.limits) + place)
         return query[order], place[order], distance[order]
 
 
@@ -80,3 +81,14 @@ def measured_pairs(found: Any) -> tuple[Array, Array, Floats]:
 def reaching(queries: Any, base: Any, reach: Reach) -> Any:
     """What takes blocks of bounds, of the core's rows."""
     return engine.core().Reaching(queries, base, reach.scaled)
+
+
+def all_reached(queries: Any, base: Any, limits: Array) -> Reached:
+    """The base rows that have a query within their limits: all are measured, of the core's rows."""
+    reach = Reach(limits, np.float64, np.where(limits > 0, 0, -np.inf).astype(np.float32))
+    found = reaching(queries, base, reach)
+    nothing_known = np.zeros((len(queries), len(base)), np.float32)
+    found.offer(nothing_known, np.arange(len(queries), dtype=np.int32), 0)
+    reach.keep(*measured_pairs(found))
+    query, row, distance = reach.pairs()
+    return Reached(row, query, distance)

@@ -1,0 +1,158 @@
+"""A part of the rows that come and go: an index of it, and what is found there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.approximate.list_index import ListIndex, TailIndex
+from nearlabel.search.automatic import AutoIndex
+from nearlabel.search.exact.distances import Metric
+from nearlabel.search.exact.equal_rows import EqualRowsIndex
+from nearlabel.search.exact.index import ExactIndex, exact_index
+from nearlabel.search.interfaces import Index
+from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.plugged.foreign_answers import PluggedIndex
+from nearlabel.search.restricted import first_visible, neighbors_with_margin
+
+
+@dataclass(frozen=True)
+class Segment:
+    """An index of the rows of some places, from `start` to before `stop`.
+
+    Attributes
+    ----------
+    index : Index
+    vectors : ndarray or csr_array
+        The rows.
+    metric : str or callable
+    start, stop : int
+    places : ndarray of int or None
+        Their places, rising; None where no place is left out.
+    """
+
+    index: Index
+    vectors: Any
+    metric: Metric
+    start: int
+    stop: int
+    places: Array | None = None
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def part_of(self, values: Array) -> Array:
+        """What an array of all places has for these."""
+        return values[self.start : self.stop] if self.places is None else values[self.places]
+
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        limits: Array | None,
+        alive: Array | None,
+        dead: int,
+        **how: Any,
+    ) -> tuple[NeighborGraph, Reached | None]:
+        """The k nearest rows that are there, by place, and the places that are reached.
+
+        Of the rows, `dead` are not `alive`. `limits` has an entry for each place, as `alive` has.
+        """
+        asked = k if not dead else max(k + 1, neighbors_with_margin(k, len(self), dead))
+        reached = None
+        if limits is None:
+            graph = self.index.graph(asked, queries, **how)
+        else:
+            graph, pairs = self._nearest_and_reached(queries, asked, self.part_of(limits), how)
+            reached = pairs._replace(row=self._places_of(pairs.row, np.int64))
+        kind = index_type(self.stop)
+        places = self._places_of(graph.indices, kind)
+        if not dead or alive is None:
+            found = NeighborGraph.unchecked(places, graph.distances, self.stop, graph.recall)
+            return found, reached
+        how.pop("progress", None)  # it was told that all is done
+        places, distances, short = first_visible(places, graph.distances, alive[places], k)
+        while len(short):  # many of their nearest rows were removed
+            asked = min(2 * asked, len(self))
+            more = self.index.graph(asked, queries[short], **how)
+            again = self._places_of(more.indices, kind)
+            places[short], distances[short], still = first_visible(
+                again, more.distances, alive[again], k
+            )
+            short = short[still]
+        return NeighborGraph.unchecked(places, distances, self.stop, graph.recall), reached
+
+    def _places_of(self, rows: Array, kind: Any) -> Array:
+        if self.places is not None:
+            return self.places[rows].astype(kind, copy=False)
+        rows = rows.astype(kind, copy=False)
+        return rows + kind(self.start) if self.start else rows
+
+    def _nearest_and_reached(
+        self, queries: Any, k: int, limits: Array, how: dict[str, Any]
+    ) -> tuple[NeighborGraph, Reached]:
+        """What the index finds, or, where it has no such method, what an exact search reaches."""
+        both = getattr(self.index, "nearest_and_reached", None)
+        if both is not None:
+            found: tuple[NeighborGraph, Reached] = both(queries, k, limits, **how)
+            return found
+        graph = self.index.graph(k, queries, **how)
+        exactly = self._exact.nearest_and_reached
+        return graph, exactly(queries, 1, limits, n_jobs=how["n_jobs"])[1]
+
+    @cached_property
+    def _exact(self) -> ExactIndex | EqualRowsIndex:
+        return exact_index(self.vectors, self.metric)
+
+
+def merged(graphs: list[NeighborGraph], k: int, n_base: int) -> NeighborGraph:
+    """The k nearest of what several segments have found, by (distance, place)."""
+    indices, distances = graphs[0].indices, graphs[0].distances
+    if len(graphs) > 1:
+        in_float32 = any(graph.distances.dtype == np.float32 for graph in graphs)
+        indices = np.concatenate([graph.indices for graph in graphs], axis=1)
+        distances = np.concatenate([graph.distances for graph in graphs], axis=1)
+        if in_float32 and distances.max() <= np.finfo(np.float32).max:
+            distances = distances.astype(np.float32, copy=False)
+        order = np.lexsort((indices, distances), axis=1)[:, :k]
+        indices = np.take_along_axis(indices, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
+    indices = indices.astype(index_type(n_base), copy=False)
+    return NeighborGraph.unchecked(indices, distances, n_base, graphs[0].recall)
+
+
+def is_exact(index: Index) -> bool:
+    """Whether an index is exact, so that one of more rows is made in the same way."""
+    distinct = index.index if isinstance(index, EqualRowsIndex) else index
+    return isinstance(distinct, ExactIndex)
+
+
+def foreign(index: Index) -> PluggedIndex | None:
+    """An index whose distances nobody else knows: it is made anew with every change."""
+    return index if isinstance(index, PluggedIndex) and index.has_own_distances else None
+
+
+def lists_of(index: Index) -> ListIndex | AutoIndex | None:
+    """The index to whose lists further rows can be added."""
+    distinct = index.index if isinstance(index, EqualRowsIndex) else index
+    return distinct if isinstance(distinct, ListIndex | AutoIndex) else None
+
+
+def with_lists(index: Index, lists: Any) -> Index:
+    """An index of the same rows, searched by other lists."""
+    return index.searched_by(lists) if isinstance(index, EqualRowsIndex) else lists
+
+
+def is_listed(index: Index) -> bool:
+    """Whether the index of a later segment is of rows that were added to lists."""
+    return isinstance(index, TailIndex | AutoIndex)
+
+
+def makes_plans(index: Index) -> bool:
+    """Whether an index prepares itself for a number of neighbors, and should so for few."""
+    return isinstance(index, ListIndex | TailIndex | AutoIndex)
