@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nearlabel.common.files import FileError, read_stored, write_tree
 from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
@@ -150,6 +152,33 @@ def test_every_bit_of_a_journal_counts(written):
             with pytest.raises(FileError, match=re.escape(str(path))):
                 use(model, digest)
         assert len(path.read_bytes()) == len(whole)
+
+
+@given(
+    edits=st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 200), st.binary(max_size=80)), max_size=4
+    )
+)
+def test_whatever_happens_to_a_journal(tmp_path_factory, edits):
+    """The first records as they were written, or an error: nothing else comes out of it."""
+    model = tmp_path_factory.mktemp("any") / "model"
+    write_tree(model, {"x": 1})
+    with opened(model) as journal:
+        for change in CHANGES:
+            journal.append(change)
+    content = bytearray(journal.path.read_bytes())
+    for share, removed, added in edits:
+        place = int(share * len(content))
+        content[place : place + removed] = added
+    put(journal.path, content)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*not written completely")
+        try:
+            found = read(model)
+        except FileError as error:
+            assert str(error).startswith(str(journal.path))  # noqa: PT017
+        else:
+            assert found == [0, 1, 2][: len(found)]
 
 
 def test_records_that_are_missing_moved_or_overwritten(written, tmp_path):

@@ -142,7 +142,7 @@ def checked_tree(node: Any) -> Any:
     """Dicts, lists and tuples with every array in them `checked`."""
     if isinstance(node, dict):
         return {key: checked_tree(value) for key, value in node.items()}
-    if isinstance(node, list | tuple):
+    if type(node) in (list, tuple):
         return type(node)(checked_tree(one) if isinstance(one, _INNER) else one for one in node)
     return checked(node)
 
