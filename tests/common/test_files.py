@@ -164,6 +164,9 @@ def test_every_bit_of_a_mapped_file_counts(mapped):
         lambda a: a[::2],
         lambda a: a[..., 1],
         lambda a: a[np.arange(18) > 3],
+        lambda a: a[checked(a) > 3],
+        lambda a: a[True],
+        lambda a: a[[1, 8]],
         lambda a: a + 1,
         lambda a: a.sum(),
         lambda a: np.concatenate([np.zeros((1, 3)), a]),
@@ -252,10 +255,37 @@ def test_private_arrays_can_be_changed(mapped):
 def test_a_replaced_file_stays_as_it_was(mapped):
     numbers = read_tree(mapped, mmap=True)[0]["numbers"]
     write_tree(mapped, {"numbers": np.zeros((18, 3))})
-    private = numbers.private()
-    private[0] = 5
-    assert private[1:].tolist() == checked(numbers)[1:].tolist()
-    assert checked(numbers)[0].tolist() == [0, 1, 2]
+    for _ in range(2):
+        private = numbers.private()
+        private[0] = 5
+        assert private[1:].tolist() == checked(numbers)[1:].tolist()
+        assert checked(numbers)[0].tolist() == [0, 1, 2]
+        mapped.unlink(missing_ok=True)
+
+
+def test_rows_are_gathered_as_from_plain_arrays(mapped):
+    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+    plain = np.arange(54.0).reshape(18, 3)
+    for rows in ([], [3], [17, 0, -1], np.array([[1, 2], [3, 4]]), np.arange(18) % 5 == 0, 4):
+        assert checked_rows(numbers, rows).tolist() == plain[rows].tolist()
+        assert checked_rows(plain, rows).tolist() == plain[rows].tolist()
+    for wrong in (18, -19, [18], [-19]):
+        with pytest.raises(IndexError):
+            checked_rows(numbers, wrong)
+
+
+@given(data=st.data(), width=st.integers(1, 40))
+def test_exactly_the_blocks_of_some_rows_are_checked(tmp_path_factory, data, width):
+    path = tmp_path_factory.mktemp("rows") / "file"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK", 64)
+        write_tree(path, {"x": np.zeros((20, width))})
+        array = read_tree(path, mmap=True)[0]["x"]
+    rows = data.draw(st.lists(st.integers(-20, 19), max_size=4))
+    array.checked_rows(rows)
+    starts = [row % 20 * 8 * width for row in rows]
+    expected = {at // 64 for start in starts for at in range(start, start + 8 * width)}
+    assert {*np.flatnonzero(array._is_right).tolist()} == expected
 
 
 def test_a_file_is_known_by_its_digest(mapped):

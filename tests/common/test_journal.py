@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nearlabel.common import journal_records
 from nearlabel.common.files import FileError, read_stored, write_tree
 from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
 
@@ -240,6 +241,20 @@ def test_a_reader_does_not_see_what_is_being_written(written):
         put(path, whole[: ends[0]] + bytes(9) + whole[ends[0] + 9 :])
         with pytest.raises(FileError, match="altered"):
             read(model)
+
+
+def test_a_record_that_is_completed_while_it_is_read(written, monkeypatch):
+    model, _ = written
+    path = journal_path(model)
+    whole = path.read_bytes()
+    put(path, whole[:-7])
+
+    def complete(_):
+        put(path, whole)
+        return False  # the writer has gone
+
+    monkeypatch.setattr(journal_records, "_has_writer", complete)
+    assert read(model) == [0, 1, 2]
 
 
 def test_saving_makes_an_end_of_the_journal(written):
