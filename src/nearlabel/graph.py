@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, row_numbers
-from nearlabel.common.files import write_tree
+from nearlabel.common.journal import save_tree
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.validation import check_choice, check_integer, check_real
 
@@ -107,7 +107,7 @@ class NeighborGraph:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file of arrays; `nearlabel.load` reads it."""
-        write_tree(path, self._tree())
+        save_tree(path, self._tree())
 
     def _tree(self) -> dict[str, Any]:
         return {

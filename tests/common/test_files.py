@@ -8,6 +8,7 @@ import os
 import pickle
 import re
 import struct
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -75,7 +76,9 @@ def file(tmp_path):
 
 
 def flip(file, whole, place):
-    file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    """Write a file with one bit changed, in place: what is emptied first goes to the disk."""
+    with file.open("r+b") as out:
+        out.write(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
 
 def test_every_bit_counts(file):
@@ -161,6 +164,9 @@ def test_every_bit_of_a_mapped_file_counts(mapped):
         lambda a: a[::2],
         lambda a: a[..., 1],
         lambda a: a[np.arange(18) > 3],
+        lambda a: a[checked(a) > 3],
+        lambda a: a[True],
+        lambda a: a[[1, 8]],
         lambda a: a + 1,
         lambda a: a.sum(),
         lambda a: np.concatenate([np.zeros((1, 3)), a]),
@@ -194,6 +200,36 @@ def test_a_block_is_checked_once(mapped, monkeypatch):
     assert sorted(blocks) == list(range(7))
 
 
+def test_threads_check_side_by_side(mapped):
+    whole = mapped.read_bytes()
+    expected = np.arange(54.0).reshape(18, 3)
+    for is_right in (True, False):
+        if not is_right:
+            flip(mapped, whole, whole.index(expected.tobytes()))
+        numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+        with ThreadPoolExecutor(8) as threads:
+            rows = [row for row in range(18) for _ in range(8)]
+            found = [threads.submit(numbers.checked, row, row + 1) for row in rows]
+        for row, one in zip(rows, found, strict=True):
+            if is_right or 24 * row >= 64:
+                assert one.result().tolist() == [expected[row].tolist()]
+            else:
+                assert isinstance(one.exception(), FileError)
+
+
+def test_memory_does_not_grow_with_an_array_that_is_written(tmp_path):
+    path = tmp_path / "file"
+    write_tree(path, {"x": np.arange(2**20)})
+    array = read_tree(path, mmap=True)[0]["x"]
+    tracemalloc.start()
+    try:
+        write_tree(path, {"x": array})
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(checked(array), np.arange(2**20))
+
+
 def test_a_part_without_checksums_says_so(mapped):
     numbers = read_tree(mapped, mmap=True)[0]["numbers"]
     with pytest.raises(TypeError, match="part of a mapped array"):
@@ -219,10 +255,37 @@ def test_private_arrays_can_be_changed(mapped):
 def test_a_replaced_file_stays_as_it_was(mapped):
     numbers = read_tree(mapped, mmap=True)[0]["numbers"]
     write_tree(mapped, {"numbers": np.zeros((18, 3))})
-    private = numbers.private()
-    private[0] = 5
-    assert private[1:].tolist() == checked(numbers)[1:].tolist()
-    assert checked(numbers)[0].tolist() == [0, 1, 2]
+    for _ in range(2):
+        private = numbers.private()
+        private[0] = 5
+        assert private[1:].tolist() == checked(numbers)[1:].tolist()
+        assert checked(numbers)[0].tolist() == [0, 1, 2]
+        mapped.unlink(missing_ok=True)
+
+
+def test_rows_are_gathered_as_from_plain_arrays(mapped):
+    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
+    plain = np.arange(54.0).reshape(18, 3)
+    for rows in ([], [3], [17, 0, -1], np.array([[1, 2], [3, 4]]), np.arange(18) % 5 == 0, 4):
+        assert checked_rows(numbers, rows).tolist() == plain[rows].tolist()
+        assert checked_rows(plain, rows).tolist() == plain[rows].tolist()
+    for wrong in (18, -19, [18], [-19]):
+        with pytest.raises(IndexError):
+            checked_rows(numbers, wrong)
+
+
+@given(data=st.data(), width=st.integers(1, 40))
+def test_exactly_the_blocks_of_some_rows_are_checked(tmp_path_factory, data, width):
+    path = tmp_path_factory.mktemp("rows") / "file"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK", 64)
+        write_tree(path, {"x": np.zeros((20, width))})
+        array = read_tree(path, mmap=True)[0]["x"]
+    rows = data.draw(st.lists(st.integers(-20, 19), max_size=4))
+    array.checked_rows(rows)
+    starts = [row % 20 * 8 * width for row in rows]
+    expected = {at // 64 for start in starts for at in range(start, start + 8 * width)}
+    assert {*np.flatnonzero(array._is_right).tolist()} == expected
 
 
 def test_a_file_is_known_by_its_digest(mapped):
@@ -293,6 +356,20 @@ def test_headers_that_make_no_sense(file, header):
     file.write_bytes(resealed(file.read_bytes(), header))
     with pytest.raises(FileError, match="file .*(header|cut off)"):
         read_tree(file)
+
+
+def test_older_files_have_one_checksum_for_an_array(file, monkeypatch):
+    whole = resealed(file.read_bytes(), version=2)
+    last = whole.index(np.arange(100.0).tobytes()) + 799
+    monkeypatch.setattr(files, "BLOCK", 64)
+    file.write_bytes(whole)
+    numbers = read_tree(file, mmap=True)[0]["numbers"]
+    assert isinstance(numbers, MappedArray)
+    assert numbers[:2].tolist() == [0, 1]
+    flip(file, whole, last)
+    numbers = read_tree(file, mmap=True)[0]["numbers"]
+    with pytest.raises(FileError, match="checksum"):
+        numbers[:2]
 
 
 def test_as_many_checksums_as_blocks(file):

@@ -1,13 +1,18 @@
 """Files that earlier versions wrote are read, and the models in them answer as they did then."""
 
 import json
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tree_paths import paths
 
 import nearlabel as nl
+from nearlabel.common import files
+from nearlabel.common.mapped_arrays import MappedArray, checked
 
 FILES = Path(__file__).parents[1] / "files"
 ANSWERS = json.loads((FILES / "format-2-answers.json").read_text())
@@ -38,6 +43,17 @@ def test_a_stored_model_answers_as_it_did(name):
         assert label.score == pytest.approx(score, rel=1e-12)
         assert [voter.id for voter in label.neighbors] == voters
         assert dict(label.terms) == pytest.approx(terms, rel=1e-12)
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("*.nearlabel")), ids=lambda path: path.stem)
+def test_a_mapped_file_is_the_same(path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK", 8)
+    plain, mapped = files.read_tree(path)[0], files.read_tree(path, mmap=True)[0]
+    for place in paths(plain):
+        one, other = (reduce(getitem, place, tree) for tree in (plain, mapped))
+        if isinstance(one, np.ndarray):
+            assert isinstance(other, MappedArray) == (one.nbytes > 8)
+            assert_array_equal(one, checked(other))
 
 
 def test_a_stored_graph_is_the_same():

@@ -56,28 +56,35 @@ class MappedArray(np.memmap[Any, Any]):
 
     def checked_rows(self, rows: Any) -> Array:
         """Some rows, gathered, after a look at their blocks."""
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         gathered: Array = self.view(np.ndarray)[rows]
         if not self._is_right.all():
-            for row in np.unique(rows % len(self)).tolist():
-                self._check_rows(row, row + 1)
+            rows = np.asarray(rows)
+            rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+            row_bytes, blocks = self.nbytes // len(self), len(self._is_right)
+            start = rows.reshape(-1) % len(self) * row_bytes
+            first, after = (
+                np.bincount(at // self._known_checks().size, minlength=blocks + 1)
+                for at in (start, start + row_bytes - 1 + self._known_checks().size)
+            )
+            self._check(np.flatnonzero(np.cumsum(first - after)[:blocks]))
         return gathered
 
     def private(self) -> Array:
         """The array again, mapped so that it can be changed: the file stays as it is.
 
         Rows must be `checked()` before they are written to. Where another file has the name of this
-        one by now, it is a copy in memory.
+        one by now, or it has none any more, it is a copy in memory.
         """
-        with Path(str(self.filename)).open("rb") as file:
-            if _identity(file) != self._file:
-                return self.checked().copy()
-            private = self.of(
-                file, self.offset, self.dtype, self.shape, self._known_checks(), mode="c"
-            )
-        private._is_right = self._is_right.copy()
-        return private
+        try:
+            with Path(str(self.filename)).open("rb") as file:
+                if _identity(file) == self._file:
+                    checks = self._known_checks()
+                    private = self.of(file, self.offset, self.dtype, self.shape, checks, mode="c")
+                    private._is_right = self._is_right.copy()
+                    return private
+        except FileNotFoundError:
+            pass
+        return self.checked().copy()
 
     def _known_checks(self) -> BlockChecks:
         if self._checks is None:
@@ -85,17 +92,17 @@ class MappedArray(np.memmap[Any, Any]):
         return self._checks
 
     def _check_rows(self, start: int, stop: int) -> None:
-        """Check the blocks of some rows, but for those that were found right before.
+        size, row_bytes = self._known_checks().size, self.nbytes // len(self)
+        if start < stop and not self._is_right.all():
+            self._check(np.arange(start * row_bytes // size, -(-stop * row_bytes // size)))
+
+    def _check(self, blocks: Array) -> None:
+        """Check blocks, but for those that were found right before.
 
         Two threads that come to a block at one time both check it: neither waits for the other.
         """
-        checks = self._known_checks()
-        if start >= stop or self._is_right.all():
-            return
-        content = self.view(np.ndarray).reshape(-1).view(np.uint8)
-        row_bytes = self.nbytes // len(self)
-        first, end = start * row_bytes // checks.size, -(-stop * row_bytes // checks.size)
-        for block in (first + np.flatnonzero(~self._is_right[first:end])).tolist():
+        checks, content = self._known_checks(), self.view(np.ndarray).reshape(-1).view(np.uint8)
+        for block in blocks[~self._is_right[blocks]].tolist():
             checks.check(block, content[block * checks.size : (block + 1) * checks.size])
             self._is_right[block] = True
 
@@ -103,10 +110,10 @@ class MappedArray(np.memmap[Any, Any]):
         first = place[0] if isinstance(place, tuple) and place else place
         if isinstance(first, slice) and first.step in (None, 1):
             self.checked(first.start, first.stop)
-        elif isinstance(first, int | np.integer) and -len(self) <= first < len(self):
-            self._check_rows(int(first) % len(self), int(first) % len(self) + 1)
-        elif first is place and isinstance(place, np.ndarray | list):
+        elif isinstance(place, np.ndarray) and place.ndim == 1:
             return self.checked_rows(place)
+        elif isinstance(first, int | np.integer) and not isinstance(first, bool):
+            self.checked_rows(first)
         else:
             self.checked()
         return self.view(np.ndarray)[place]
@@ -142,7 +149,7 @@ def checked_tree(node: Any) -> Any:
     """Dicts, lists and tuples with every array in them `checked`."""
     if isinstance(node, dict):
         return {key: checked_tree(value) for key, value in node.items()}
-    if isinstance(node, list | tuple):
+    if type(node) in (list, tuple):
         return type(node)(checked_tree(one) if isinstance(one, _INNER) else one for one in node)
     return checked(node)
 

@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, Csr, Floats
-from nearlabel.common.files import write_tree
+from nearlabel.common.journal import save_tree
 from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.tag_lists import holds_texts, read_tags
@@ -901,7 +901,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         ----------
         path : path of the file
         """
-        write_tree(path, self._tree())
+        save_tree(path, self._tree(), getattr(self, "_journal", None))
 
     def _tree(self) -> dict[str, Any]:
         with self._settled() as state:

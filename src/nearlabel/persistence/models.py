@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.common.files import FORMAT, NONSENSE, FileError, read_tree, write_tree
+from nearlabel.common.files import (
+    FORMAT,
+    NONSENSE,
+    FileError,
+    StoredTree,
+    read_stored,
+    stored_digest,
+)
+from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.graph import NeighborGraph
@@ -42,7 +51,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model, a pipeline that ends in one, or a neighbor graph to one file.
 
     The file holds arrays and JSON, nothing that is executed when it is read. It is written under
-    another name and renamed when it is complete.
+    another name and renamed when it is complete. Changes in a journal beside the file that it
+    replaces are part of it then, or were of another model: the journal is emptied or removed.
 
     Parameters
     ----------
@@ -56,7 +66,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     tree = _tree(model)
     _check_loads(tree)
     try:
-        write_tree(path, tree)
+        save_tree(path, tree, getattr(_learner(model), "_journal", None))
     except UnicodeEncodeError as error:
         around = error.object[max(0, error.start - 20) : error.end + 20]
         raise ValueError(
@@ -65,15 +75,19 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
-    """Read what `save` wrote.
+def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = False) -> Any:
+    """Read what `save` wrote, with all changes in a journal beside it.
 
     Parameters
     ----------
     path : path of the file
     mmap : bool, default=False
         Leave the arrays on the disk, mapped into memory and read-only: nothing is copied, and
-        processes that load the same file share its memory.
+        processes that load the same file share its memory. Vectors are compared with their
+        checksums when they are first used, all else at once.
+    journal : bool, default=False
+        Keep every change of the model from now on: it is on the disk, in the file `path` +
+        ".journal", when the method that makes it returns. One model at a time can be loaded so.
 
     Returns
     -------
@@ -83,6 +97,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     ------
     FileError
         A ValueError, with the reason: a file of another kind, cut off, altered, or newer.
+    BlockingIOError
+        Where a model with this journal is loaded already.
 
     Examples
     --------
@@ -96,13 +112,61 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     >>> model.predict([[2.2, 0.4]])
     array([[1, 0]])
     """
-    tree, version = read_tree(path, mmap=mmap)
+    stored = read_stored(path, mmap=mmap)
     try:
-        return _model(tree, version)
+        model = _model(stored.tree, stored.version)
     except FileError as error:
         raise error.of(path) from None
     except (*NONSENSE, RecursionError) as error:
         raise FileError(f"is damaged: {_reason(error)}", path) from None
+    try:
+        _take_up_changes(model, path, stored, journal)
+    except FileError:
+        if stored_digest(path) in (stored.digest, None):
+            raise
+    if stored_digest(path) in (stored.digest, None):
+        return model
+    return load(path, mmap=mmap, journal=journal)  # somebody has saved it anew meanwhile
+
+
+def _take_up_changes(
+    model: Any, path: str | os.PathLike[str], stored: StoredTree, journal: bool
+) -> None:
+    """Make the changes of a journal again, and have the model write to it where that is asked."""
+    learner, replaces = _learner(model), stored.tree.get("replaces")
+    of_file = (path, stored.digest, replaces if isinstance(replaces, str) else None)
+    if not journal:
+        _replay(learner, read_changes(*of_file), path)
+        return
+    if not hasattr(learner, "_replay"):
+        raise TypeError(f"journal=True: {_does_not_change(learner)}")
+    opened = Journal.create_or_open(*of_file)
+    try:
+        _replay(learner, opened.records(), path)
+    except BaseException:
+        opened.close()
+        raise
+    learner._journal = opened
+
+
+def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) -> None:
+    for number, change in enumerate(changes):
+        try:
+            if not hasattr(learner, "_replay"):
+                raise TypeError(_does_not_change(learner))
+            learner._replay(change)
+        except NONSENSE as error:
+            why = f"change {number} cannot be made: {_reason(error)}"
+            raise FileError(f"is damaged: {why}", journal_path(path)) from error
+
+
+def _does_not_change(learner: Any) -> str:
+    return f"a {type(learner).__name__} does not change once it is made"
+
+
+def _learner(model: Any) -> Any:
+    """The model itself, or the one that a pipeline ends in."""
+    return _learner(model.steps[-1][1]) if isinstance(model, SklearnPipeline) else model
 
 
 def _tree(model: Any, depth: int = 0) -> Any:

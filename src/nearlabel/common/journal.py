@@ -1,0 +1,232 @@
+"""Changes of a model, kept in a journal beside its file until the file is written again.
+
+A change is on the disk when `append` returns. A journal belongs to one file, known by its digest.
+The file that is written with all changes has the digest of the one before it, so that a journal
+that outlives its file is known to be part of the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any, Self
+
+from nearlabel.common.file_locks import is_file_of, try_lock
+from nearlabel.common.files import FileError, stored_digest, sync_folder, write_tree
+from nearlabel.common.journal_records import (
+    HEAD_SIZE,
+    digest_in,
+    head_bytes,
+    read_head,
+    read_records,
+    record_bytes,
+)
+
+
+def journal_path(model_path: str | os.PathLike[str]) -> Path:
+    """The file of changes that belongs to a model file."""
+    return Path(os.path.realpath(model_path) + ".journal")
+
+
+class Journal:
+    """The journal of a model file, open for one writer; others can read it meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _locked(path)
+        try:
+            self._head = read_head(self._file, path)
+        except BaseException:
+            self.close()
+            raise
+        self._end = 0  # of the last record; negative while a write has not succeeded
+
+    @classmethod
+    def create_or_open(
+        cls, model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
+    ) -> Self:
+        """Open the journal of the model file with this digest, a new one where there is none.
+
+        One of the file that this file `replaces` has become part of it, and is emptied. One of any
+        other file is a `FileError`, one that somebody else has open a `BlockingIOError`.
+        """
+        journal = cls(journal_path(model_path))
+        try:
+            if stored_digest(model_path) != digest:
+                raise FileError("was written anew while it was read", model_path)
+            if _is_of(journal._head, journal.path, digest, replaces):
+                journal._cut_off_torn_record()
+            else:
+                journal.restart(digest)
+                shutil.copymode(model_path, journal.path)  # who may read the one, reads the other
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the model file that the changes belong to; None where there are none."""
+        return digest_in(self._head)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be written."""
+        return self._file.closed
+
+    def append(self, *changes: Mapping[str, Any]) -> None:
+        """Write changes, each a tree. On return all of them are on the disk; on error, none is."""
+        if not changes:
+            return
+        start = self._end
+        if start < 0:
+            why = "could not be mended after an error; load the model again"
+            raise OSError(errno.EIO, why, str(self.path))
+        if not is_file_of(self._file, self.path):
+            raise FileError("was removed or replaced while it was open", self.path)
+        record = record_bytes(self._head, start, changes)
+        try:
+            self._end = -1
+            self._write(start, record)
+            self._end = start + len(record)
+        except BaseException as error:
+            self._cut(start)
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = str(self.path)
+            raise
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """All changes, oldest first."""
+        for _, changes in read_records(self._file, self.path, self._head):
+            yield from changes
+
+    def restart(self, digest: str) -> None:
+        """Remove all changes: those to come belong to the file with this digest."""
+        self._cut(0)
+        self._end = -1
+        self._head = head_bytes(digest)
+        self._write(0, self._head)
+        sync_folder(self.path)
+        self._end = HEAD_SIZE
+
+    def remove(self) -> None:
+        """Remove the journal itself."""
+        self._cut(0)
+        with suppress(PermissionError):  # Windows keeps open files; an empty one says nothing
+            self.path.unlink()
+        sync_folder(self.path)
+        self.close()
+
+    def close(self) -> None:
+        """Let others write."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
+
+    def __reduce__(self) -> Any:  # a copy of a model has no journal: there is one writer
+        return type(None), ()
+
+    def _write(self, start: int, content: bytes) -> None:
+        self._file.seek(start)
+        left = memoryview(content)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+
+    def _cut(self, end: int) -> None:
+        self._end = -1
+        self._file.truncate(end)
+        os.fsync(self._file.fileno())
+        self._end = end
+
+    def _cut_off_torn_record(self) -> None:
+        self._end = HEAD_SIZE
+        for end, _ in read_records(self._file, self.path, self._head):
+            self._end = end
+        if self._file.seek(0, os.SEEK_END) > self._end:
+            self._cut(self._end)
+
+
+def read_changes(
+    model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
+) -> list[dict[str, Any]]:
+    """The changes in the journal of a model file, oldest first, while somebody may be writing."""
+    path = journal_path(model_path)
+    try:
+        file = FileIO(path)
+    except FileNotFoundError:
+        return []
+    with file:
+        head = read_head(file, path)
+        if not _is_of(head, path, digest, replaces):
+            return []
+        records = read_records(file, path, head, alone=False)
+        return [change for _, changes in records for change in changes]
+
+
+def save_tree(
+    path: str | os.PathLike[str], tree: Mapping[str, Any], journal: Journal | None = None
+) -> None:
+    """Write a model file with all that was changed; a journal beside it is done with.
+
+    The file names the one whose journal that was, so that a crash before it is emptied does no
+    harm. `journal` is that of the model, if it has one: it goes on where it is beside this file.
+    """
+    beside = journal_path(path)
+    is_own = journal is not None and journal.path == beside and not journal.closed
+    if not is_own and not beside.exists():
+        write_tree(path, tree)
+        return
+    held = journal if journal is not None and is_own else Journal(beside)
+    try:
+        replaced = {} if held.digest is None else {"replaces": held.digest}
+        digest = write_tree(path, {**tree, **replaced})
+        if is_own:
+            held.restart(digest)
+        else:
+            held.remove()
+    finally:
+        if not is_own:
+            held.close()
+
+
+def _locked(path: Path) -> FileIO:
+    """The journal at `path`, made if there is none, open for one writer."""
+    while True:
+        file = FileIO(path, "r+", opener=_made_if_missing)
+        if not try_lock(file):
+            file.close()
+            why = "is open for changes already, in another process or in this one"
+            raise BlockingIOError(errno.EAGAIN, why, str(path))
+        if is_file_of(file, path):
+            return file
+        file.close()  # it was removed before it was locked
+
+
+def _made_if_missing(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT, 0o666)
+
+
+def _is_of(head: bytes, path: Path, digest: str, replaces: str | None) -> bool:
+    """Whether a journal has changes of the file with this digest."""
+    belongs_to = digest_in(head)
+    if belongs_to not in (None, digest, replaces):
+        raise FileError(
+            "belongs to another model file than the one beside it: bring that back, or remove the "
+            "journal and the changes in it",
+            path,
+        )
+    return belongs_to == digest

@@ -1,0 +1,149 @@
+"""Models with a journal: loading makes its changes again, saving makes an end of it."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+import nearlabel as nl
+from nearlabel.common.files import FileError
+from nearlabel.common.journal import Journal, journal_path
+from nearlabel.persistence import models
+
+
+@pytest.fixture
+def made():
+    return nl.datasets.make_local_labels(40, 3, 5)
+
+
+@pytest.fixture(autouse=True)
+def replayed(monkeypatch):
+    """What models were told to do again; nothing is done."""
+    changes = []
+
+    def replay(_, change):
+        if "wrong" in change:
+            raise KeyError(change["wrong"])
+        changes.append(change["number"])
+
+    monkeypatch.setattr(nl.MLkNN, "_replay", replay, raising=False)
+    return changes
+
+
+@pytest.fixture(params=["model", "pipeline"])
+def path(request, tmp_path, made):
+    model = nl.MLkNN(n_neighbors=3)
+    if request.param == "pipeline":
+        model = nl.make_pipeline(StandardScaler(), model)
+    path = tmp_path / "file.model"
+    nl.save(model.fit(made.X, made.Y), path)
+    return path
+
+
+def learner(model):
+    return model[-1] if isinstance(model, nl.Pipeline) else model
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_changes_are_made_again(path, replayed, is_mapped):
+    assert learner(nl.load(path, mmap=is_mapped)).__dict__.get("_journal") is None
+    assert not journal_path(path).exists()
+    for number in range(3):
+        model = nl.load(path, mmap=is_mapped, journal=True)
+        assert replayed == list(range(number))
+        learner(model)._journal.append({"number": number})
+        with pytest.raises(BlockingIOError, match=re.escape(f"{path}.journal")):
+            nl.load(path, journal=True)
+        replayed.clear()
+        nl.load(path, mmap=is_mapped)
+        assert replayed == list(range(number + 1))
+        replayed.clear()
+        assert getattr(learner(copy.deepcopy(model)), "_journal", None) is None
+        del model  # and others may write
+
+
+def test_saving_makes_an_end_of_the_journal(path, replayed, tmp_path, made):
+    model = nl.load(path, journal=True)
+    journal = learner(model)._journal
+    journal.append({"number": 0})
+    nl.save(model, tmp_path / "copy")
+    nl.load(path)
+    assert replayed == [0]
+    replayed.clear()
+    nl.save(model, path)
+    again = nl.load(path)
+    np.testing.assert_array_equal(again.predict_proba(made.X), model.predict_proba(made.X))
+    assert replayed == []
+    journal.append({"number": 1})
+    nl.load(path)
+    assert replayed == [1]
+
+
+def test_a_model_saves_by_its_own_method(tmp_path, made, replayed):
+    path = tmp_path / "model"
+    nl.MLkNN().fit(made.X, made.Y).save(path)
+    model = nl.load(path, journal=True)
+    model._journal.append({"number": 0})
+    model.save(path)
+    nl.load(path)
+    assert replayed == []
+
+
+def test_another_model_takes_the_place_of_one_with_a_journal(path, replayed, made):
+    model = nl.load(path, journal=True)
+    learner(model)._journal.append({"number": 0})
+    other = nl.BRkNN(n_neighbors=3).fit(made.X, made.Y)
+    with pytest.raises(BlockingIOError, match="open for changes"):
+        other.save(path)
+    learner(model)._journal.close()
+    other.save(path)
+    assert isinstance(nl.load(path), nl.BRkNN)
+    assert replayed == []
+    assert not journal_path(path).exists()
+
+
+def test_changes_that_make_no_sense(path):
+    model = nl.load(path, journal=True)
+    learner(model)._journal.append({"number": 0}, {"wrong": "place"})
+    del model
+    for journal in (False, True):
+        with pytest.raises(FileError, match=f"{re.escape(str(path))}.journal .*change 1.*'place'"):
+            nl.load(path, journal=journal)
+
+
+def test_what_does_not_change_has_no_journal(tmp_path, made):
+    path = tmp_path / "graph"
+    nl.neighbor_graph(made.X, 3).save(path)
+    with pytest.raises(TypeError, match="journal=True.*NeighborGraph"):
+        nl.load(path, journal=True)
+    assert not journal_path(path).exists()
+    with Journal.create_or_open(path, models.stored_digest(path)) as journal:
+        journal.append({"number": 0})
+    with pytest.raises(FileError, match=r"graph\.journal .*NeighborGraph does not change"):
+        nl.load(path)
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_a_file_that_is_saved_anew_while_it_is_loaded(path, replayed, monkeypatch, journal):
+    """Between the file and its journal, a writer makes an end of the journal and goes on."""
+    writer = nl.load(path, journal=True)
+    learner(writer)._journal.append({"number": 0})
+    take_up = models._take_up_changes
+
+    def take_up_after_all_has_changed(*args):
+        monkeypatch.undo()
+        monkeypatch.setattr(nl.MLkNN, "_replay", lambda _, c: replayed.append(c["number"]), False)
+        nl.save(writer, path)
+        learner(writer)._journal.append({"number": 1})
+        if journal:
+            learner(writer)._journal.close()
+        take_up(*args)
+
+    monkeypatch.setattr(models, "_take_up_changes", take_up_after_all_has_changed)
+    model = nl.load(path, journal=journal)
+    assert replayed == [1]
+    assert (getattr(learner(model), "_journal", None) is not None) == journal
