@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -35,6 +35,9 @@ def journal_path(model_path: str | os.PathLike[str]) -> Path:
 
 class Journal:
     """The journal of a model file, open for one writer; others can read it meanwhile."""
+
+    fold: Callable[[Any], None]
+    """Writes the file anew, of the model that is given and has all changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

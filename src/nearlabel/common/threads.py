@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from threading import Event, Lock, Thread
+from threading import Event, Lock, RLock, Thread
 from typing import ClassVar
 from weakref import WeakSet
 
@@ -121,7 +121,7 @@ one_blas_thread = _OneBlasThread()
 
 
 class ForkSafeLock:
-    """A lock that is free in the child of a fork, whoever held it in the parent.
+    """A lock that is free in the child of a fork; a thread that holds it may take it again.
 
     A plain lock that another thread held would stay locked in the child forever: no thread
     is left to release it.
@@ -130,7 +130,7 @@ class ForkSafeLock:
     _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._all.add(self)
 
     def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
@@ -146,7 +146,7 @@ class ForkSafeLock:
     def free_all(cls) -> None:
         """Free all locks, of whatever thread."""
         for lock in cls._all:
-            lock._lock = Lock()
+            lock._lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

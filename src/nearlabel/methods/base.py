@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -43,7 +43,7 @@ from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods import answers, changes, explanations, retrieval
+from nearlabel.methods import answers, change_records, changes, explanations, retrieval
 from nearlabel.methods.changes import Change, History, keeps_neighbors
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.further_labels import further_labels
@@ -483,7 +483,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             _check_same_classes(self, classes)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
-            return self._become(changes.add(self, X, labels, ids, progress))
+            after = changes.add(self, X, labels, ids, progress)
+            return self._become(after, partial(change_records.added, self, after))
 
     def forget(self, ids: Any) -> Self:
         """Take training rows out of the model, and of all that it has learned.
@@ -501,7 +502,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         with self._items.lock.held():
-            return self._become(changes.forget(self, self._places_of(ids)))
+            places = self._places_of(ids)
+            after = changes.forget(self, places)
+            return self._become(after, partial(change_records.forgotten, self, places))
 
     def relabel(
         self, ids: Any, y: Any, *, label_names: Any = None, separator: str | None = None
@@ -525,7 +528,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             places = self._places_of(ids)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            return self._become(changes.relabel(self, places, labels))
+            after = changes.relabel(self, places, labels)
+            return self._become(after, partial(change_records.relabelled, self, after, places))
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
         """Learn everything again, also what changes leave as it is: centers, rates and cuts.
@@ -541,7 +545,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         with self._items.lock.held():
-            return self._become(changes.learn_again(self, anew=True, progress=progress))
+            self._become(changes.learn_again(self, anew=True, progress=progress))
+            return self._fold_journal()
 
     def compact(self) -> Self:
         """Close the gaps of forgotten rows, and arrange the search anew.
@@ -555,7 +560,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         with self._items.lock.held():
-            return self._become(changes.compacted(self))
+            self._become(changes.compacted(self))
+            return self._fold_journal()
 
     def verify(self, *, progress: Progress | None = None) -> Verification:
         """Compute everything again from the vectors and the labels, and compare.
@@ -582,9 +588,23 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         with self._items.lock.held():
             yield state_of(self)
 
-    def _become(self, state: Self) -> Self:
-        """Be what a change has made, in one step."""
+    def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
+        """Be what a change has made, in one step; first it is written to the journal."""
+        journal = vars(self).get("_journal")
+        if journal is not None and record is not None:
+            journal.append(record())
         self.__dict__ = vars(state)
+        return self
+
+    def _replay(self, record: Mapping[str, Any]) -> None:
+        """Make a change of the journal of a file again."""
+        self._become(change_records.replayed(self, record))
+
+    def _fold_journal(self) -> Self:
+        """Write the file anew, of which this model keeps a journal: what no record can tell."""
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            journal.fold(self)
         return self
 
     def _catch_up(self) -> None:
@@ -901,7 +921,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         ----------
         path : path of the file
         """
-        save_tree(path, self._tree(), getattr(self, "_journal", None))
+        with self._settled() as state:
+            save_tree(path, model_tree(state), vars(state).get("_journal"))
 
     def _tree(self) -> dict[str, Any]:
         with self._settled() as state:

@@ -86,7 +86,7 @@ def model_tree(model: Any) -> dict[str, Any]:
         "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
         "labels": csr_tree(items.labels, only_ones=True),
-        "vectors": None if items.store is None else _vector_tree(items.vectors),
+        "vectors": None if items.store is None else vector_tree(items.vectors),
         "ids": _ids_tree(items.store),
         "next_id": None if items.store is None else items.store.next_id,
         "kept": None if items.kept is None else items.kept.tree(),
@@ -128,7 +128,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
         }
     )
     if tree["vectors"] is not None:
-        vectors = _vectors(tree["vectors"], n)
+        vectors = vectors_of(tree["vectors"], n)
         next_id = tree.get("next_id")
         if next_id is not None:
             check_integer(next_id, "next_id", low=0, high=2**63)
@@ -201,11 +201,13 @@ def _object(value: Any) -> Any:
     return search
 
 
-def _vector_tree(vectors: Any) -> dict[str, Any]:
+def vector_tree(vectors: Any) -> dict[str, Any]:
+    """Vectors as a tree."""
     return csr_tree(vectors) if sparse.issparse(vectors) else {"dense": vectors}
 
 
-def _vectors(tree: Mapping[str, Any], n: int) -> Any:
+def vectors_of(tree: Mapping[str, Any], n: int) -> Any:
+    """The vectors of a tree, of n rows."""
     is_dense = "dense" in tree
     vectors = (
         stored_array(tree["dense"], "vectors", "biuf", 2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from sklearn.pipeline import Pipeline as SklearnPipeline
@@ -63,10 +64,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         about any other names all that can be saved; functions cannot.
     path : path of the file
     """
-    tree = _tree(model)
-    _check_loads(tree)
+    learner = _learner(model)
+    # Nobody changes it until it is written: what a journal gets meanwhile would be lost.
+    unchanged = learner._settled() if isinstance(learner, NeighborClassifier) else nullcontext()
     try:
-        save_tree(path, tree, getattr(_learner(model), "_journal", None))
+        with unchanged:
+            tree = _tree(model)
+            _check_loads(tree)
+            save_tree(path, tree, getattr(learner, "_journal", None))
     except UnicodeEncodeError as error:
         around = error.object[max(0, error.start - 20) : error.end + 20]
         raise ValueError(
@@ -146,6 +151,8 @@ def _take_up_changes(
     except BaseException:
         opened.close()
         raise
+    around = _around(model)
+    opened.fold = lambda changed: save(around(changed), path)
     learner._journal = opened
 
 
@@ -162,6 +169,15 @@ def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) 
 
 def _does_not_change(learner: Any) -> str:
     return f"a {type(learner).__name__} does not change once it is made"
+
+
+def _around(model: Any) -> Callable[[Any], Any]:
+    """What makes of a learner the model, or the pipeline, that it is the last step of."""
+    if not isinstance(model, SklearnPipeline):
+        return lambda learner: learner
+    *first, (name, last) = model.steps
+    inner = _around(last)
+    return lambda learner: Pipeline([*first, (name, inner(learner))])
 
 
 def _learner(model: Any) -> Any:
