@@ -136,6 +136,12 @@ class AutoIndex:
         assert isinstance(lists, ListIndex)
         return lists.stored_rows()
 
+    def check_rows(self) -> None:
+        """See `ListIndex.check_rows`."""
+        lists = self._made.get(InvertedLists())
+        if isinstance(lists, ListIndex):
+            lists.check_rows()
+
     def _tree(self) -> dict[str, Any] | None:
         """What a file keeps of the lists; None where none have been made."""
         lists = self._made.get(InvertedLists())

@@ -35,11 +35,19 @@ def clustered(n, d, seed=0):
 
 
 def probed(X, queries, centers, metric, probes, k):
-    """Which rows each query is compared with: those of its nearest lists, or all, (m, n) bool."""
+    """Which rows each query is compared with: those of its nearest lists, (m, n) bool.
+
+    More lists where these hold fewer than k rows: twice as many, or twice those that hold k rows on
+    average, and all instead of an eighth.
+    """
     home = neighbor_graph(centers, 1, X, metric=metric, search="exact").indices[:, 0]
     near = neighbor_graph(centers, probes, queries, metric=metric, search="exact").indices
     is_near = (home == near[:, :, None]).any(axis=1)
-    is_near[is_near.sum(axis=1) < k] = True
+    short, count = is_near.sum(axis=1) < k, len(centers)
+    if short.any():
+        more = max(2 * probes, int(np.ceil(2 * k * count / len(X))))
+        more = count if 8 * more >= count else more
+        is_near[short] = probed(X, queries[short], centers, metric, more, k)
     return is_near
 
 
@@ -184,6 +192,23 @@ def test_more_probes_find_more():
 
 
 # Rows that come later
+
+
+def test_few_rows_in_many_lists():
+    X, later = clustered(4000, 3), clustered(600, 3, seed=1)
+    queries = np.vstack([clustered(80, 3, seed=2), [[50.0, 0, 0]]])
+    index = InvertedLists(0.3).build(X)
+    centers, probes = lists_of(index, 5)
+    tail, limits = index.tail(later), np.full(600, 0.4, np.float32)
+    for k in (5, 20, 600):
+        index._plans[index._planned(k)] = index._plans[8]
+        reached = check_answers(tail, later, queries, k, limits, "euclidean", centers, probes)
+        assert len(reached.row)
+    # Neither as few as the probes, nor all.
+    assert probes < tail._listed.probes_beyond(probes, 5) < len(centers)
+    seen = probed(later, queries, centers, "euclidean", probes, 5).sum(axis=1)
+    assert seen.min() >= 5
+    assert np.median(seen) < 100
 
 
 @pytest.mark.parametrize("metric", SOME)
@@ -357,6 +382,9 @@ def test_numbers_that_are_none_are_refused_where_they_are_met():
             back.graph(8, last)
     with pytest.raises(ValueError, match="damaged.*not finite"):
         back.graph(8)
+    with pytest.raises(ValueError, match="damaged.*not finite"):
+        back.check_rows()
+    index.check_rows()
 
 
 def changed(array, place, value):
