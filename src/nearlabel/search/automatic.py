@@ -145,7 +145,8 @@ class AutoIndex:
     def _tree(self) -> dict[str, Any] | None:
         """What a file keeps of the lists; None where none have been made."""
         lists = self._made.get(InvertedLists())
-        return lists._tree() if isinstance(lists, ListIndex) else None
+        tree = lists._tree() if isinstance(lists, ListIndex) else None
+        return None if tree is None else {**tree, "search": "auto"}
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], rows: Any, metric: str) -> AutoIndex:
@@ -170,3 +171,10 @@ class AutoIndex:
                     vectors = np.asarray(vectors) if isinstance(vectors, ReorderedRows) else vectors
                     self._made[search] = search.build(vectors, self._metric)
             return self._made[search]
+
+
+def index_from(tree: Mapping[str, Any], rows: Any, metric: str) -> AutoIndex | ListIndex:
+    """The index of a file, from its `_tree` and its `stored_rows`."""
+    kinds: dict[str, Any] = {"auto": AutoIndex, "approximate": ListIndex}
+    index: AutoIndex | ListIndex = kinds[tree["search"]]._from_tree(tree, rows, metric)
+    return index

@@ -12,7 +12,13 @@ from twin_graphs import assert_same
 from nearlabel.common import engine
 from nearlabel.common.files import read_tree, write_tree
 from nearlabel.graph import Recall
-from nearlabel.search import InvertedLists, build_index, neighbor_graph, pair_distances
+from nearlabel.search import (
+    InvertedLists,
+    VectorStore,
+    build_index,
+    neighbor_graph,
+    pair_distances,
+)
 from nearlabel.search import automatic as choice
 from nearlabel.search.approximate import list_index, probing
 from nearlabel.search.approximate.list_index import ListIndex
@@ -303,7 +309,8 @@ def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
     graph, asked, limits = index.graph(8), index.graph(8, queries), kth_distances(X, 8, metric)
     tree, rows = stored(index, tmp_path, mmap)
     assert rows.dtype == X.dtype
-    back = ListIndex._from_tree(tree, rows, metric)
+    back = choice.index_from(tree, rows, metric)
+    assert isinstance(back, ListIndex)
     with mock.patch.object(list_index, "make_plan", side_effect=AssertionError):
         assert_same(back.graph(8, queries), asked)
         for ours, theirs in zip(
@@ -491,7 +498,8 @@ def test_auto_passes_on_what_lists_can(tmp_path):
         assert_same(copied.graph(8, queries), tail.graph(8, queries))
 
         tree, rows = stored(auto, tmp_path, True)
-        back = choice.AutoIndex._from_tree(tree, rows, "euclidean")
+        back = choice.index_from(tree, rows, "euclidean")
+        assert isinstance(back, choice.AutoIndex)
         for again in (back, pickle.loads(pickle.dumps(back))):
             assert_same(again.graph(8, queries), auto.graph(8, queries))
             assert_same(again.graph(30, queries), auto.graph(30, queries))
@@ -508,3 +516,8 @@ def test_rows_in_another_order_are_read_by_their_numbers():
     np.testing.assert_array_equal(np.array(rows, np.float32), X)
     np.testing.assert_array_equal(rows[np.array([4, 0, 0])], X[[4, 0, 0]])
     np.testing.assert_array_equal(rows[1:4], X[1:4])
+
+    store = VectorStore(rows).added(np.full((1, 2), 7.0))
+    np.testing.assert_array_equal(store.take(np.array([6, 2])), [[7, 7], X[2]])
+    np.testing.assert_array_equal(store.take(slice(1, 3)), X[1:3])
+    np.testing.assert_array_equal(store.vectors, np.vstack([X, [[7, 7]]]))

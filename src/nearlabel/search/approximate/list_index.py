@@ -130,8 +130,8 @@ class ListIndex:
             if self._listed is None:
                 return None
             plans = plan_trees(self._plans)
-            search = {"recall": self._recall, "seed": self._seed, "plans": plans}
-            return {**listed_tree(self._listed), **search}
+            how = {"search": "approximate", "recall": self._recall, "seed": self._seed}
+            return {**how, "plans": plans, **listed_tree(self._listed)}
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], rows: Array, metric: str) -> ListIndex:
