@@ -155,4 +155,5 @@ def is_listed(index: Index) -> bool:
 
 def makes_plans(index: Index) -> bool:
     """Whether an index prepares itself for a number of neighbors, and should so for few."""
-    return isinstance(index, ListIndex | TailIndex | AutoIndex)
+    distinct = index.index if isinstance(index, EqualRowsIndex) else index
+    return isinstance(distinct, ListIndex | TailIndex | AutoIndex)
