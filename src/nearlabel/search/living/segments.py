@@ -21,7 +21,7 @@ from nearlabel.search.plugged.foreign_answers import PluggedIndex
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segment:
     """An index of the rows of some places, from `start` to before `stop`.
 
