@@ -136,10 +136,17 @@ class AutoIndex:
         assert isinstance(lists, ListIndex)
         return lists.stored_rows()
 
+    def check_rows(self) -> None:
+        """See `ListIndex.check_rows`."""
+        lists = self._made.get(InvertedLists())
+        if isinstance(lists, ListIndex):
+            lists.check_rows()
+
     def _tree(self) -> dict[str, Any] | None:
         """What a file keeps of the lists; None where none have been made."""
         lists = self._made.get(InvertedLists())
-        return lists._tree() if isinstance(lists, ListIndex) else None
+        tree = lists._tree() if isinstance(lists, ListIndex) else None
+        return None if tree is None else {**tree, "search": "auto"}
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], rows: Any, metric: str) -> AutoIndex:
@@ -164,3 +171,10 @@ class AutoIndex:
                     vectors = np.asarray(vectors) if isinstance(vectors, ReorderedRows) else vectors
                     self._made[search] = search.build(vectors, self._metric)
             return self._made[search]
+
+
+def index_from(tree: Mapping[str, Any], rows: Any, metric: str) -> AutoIndex | ListIndex:
+    """The index of a file, from its `_tree` and its `stored_rows`."""
+    kinds: dict[str, Any] = {"auto": AutoIndex, "approximate": ListIndex}
+    index: AutoIndex | ListIndex = kinds[tree["search"]]._from_tree(tree, rows, metric)
+    return index

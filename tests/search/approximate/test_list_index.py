@@ -12,7 +12,13 @@ from twin_graphs import assert_same
 from nearlabel.common import engine
 from nearlabel.common.files import read_tree, write_tree
 from nearlabel.graph import Recall
-from nearlabel.search import InvertedLists, build_index, neighbor_graph, pair_distances
+from nearlabel.search import (
+    InvertedLists,
+    VectorStore,
+    build_index,
+    neighbor_graph,
+    pair_distances,
+)
 from nearlabel.search import automatic as choice
 from nearlabel.search.approximate import list_index, probing
 from nearlabel.search.approximate.list_index import ListIndex
@@ -35,11 +41,19 @@ def clustered(n, d, seed=0):
 
 
 def probed(X, queries, centers, metric, probes, k):
-    """Which rows each query is compared with: those of its nearest lists, or all, (m, n) bool."""
+    """Which rows each query is compared with: those of its nearest lists, (m, n) bool.
+
+    More lists where these hold fewer than k rows: twice as many, or twice those that hold k rows on
+    average, and all instead of an eighth.
+    """
     home = neighbor_graph(centers, 1, X, metric=metric, search="exact").indices[:, 0]
     near = neighbor_graph(centers, probes, queries, metric=metric, search="exact").indices
     is_near = (home == near[:, :, None]).any(axis=1)
-    is_near[is_near.sum(axis=1) < k] = True
+    short, count = is_near.sum(axis=1) < k, len(centers)
+    if short.any():
+        more = max(2 * probes, int(np.ceil(2 * k * count / len(X))))
+        more = count if 8 * more >= count else more
+        is_near[short] = probed(X, queries[short], centers, metric, more, k)
     return is_near
 
 
@@ -186,6 +200,23 @@ def test_more_probes_find_more():
 # Rows that come later
 
 
+def test_few_rows_in_many_lists():
+    X, later = clustered(4000, 3), clustered(600, 3, seed=1)
+    queries = np.vstack([clustered(80, 3, seed=2), [[50.0, 0, 0]]])
+    index = InvertedLists(0.3).build(X)
+    centers, probes = lists_of(index, 5)
+    tail, limits = index.tail(later), np.full(600, 0.4, np.float32)
+    for k in (5, 20, 600):
+        index._plans[index._planned(k)] = index._plans[8]
+        reached = check_answers(tail, later, queries, k, limits, "euclidean", centers, probes)
+        assert len(reached.row)
+    # Neither as few as the probes, nor all.
+    assert probes < tail._listed.probes_beyond(probes, 5) < len(centers)
+    seen = probed(later, queries, centers, "euclidean", probes, 5).sum(axis=1)
+    assert seen.min() >= 5
+    assert np.median(seen) < 100
+
+
 @pytest.mark.parametrize("metric", SOME)
 @pytest.mark.parametrize("count", [1, 30, 400])
 def test_a_tail_is_searched_by_the_lists_of_its_index(metric, count):
@@ -278,7 +309,8 @@ def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
     graph, asked, limits = index.graph(8), index.graph(8, queries), kth_distances(X, 8, metric)
     tree, rows = stored(index, tmp_path, mmap)
     assert rows.dtype == X.dtype
-    back = ListIndex._from_tree(tree, rows, metric)
+    back = choice.index_from(tree, rows, metric)
+    assert isinstance(back, ListIndex)
     with mock.patch.object(list_index, "make_plan", side_effect=AssertionError):
         assert_same(back.graph(8, queries), asked)
         for ours, theirs in zip(
@@ -357,6 +389,9 @@ def test_numbers_that_are_none_are_refused_where_they_are_met():
             back.graph(8, last)
     with pytest.raises(ValueError, match="damaged.*not finite"):
         back.graph(8)
+    with pytest.raises(ValueError, match="damaged.*not finite"):
+        back.check_rows()
+    index.check_rows()
 
 
 def changed(array, place, value):
@@ -463,7 +498,8 @@ def test_auto_passes_on_what_lists_can(tmp_path):
         assert_same(copied.graph(8, queries), tail.graph(8, queries))
 
         tree, rows = stored(auto, tmp_path, True)
-        back = choice.AutoIndex._from_tree(tree, rows, "euclidean")
+        back = choice.index_from(tree, rows, "euclidean")
+        assert isinstance(back, choice.AutoIndex)
         for again in (back, pickle.loads(pickle.dumps(back))):
             assert_same(again.graph(8, queries), auto.graph(8, queries))
             assert_same(again.graph(30, queries), auto.graph(30, queries))
@@ -480,3 +516,8 @@ def test_rows_in_another_order_are_read_by_their_numbers():
     np.testing.assert_array_equal(np.array(rows, np.float32), X)
     np.testing.assert_array_equal(rows[np.array([4, 0, 0])], X[[4, 0, 0]])
     np.testing.assert_array_equal(rows[1:4], X[1:4])
+
+    store = VectorStore(rows).added(np.full((1, 2), 7.0))
+    np.testing.assert_array_equal(store.take(np.array([6, 2])), [[7, 7], X[2]])
+    np.testing.assert_array_equal(store.take(slice(1, 3)), X[1:3])
+    np.testing.assert_array_equal(store.vectors, np.vstack([X, [[7, 7]]]))

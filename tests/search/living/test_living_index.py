@@ -357,3 +357,22 @@ def test_recall_is_measured_again_and_kept_by_more_probes(overlapping):
     exactly = build_index(X, "euclidean", "exact")
     living = LivingIndex.of(exactly, VectorStore(X), "euclidean", "exact")
     assert living.measured(8) is living
+
+
+@pytest.mark.usefixtures("small_lists")
+@pytest.mark.parametrize("copies", [1, 2])
+def test_lists_are_planned_for_one_number_of_neighbors(overlapping, copies):
+    """A plan takes as long as the search of hundreds of rows."""
+    X = np.repeat(overlapping(200), copies, axis=0)
+    search, store = nl.InvertedLists(), VectorStore(X)
+    living = LivingIndex.of(search.build(X), store, "euclidean", search, planned_for=8)
+    living = living.removed(np.arange(0, len(X), 3))
+    store = store.added(overlapping(30))
+    with mock.patch.multiple(living_index, _RECENT=4, _EXACT_TAIL=12):
+        living = living.added(store)
+    living.left_out(np.arange(1, len(X), 3), 20)
+    living.arrivals(len(X), 20, np.full(len(X), 1.0))
+    living.graph(8, X[:3])
+    index = living.segments[0].index
+    assert hasattr(index, "searched_by") == (copies > 1)
+    assert set(getattr(index, "index", index)._plans) == {8}

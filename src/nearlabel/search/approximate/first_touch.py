@@ -59,7 +59,8 @@ class RowsFromFile:
     def _look_at(self, places: slice) -> None:
         part = np.asarray(self.source[places])  # where its blocks are checked
         if not np.isfinite(part).all():
-            raise FileError("is damaged: its vectors hold a number that is not finite")
+            path = getattr(self.source, "filename", None) or "the model's file"
+            raise FileError(f"{path} is damaged: its vectors hold a number that is not finite")
         if not self._is_read_in_place:
             self.rows[places] = part
         if len(self._scales[1]) and len(part):

@@ -119,14 +119,19 @@ class ListIndex:
             return self._listed.rows
         return ordered_rows(self.vectors, self._listed.lists.order, self.vectors.dtype)
 
+    def check_rows(self) -> None:
+        """Check all rows that came from a file; a search checks those that it reads."""
+        if self._listed is not None:
+            self._listed.touch(np.arange(len(self._listed.lists)))
+
     def _tree(self) -> dict[str, Any] | None:
         """What a file keeps beside `stored_rows`; None where no lists have been made."""
         with self._lock.held():
             if self._listed is None:
                 return None
             plans = plan_trees(self._plans)
-            search = {"recall": self._recall, "seed": self._seed, "plans": plans}
-            return {**listed_tree(self._listed), **search}
+            how = {"search": "approximate", "recall": self._recall, "seed": self._seed}
+            return {**how, "plans": plans, **listed_tree(self._listed)}
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], rows: Array, metric: str) -> ListIndex:
@@ -195,7 +200,7 @@ class ListIndex:
 class TailIndex:
     """Rows that were added to the lists of an index, searched with its probes.
 
-    Where the probes of a query hold too few of them, it is compared with all.
+    Where the probes of a query hold too few of them, it probes more.
     """
 
     def __init__(self, index: ListIndex, vectors: Any, n_jobs: int = 1) -> None:

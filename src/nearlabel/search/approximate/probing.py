@@ -35,6 +35,8 @@ _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them 
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
 _FEW_QUERIES = 256  # BLAS takes one thread for their products anyway
+_LISTS_TO_SPARE = 2  # times those that hold k rows on average
+_MANY_LISTS = 8  # more than one in so many is as good as all
 _PACKED_BYTES = 2**30  # packed lists are kept up to here
 
 
@@ -137,8 +139,8 @@ class ListedRows:
         """Write the neighbors of some queries among their nearest lists; in many steps.
 
         Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1. A
-        query whose lists hold too few rows is compared with all rows. `reach` keeps the pairs that
-        are within its limits.
+        query whose lists hold too few rows probes more. `reach` keeps the pairs that are within its
+        limits.
         """
         near = self.nearest_lists(queries, probes)
         is_short = self.lists.sizes[near].sum(axis=1) < found.k + (itself >= 0)
@@ -146,13 +148,25 @@ class ListedRows:
             yield from self._compare(queries, near, found, itself, reach)
             return
         assert itself < 0, "probes must be at least `least_probes`"
-        for some, lists in ((~is_short, near[~is_short]), (is_short, None)):
+        more = self.probes_beyond(probes, found.k)
+        for some, next_probes in ((~is_short, 0), (is_short, more)):
             chosen = np.flatnonzero(some)
-            if len(chosen):
-                part = self._room(len(chosen), found.k)
-                its_reach = None if reach is None else reach.of(chosen)
-                yield from self._compare(queries[chosen], lists, part, -1, its_reach)
-                found.indices[chosen], found.distances[chosen] = part.indices, part.distances
+            if not len(chosen):
+                continue
+            part, asked = self._room(len(chosen), found.k), queries[chosen]
+            its_reach = None if reach is None else reach.of(chosen)
+            if next_probes and more < len(self.lists):
+                yield from self.search(asked, more, part, -1, its_reach)
+            else:
+                lists = None if next_probes else near[chosen]
+                yield from self._compare(asked, lists, part, -1, its_reach)
+            found.indices[chosen], found.distances[chosen] = part.indices, part.distances
+
+    def probes_beyond(self, probes: int, k: int) -> int:
+        """How many lists are probed next where so many hold too few rows: enough, as a rule."""
+        count = len(self.lists)
+        more = max(2 * probes, -(-_LISTS_TO_SPARE * k * count // len(self)))
+        return more if more * _MANY_LISTS < count else count
 
     def _compare(
         self,
@@ -239,12 +253,26 @@ class ListedRows:
         progress: Progress | None,
     ) -> tuple[NeighborGraph, Reached]:
         """The graph of any queries, and the rows of their lists that have them within a limit."""
-        limits = limits[self.lists.order]
-        scaled = None if self._compiled is None else self._compiled.scaled_limits(limits)
-        reach = Reach(limits, np.float32, scaled)
+        reach = self._reach(limits)
         graph = self.answer(queries, k, plan, n_jobs, progress, reach)
         query, place, distance = reach.pairs()
         return graph, Reached(self.lists.order[place], query, distance)
+
+    def _reach(self, limits: Array) -> Reach:
+        """What keeps the pairs within limits by number: by place, list by list as these are met."""
+        order, compiled = self.lists.order, self._compiled
+        if compiled is None:
+            return Reach(limits[order], np.float32)
+        by_place, scaled = np.empty(len(self), limits.dtype), np.empty(len(self), np.float32)
+        known: set[int] = set()
+
+        def prepare(places: slice) -> None:
+            if places.start < places.stop and places.start not in known:
+                by_place[places] = limits[order[places]]
+                scaled[places] = compiled.scaled_limits(by_place[places])
+                known.add(places.start)
+
+        return Reach(by_place, np.float32, scaled, prepare)
 
     def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
         """The neighbors of some rows, by place, each left out of its own."""

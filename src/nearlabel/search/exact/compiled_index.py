@@ -280,6 +280,8 @@ class CompiledIndex:
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
             base = kept[number] if kept else self._packed(stripes[number], number)
+            if reach is not None and reach.prepare is not None:
+                reach.prepare(stripes[number])
             for start in range(0, len(chosen) if len(base) else 0, step):
                 some = chosen[start : start + step]
                 left = everyones

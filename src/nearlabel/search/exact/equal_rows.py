@@ -141,13 +141,18 @@ class EqualRowsIndex:
         self._rows, self._distinct, self._metric, self.index = rows, distinct, metric, index
 
     def graph(
-        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
-        """Find the k nearest base rows of each query; see `Index`."""
+        """Find the k nearest base rows of each query; see `Index`, and for plans `ListIndex`."""
         if queries is not None:
-            near = self.index.graph(
-                min(k, len(self._rows)), queries, n_jobs=n_jobs, progress=progress
-            )
+            how = self._how(planned_for, n_jobs, progress)
+            near = self.index.graph(min(k, len(self._rows)), queries, **how)
             return self._rows.expanded(near, k)
         n = len(self._rows.number)
         tell = Stages(progress, n).next(n)
@@ -172,15 +177,15 @@ class EqualRowsIndex:
         k: int,
         limits: Array,
         *,
+        planned_for: int | None = None,
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
         """Find the k nearest base rows of each query, and those that have it within their limit."""
         rows = self._rows
         farthest = np.maximum.reduceat(limits[rows.copies], rows.starts[:-1])
-        near, reached = self.index.nearest_and_reached(
-            queries, min(k, len(rows)), farthest, n_jobs=n_jobs, progress=progress
-        )
+        how = self._how(planned_for, n_jobs, progress)
+        near, reached = self.index.nearest_and_reached(queries, min(k, len(rows)), farthest, **how)
         counts = np.diff(rows.starts)[reached.row]
         pair = np.repeat(np.arange(len(counts)), counts)
         number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -188,6 +193,15 @@ class EqualRowsIndex:
         kept = reached.distance[pair] < limits[row]
         pair = pair[kept]
         return rows.expanded(near, k), Reached(row[kept], reached.new[pair], reached.distance[pair])
+
+    def _how(
+        self, planned_for: int | None, n_jobs: int, progress: Progress | None
+    ) -> dict[str, Any]:
+        """How the distinct rows are searched; only lists know of plans."""
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+        if planned_for is not None:
+            how["planned_for"] = min(planned_for, len(self._rows))
+        return how
 
     def _with_itself(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
         """The k nearest other distinct rows of each distinct row, and itself."""

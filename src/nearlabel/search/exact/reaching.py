@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,9 @@ class Reach:
         Of the distances that are told, and compared with the limits: what is less is within.
     scaled : ndarray of float32, shape (n,), optional
         Limits of the bounds of these distances; see `scaled_limits`.
+    prepare : callable, optional
+        Called with the places of base rows before their limits are read, where these are not known
+        from the start: few queries meet few rows.
     queries : ndarray of int, optional
         Numbers of the queries; by default their places.
     parts : list
@@ -35,6 +39,7 @@ class Reach:
     limits: Array
     kind: Any
     scaled: Array | None = None
+    prepare: Callable[[slice], None] | None = None
     queries: Array | None = None
     parts: list[tuple[Array, Array, Array]] = field(default_factory=list)
 

@@ -54,7 +54,7 @@ _ALL_LISTS = 2**31 - 1  # more than there can be
 _ROWS_AT_ONCE = 65536  # whose neighbors are searched together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LivingIndex:
     """Rows that are ready to be searched, those that were removed left out; never changes.
 

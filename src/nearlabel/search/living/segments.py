@@ -21,7 +21,7 @@ from nearlabel.search.plugged.foreign_answers import PluggedIndex
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segment:
     """An index of the rows of some places, from `start` to before `stop`.
 
@@ -155,4 +155,5 @@ def is_listed(index: Index) -> bool:
 
 def makes_plans(index: Index) -> bool:
     """Whether an index prepares itself for a number of neighbors, and should so for few."""
-    return isinstance(index, ListIndex | TailIndex | AutoIndex)
+    distinct = index.index if isinstance(index, EqualRowsIndex) else index
+    return isinstance(distinct, ListIndex | TailIndex | AutoIndex)
