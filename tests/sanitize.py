@@ -31,7 +31,7 @@ QUICK = [
     "tests/search/exact/test_compiled_index.py::test_lists_that_fill",
     "tests/search/exact/test_packed_bounds.py",
     "tests/search/exact/test_shortlist.py",
-    "tests/search/living/test_kept_neighbor_kernels.py",
+    "tests/search/living/test_neighbor_list_kernels.py",
 ]
 
 
