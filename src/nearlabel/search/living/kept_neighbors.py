@@ -12,6 +12,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals
 from nearlabel.search.living.neighbor_lists import NeighborLists
 
+_ROWS_AT_ONCE = 2**12  # that are copied together, so that temporaries stay small
 _MOST_PLACES = np.iinfo(np.int32).max
 
 
@@ -189,11 +190,12 @@ class KeptNeighbors:
         """Both lists, where in `rows` theirs are, and which of their own rows these are."""
         n = len(self._first)
         is_later = rows >= n
-        if not is_later.any():
-            yield self._first, slice(None), rows
-            return
-        yield self._first, ~is_later, rows[~is_later]
-        yield self._later, is_later, rows[is_later] - n
+        at = len(rows) - np.count_nonzero(is_later)
+        which: tuple[Array | slice, Array | slice] = slice(at), slice(at, None)
+        if is_later[:at].any():  # rows that do not rise
+            which = ~is_later, is_later
+        yield self._first, which[0], rows[which[0]]
+        yield self._later, which[1], rows[which[1]] - n
 
     def _joined(self, name: str) -> Array:
         first, later = getattr(self._first, name), getattr(self._later, name)
@@ -202,8 +204,10 @@ class KeptNeighbors:
     def _head(self, name: str, rows: Array) -> Array:
         """The first k places or distances of some rows."""
         head = np.empty((len(rows), self.k), getattr(self._first, name).dtype)
-        for lists, which, own in self._parts(rows):
-            head[which] = getattr(lists, name)[own, : self.k]
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            run = slice(start, start + _ROWS_AT_ONCE)
+            for lists, which, own in self._parts(rows[run]):
+                head[run][which] = getattr(lists, name)[own, : self.k]
         return head
 
     def _left_without(
