@@ -32,7 +32,7 @@ QUICK = [
     "tests/search/exact/test_packed_bounds.py",
     "tests/search/exact/test_reaching.py",
     "tests/search/exact/test_shortlist.py",
-    "tests/search/living/test_kept_neighbor_kernels.py",
+    "tests/search/living/test_neighbor_list_kernels.py",
 ]
 
 

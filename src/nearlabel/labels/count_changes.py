@@ -20,7 +20,7 @@ from nearlabel.common.arrays import (
     row_numbers,
 )
 from nearlabel.common.threads import run_blocks
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.counts import counts_and_own, kernel_places
 
 _ROWS_AT_ONCE = 2**14
@@ -105,7 +105,8 @@ def count_changes(
     ordered = [parts[start] for start in sorted(parts)]
     label, count, own, entries = (np.concatenate(part) for part in zip(*ordered, strict=True))
     change = np.tile(np.array([-1, 1], np.int8), len(label) // 2)
-    return CountChanges(label, count, own, change, np.repeat(rows, entries))
+    row = np.repeat(rows.astype(index_type(Y_after.shape[0])), entries)
+    return CountChanges(label, count, own, change, row)
 
 
 def _differences(Y_before: Csr, Y_after: Csr, both: bool) -> Callable[..., _Entries]:

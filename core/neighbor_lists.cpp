@@ -1,5 +1,5 @@
 // Kernels over lists of neighbors that are changed in place. Their twins are in
-// src/nearlabel/search/living/kept_neighbors.py.
+// src/nearlabel/search/living/neighbor_lists.py.
 #include "label_rows.h"
 
 #include <algorithm>
@@ -194,7 +194,7 @@ void bind(nb::module_& module) {
 
 }  // namespace
 
-void bind_kept_neighbors(nb::module_& module) {
+void bind_neighbor_lists(nb::module_& module) {
     bind<float>(module);
     bind<double>(module);
     module.def("left_without", &left_without, "places"_a.noconvert(), "lengths"_a.noconvert(),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from living_rows import histories
 
 from nearlabel.common import engine
-from nearlabel.search.living import kept_neighbors
+from nearlabel.search.living import neighbor_lists
 from nearlabel.search.living.kept_neighbors import KeptNeighbors, width_of
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
@@ -33,7 +33,7 @@ def test_changes_of_lists(states, k, few, data):
         for core, kept in both.items():
             with (
                 mock.patch.object(engine, "core", return_value=core),
-                mock.patch.object(kept_neighbors, "_FEW", few),
+                mock.patch.object(neighbor_lists, "_FEW", few),
             ):
                 if len(after.x) > n:
                     order = np.random.default_rng(seed)
