@@ -319,14 +319,16 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         asked = None if self.n_neighbors is None else int(self.n_neighbors)
         items = Items(labels.matrix, *form, self.metric, self.search, store, asked=asked)
         model._items = items
-        keeps = graph is None and rows is None and keeps_neighbors(self)
+        keeps = graph is None and rows is None and keeps_neighbors(self, items)
         searched = 0 if graph is not None else n if rows is None else len(rows)
         learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
         if graph is None:
             told = stages.next(searched)
             wide = min(width_of(k) if keeps else k, n - 1)
-            graph = items.left_out_neighbors(rows, wide, n_jobs=n_jobs, progress=told)
+            graph = items.left_out_neighbors(
+                rows, wide, planned_for=k, n_jobs=n_jobs, progress=told
+            )
         elif rows is not None:
             graph = graph.take(rows)
         model.n_neighbors_, model.search_recall_ = k, graph.recall

@@ -26,6 +26,7 @@ from nearlabel.search import (
     build_index,
     check_search,
     is_precomputed,
+    makes_plans,
     pair_distances,
 )
 
@@ -223,14 +224,25 @@ class Items:
         return self._ready().graph(k, X, **_how(n_jobs, progress))
 
     def left_out_neighbors(
-        self, rows: Array | None, k: int, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        rows: Array | None,
+        k: int,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest items of some items, all if None, each left out of its own neighbors."""
+        """The k nearest items of some items, all if None, each left out of its own neighbors.
+
+        Of those beyond `planned_for` an approximate search finds as many as it happens to.
+        """
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "fewer n_neighbors")
         index, how = self._ready(), _how(n_jobs, progress)
         if rows is None:
+            if makes_plans(index):
+                how["planned_for"] = min(k, planned_for or k)
             return index.graph(k, **how)
         if not len(rows):
             empty = np.empty((0, k), np.int32), np.empty((0, k))
@@ -249,17 +261,18 @@ class Items:
         if self.index is None:
             index = build_index(self.vectors, self.metric, self.search)
             if self.alive is not None:
-                index = LivingIndex.of(index, self.store, self.metric, self.search)
+                index = self._living(index)
             self.index = index
         return self.index
 
     def living_index(self) -> LivingIndex:
         """The index in the form to which rows are added and from which they are removed."""
         index = self._ready()
-        if isinstance(index, LivingIndex):
-            return index
+        return index if isinstance(index, LivingIndex) else self._living(index)
+
+    def _living(self, index: Index) -> LivingIndex:
         assert self.store is not None
-        return LivingIndex.of(index, self.store, self.metric, self.search)
+        return LivingIndex.of(index, self.store, self.metric, self.search, self.asked)
 
 
 def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def verified(model: Any, progress: Progress | None) -> Verification:
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
     again = learn_again(model, progress=progress, search=True)
-    if keeps_neighbors(model) and is_own(items):
+    if keeps_neighbors(model, items) and is_own(items):
         compared.append("neighbors")
         differences += _neighbor_differences(items, again._items)
         if model.search_recall_ is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,10 +54,3 @@ def _lists(index: Index) -> ListIndex | TailIndex | None:
     """The lists of a segment, if it has some."""
     made = index._made.get(InvertedLists()) if isinstance(index, AutoIndex) else index
     return made if isinstance(made, ListIndex | TailIndex) else None
-
-
-def index_from(tree: Mapping[str, Any], rows: Array, metric: Any) -> ListIndex | AutoIndex:
-    """The index of a file, whose `vectors` are the rows by number; an error where it is damaged."""
-    kind = {"approximate": ListIndex, "auto": AutoIndex}[tree["search"]]
-    made: ListIndex | AutoIndex = kind._from_tree(tree, rows, str(metric))
-    return made
