@@ -595,7 +595,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         journal = vars(self).get("_journal")
         if journal is not None and record is not None:
             journal.append(record())
-        self.__dict__ = vars(state)
+        self.__dict__ = state.__dict__
         return self
 
     def _replay(self, record: Mapping[str, Any]) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.messages import first_twice
 from nearlabel.common.tag_lists import Tags, stacked_rows, tag_array
 from nearlabel.common.validation import (
     LabelClasses,
-    first_twice,
     known_tags,
     label_classes,
     label_matrix,

@@ -134,7 +134,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     if tree["vectors"] is not None:
         vectors = vectors_of(tree["vectors"], n)
         if tree.get("lists") is not None:  # the rows are in their order
-            items.index = index_from(tree["lists"], vectors, metric)
+            items.index = index_from(tree["lists"], vectors, str(metric))
             vectors = items.index.vectors
         next_id = tree.get("next_id")
         if next_id is not None:
