@@ -24,7 +24,6 @@ from nearlabel.search import (
     StoredNeighbors,
     VectorStore,
     build_index,
-    check_search,
     is_precomputed,
     makes_plans,
     pair_distances,
@@ -109,6 +108,9 @@ class Items:
     rows: LabelRows | None = None
     unmeasured: int = 0
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self).copy()  # an answer at the same time may note what it has computed
 
     def __len__(self) -> int:
         """How many items there are; places are more where some were forgotten."""
@@ -206,11 +208,6 @@ class Items:
             return pair_distances(self.vectors, self.metric, X, query, place)
         rows, which = self.rows_of(place)
         return pair_distances(rows, self.metric, X, query, which)
-
-    def search_with(self, search: Any) -> None:
-        """Search in another way from now on."""
-        check_search(search)
-        self.search, self.index = search, None
 
     def neighbors(
         self, X: Any, k: int | None, *, n_jobs: int = 1, progress: Progress | None = None
