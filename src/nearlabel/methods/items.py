@@ -91,6 +91,8 @@ class Items:
         The labels in the form from which others are made.
     unmeasured : int
         Rows that have changed since the recall of an approximate search was measured.
+    columns : dict
+        The column of each label by its name, for whoever changes the model; made when it is needed.
     lock : ForkSafeLock
         Held by whoever changes the model; nobody who reads waits for it.
     """
@@ -108,6 +110,7 @@ class Items:
     stored_kept: StoredNeighbors | None = None
     rows: LabelRows | None = None
     unmeasured: int = 0
+    columns: dict[Any, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def __len__(self) -> int:
@@ -173,6 +176,12 @@ class Items:
         few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
         labels = self.labels[places]
         return replace(self, labels=labels, rows=None, store=few, index=None, kept=None)
+
+    def columns_of(self, names: Array) -> dict[Any, int]:
+        """The column of each label by its name."""
+        if len(self.columns) != len(names):
+            self.columns = {name: column for column, name in enumerate(names.tolist())}
+        return self.columns
 
     def take_up_kept(self) -> None:
         """Look at the kept neighbors of a file, for whoever changes the items."""
