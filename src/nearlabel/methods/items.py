@@ -19,6 +19,7 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.label_rows import LabelRows
 from nearlabel.search import (
     Index,
+    InvertedLists,
     KeptNeighbors,
     LivingIndex,
     StoredNeighbors,
@@ -273,6 +274,18 @@ class Items:
                 index = self._living(index)
             self.index = index
         return self.index
+
+    def prepare_search(self, k: int, n_jobs: int) -> None:
+        """Do now what the first search for k neighbors would have to do."""
+        index: Any = self._ready()
+        if makes_plans(index):
+            index.probes(k, n_jobs=n_jobs)
+
+    @property
+    def least_recall(self) -> float:
+        """The recall that an approximate search is asked for."""
+        search = self.search if isinstance(self.search, InvertedLists) else InvertedLists()
+        return search.recall
 
     def living_index(self) -> LivingIndex:
         """The index in the form to which rows are added and from which they are removed."""
