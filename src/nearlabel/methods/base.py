@@ -563,7 +563,10 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         with self._items.lock.held():
-            self._become(changes.compacted(self))
+            after = changes.compacted(self)
+            if after._items.store is not None and after.needs.graph:
+                after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
+            self._become(after)
             return self._fold_journal()
 
     def verify(self, *, progress: Progress | None = None) -> Verification:

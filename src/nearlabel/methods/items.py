@@ -19,6 +19,7 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.label_rows import LabelRows
 from nearlabel.search import (
     Index,
+    InvertedLists,
     KeptNeighbors,
     LivingIndex,
     StoredNeighbors,
@@ -90,6 +91,8 @@ class Items:
         The labels in the form from which others are made.
     unmeasured : int
         Rows that have changed since the recall of an approximate search was measured.
+    columns : dict
+        The column of each label by its name, for whoever changes the model; made when it is needed.
     lock : ForkSafeLock
         Held by whoever changes the model; nobody who reads waits for it.
     """
@@ -107,6 +110,7 @@ class Items:
     stored_kept: StoredNeighbors | None = None
     rows: LabelRows | None = None
     unmeasured: int = 0
+    columns: dict[Any, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,6 +179,12 @@ class Items:
         few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
         labels = self.labels[places]
         return replace(self, labels=labels, rows=None, store=few, index=None, kept=None)
+
+    def columns_of(self, names: Array) -> dict[Any, int]:
+        """The column of each label by its name."""
+        if len(self.columns) != len(names):
+            self.columns = {name: column for column, name in enumerate(names.tolist())}
+        return self.columns
 
     def take_up_kept(self) -> None:
         """Look at the kept neighbors of a file, for whoever changes the items."""
@@ -261,6 +271,18 @@ class Items:
                 index = self._living(index)
             self.index = index
         return self.index
+
+    def prepare_search(self, k: int, n_jobs: int) -> None:
+        """Do now what the first search for k neighbors would have to do."""
+        index: Any = self._ready()
+        if makes_plans(index):
+            index.probes(k, n_jobs=n_jobs)
+
+    @property
+    def least_recall(self) -> float:
+        """The recall that an approximate search is asked for."""
+        search = self.search if isinstance(self.search, InvertedLists) else InvertedLists()
+        return search.recall
 
     def living_index(self) -> LivingIndex:
         """The index in the form to which rows are added and from which they are removed."""

@@ -9,6 +9,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.inverted_lists import InvertedLists
+from nearlabel.search.approximate.recall import recall_of, sample_rows
 from nearlabel.search.automatic import AutoSearch, index_from
 from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
@@ -47,7 +48,9 @@ __all__ = [
     "neighbor_graph",
     "neighbors_with_margin",
     "pair_distances",
+    "recall_of",
     "restrict",
+    "sample_rows",
     "width_of",
 ]
 
