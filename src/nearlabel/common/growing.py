@@ -40,7 +40,8 @@ class Grown:
         buffer = self._buffer
         if buffer is None or buffer.used != n or end > len(buffer.memory):
             room = max(end, n + n // _GROWTH + 1)
-            buffer = _Buffer(np.empty((room, *self.array.shape[1:]), self.array.dtype))
+            # Of zeros: what was freed before, a forgotten row perhaps, is not kept in there.
+            buffer = _Buffer(np.zeros((room, *self.array.shape[1:]), self.array.dtype))
             buffer.memory[:n] = self.array
         buffer.memory[n:end] = rows
         buffer.used = end

@@ -219,7 +219,7 @@ def _taken_over(array: Array, kind: Any, width: int) -> Array:
 def _copied(array: Array, rows: int, width: int) -> Array:
     """A copy with room for more rows and columns."""
     n, columns = len(array), min(array.shape[1], width)
-    copy = np.empty((rows, width), array.dtype)
+    copy = np.zeros((rows, width), array.dtype)
     copy[:n, :columns] = array[:, :columns]
     copy[:n, columns:] = _filled((), array.dtype)
     return copy
