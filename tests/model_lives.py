@@ -81,7 +81,7 @@ class Life:
     folder : path of a folder for files
     """
 
-    def __init__(self, name: str, seed: int, folder: str) -> None:
+    def __init__(self, name: str, seed: int, folder: Path) -> None:
         self.random = random = np.random.default_rng(seed)
         self.path = Path(folder) / "life.model"
         self.metric, self.search = self.one_of(METRICS), self.one_of(SEARCHES)

@@ -88,7 +88,15 @@ def check_a_life(name, seed, steps, folder):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("name", METHODS)
-@settings(phases=[Phase.explicit, Phase.generate], max_examples=8)
+@settings(phases=[Phase.generate], max_examples=5)
 @given(history=HISTORIES)
 def test_any_history_ends_in_a_fresh_fit(name, history, tmp_path_factory):
-    check_a_life(name, *history, str(tmp_path_factory.getbasetemp()))
+    check_a_life(name, *history, tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=10_000 // len(METHODS) + 1)
+@given(history=HISTORIES)
+def test_ten_thousand_histories(name, history, tmp_path_factory):
+    check_a_life(name, *history, tmp_path_factory.getbasetemp())

@@ -94,13 +94,15 @@ class Rows:
 
     def __init__(self):
         self.X, self.Y = dict(enumerate(FIRST)), dict(enumerate(FIRST_LABELS))
-        self.done = 0
+        self.done, self.q = 0, 3
 
     def partial_fit(self, X, Y, ids):
+        self.q = max(self.q, Y.shape[1])
         self.X |= dict(zip(ids, X, strict=True))
         self.Y |= dict(zip(ids, Y, strict=True))
 
     def relabel(self, one, y):
+        self.q = max(self.q, y.shape[1])
         self.Y[one] = y[0]
 
     def forget(self, one):
@@ -111,8 +113,7 @@ class Rows:
         while self.done < number:
             plan["change"](self, self.done)
             self.done += 1
-        q = max(map(len, self.Y.values()))
-        Y = [np.pad(y, (0, q - len(y))) for y in self.Y.values()]
+        Y = [np.pad(y, (0, self.q - len(y))) for y in self.Y.values()]
         return nl.MLkNN(3).fit([*self.X.values()], np.array(Y), ids=[*self.X])
 
 
