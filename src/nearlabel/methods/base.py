@@ -44,7 +44,7 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, change_records, changes, explanations, retrieval
-from nearlabel.methods.changes import Change, History, keeps_neighbors
+from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.further_labels import further_labels
 from nearlabel.methods.items import Items, Training
@@ -58,7 +58,6 @@ from nearlabel.search import (
     check_metric,
     check_search,
     is_precomputed,
-    width_of,
 )
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
@@ -325,7 +324,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         stages = Stages(progress, searched + learning)
         if graph is None:
             told = stages.next(searched)
-            wide = min(width_of(k) if keeps else k, n - 1)
+            wide = kept_width(items, k) if keeps else min(k, n - 1)
             graph = items.left_out_neighbors(
                 rows, wide, planned_for=k, n_jobs=n_jobs, progress=told
             )
