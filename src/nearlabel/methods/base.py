@@ -419,8 +419,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        self._items.search_with(search)
-        return self
+        check_search(search)
+        with self._items.lock.held():
+            return self._become(changes.searching_with(self, search))
 
     def _have(self, items: Items) -> None:
         """Have other training items, of which nothing was learned."""
@@ -588,9 +589,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _settled(self) -> Iterator[Self]:
         """The model as it is, while nobody changes it."""
         check_is_fitted(self)
-        self._catch_up()
         with self._items.lock.held():
-            yield state_of(self)
+            yield self._caught_up()
 
     def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
         """Be what a change has made, in one step; first it is written to the journal."""
@@ -611,12 +611,13 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             journal.fold(self)
         return self
 
-    def _catch_up(self) -> None:
-        """Learn again where that was put off, unless another thread has done so."""
-        if vars(self).get("_is_outdated"):
-            with self._items.lock.held():
-                if vars(self).get("_is_outdated"):
-                    self._become(changes.learn_again(self))
+    def _caught_up(self) -> Self:
+        """A state that has learned from all rows: now, where that was put off."""
+        with self._items.lock.held():
+            if vars(self).get("_is_outdated"):
+                self._become(changes.learn_again(self))
+            state: Self = state_of(self)
+            return state
 
     def _places_of(self, ids: Any) -> Array:
         """Where rows stand, whose ids are given: one, or several, each once."""
@@ -936,6 +937,11 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:
         model: Self = model_from(cls, tree, version)
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An answer at the same time may note what it has computed.
+        state: dict[str, Any] = super().__getstate__().copy()
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_items" in vars(self)

@@ -214,6 +214,13 @@ def compacted(model: Any) -> Any:
     return new
 
 
+def searching_with(model: Any, search: Any) -> Any:
+    """The model with another way to search its rows."""
+    new = next_state(model)
+    new._have(replace(model._items, search=search, index=None))
+    return new
+
+
 def in_one_piece(model: Any) -> Any:
     """The model as a file keeps it: without forgotten rows, and all rows in one piece."""
     items: Items = model._items
@@ -309,7 +316,7 @@ def _neighbors_among(items: Items) -> int:
 def _settled(new: Any, before: Items, progress: Progress | None) -> Any:
     """The next state of a model whose counts need not follow, or cannot."""
     new._items.kept = new._items.stored_kept = None  # they are not those of the changed rows
-    if keeps_neighbors(new, new._items):
+    if new.needs.counts and follows(new):
         return learn_again(new, progress=progress)
     new.n_neighbors_ = _neighbors_among(new._items)
     if follows(new):
