@@ -69,6 +69,8 @@ def test_1d_y_keeps_its_classes():
         model.partial_fit(X[:1], ["maybe"])
     with pytest.raises(ValueError, match="classes"):
         model.partial_fit(X[:1], ["no"], classes=["no", "maybe"])
+    with pytest.raises(ValueError, match="got 2$"):  # no np.int64(2)
+        nl.MLkNN(5).fit(X, Y[:, 0]).partial_fit(X[:1], [2])
 
 
 def test_new_tags_become_the_last_labels():
@@ -115,6 +117,7 @@ def test_further_columns_need_names_where_the_others_have_some():
         (lambda m: m.partial_fit(np.full((1, 4), np.nan), Y[:1]), "NaN"),
         (lambda m: m.partial_fit(X[:2], Y[:2], ids=[7, 100]), "ids.*7"),
         (lambda m: m.partial_fit(X[:2], Y[:2], ids=["a", "b"]), "ids"),
+        (lambda m: m.partial_fit(X[:2], Y[:2], label_names=["a", "b", "c"]), "label_names"),
         (lambda m: m.forget(99), "ids.*99"),
         (lambda m: m.forget([3, 3]), "3 twice"),
         (lambda m: m.forget([]), "ids"),

@@ -539,7 +539,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Parameters
         ----------
         progress : callable, optional
-            Called with (rows searched, rows in all).
+            Called with (rows searched, rows in all), where something has to be searched for that.
 
         Returns
         -------
