@@ -59,6 +59,15 @@ def test_a_model_that_is_not_fitted_is_fitted():
     same(nl.MLkNN(5).partial_fit(X, Y), nl.MLkNN(5).fit(X, Y))
 
 
+def test_the_first_rows_may_tell_of_labels_to_come():
+    tags = [["sea"], [], ["city", "sea"], ["city"]]
+    model = nl.BRkNN(2).partial_fit(X[:4], tags, classes=["alps", "city", "sea"])
+    assert model.label_names_.tolist() == ["alps", "city", "sea"]
+    assert model.partial_fit(X[4:5], [["alps"]]).label_names_.tolist() == ["alps", "city", "sea"]
+    matrix = nl.BRkNN(2).partial_fit(X[:4], Y[:4], classes=["a", "b", "c"])
+    assert matrix.label_names_.tolist() == ["a", "b", "c"]
+
+
 def test_1d_y_keeps_its_classes():
     y = np.where(Y[:, 0] == 1, "yes", "no")
     model = nl.MLkNN(5).partial_fit(X[:40], y[:40], classes=["no", "yes"])

@@ -473,7 +473,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         if not self.__sklearn_is_fitted__():
             names = label_names
-            if classes is not None and ((names is None and np.ndim(y) != 1) or _are_tags(y)):
+            if classes is not None and (_are_tags(y) or (names is None and np.ndim(y) != 1)):
                 names = classes
             elif classes is not None:
                 _check_classes(y, classes)
@@ -788,7 +788,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         distances : ndarray of float, shape (n, n_neighbors)
             Only if `return_distance`.
         indices : ndarray of int, shape (n, n_neighbors)
-            Training rows, nearest first, ties by row.
+            Training rows, nearest first, ties by row. They are numbered in order of arrival, and
+            forgotten ones keep their numbers until `compact`.
         """
         check_is_fitted(self)
         X = None if X is None else self._check_queries(X)
