@@ -97,9 +97,9 @@ class Pipeline(SklearnPipeline):
         return self
 
     @_if_the_method_has("forget")
-    def forget(self, ids: Any) -> Self:
+    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
         """Take training items out of the model, as the method does."""
-        self._method().forget(ids)
+        self._method().forget(ids, progress=progress)
         return self
 
     @_if_the_method_has("relabel")
