@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nearlabel.cli.model_changes import Changing, OpenModel
 from nearlabel.cli.model_items import items_for, vectors
 from nearlabel.cli.options import Data, Part
-from nearlabel.cli.options.reading import LabelReading
+from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
@@ -42,11 +42,9 @@ def add(
     cat new.jsonl | nearlabel add songs.model - --json
     """
     with changing.opened(model, ids=data) as opened:
-        names_labels = reading.names_labels(data)
+        in_table = is_table(data, reading.format)
         items = items_for(opened.pipeline, reading, data, part)
-        if not items.Y.shape[1] and items.label_names is None:
-            raise ValueError(f"{data} has no labels")
-        labels = opened.labels(items.Y, names_labels(items))
+        labels = opened.labels(items.Y, label_names(items, data, in_table))
         ids = _ids(opened, items, data, reading.id)
         X = vectors(opened.pipeline, items.X)
         with steps("adding") as progress:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from nearlabel.cli.model_changes import Changing, OpenModel
 from nearlabel.cli.options import Data, Several, Texts
-from nearlabel.cli.options.reading import LabelReading
+from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
@@ -52,26 +52,21 @@ def relabel(
     if bool(item) != (to is not None):
         raise ValueError("--item and --to go together: --item 'song 017' --to calm sad")
     with changing.opened(model, ids=data or "--item") as opened:
-        names, Y, label_names = (
-            _typed(opened, item, to or ()) if data is None else _read(reading, data)
-        )
-        ids = opened.ids(names)
-        labels = opened.labels(Y, label_names)
+        names, Y, tags = _typed(opened, item, to or ()) if data is None else _read(reading, data)
+        ids, labels = opened.ids(names), opened.labels(Y, tags)
         with steps("relabelling") as progress:
             opened.model.relabel(ids, progress=progress, **labels)
         done = f"relabelled {counted(len(ids), 'item')}"
         return changing.finish(opened, done, relabelled=len(ids))
 
 
-def _read(reading: LabelReading, data: str) -> tuple[list[str], Csr, Any]:
+def _read(reading: LabelReading, data: str) -> tuple[list[str], Csr, list[str] | None]:
     """The ids of items in a file, their labels, and the names of these."""
-    names_labels = reading.names_labels(data)
+    in_table = is_table(data, reading.format)
     items = reading.load(data, features=())
     if items.row_names is None:
         raise ValueError(f"{data} has no ids of items: give --id, the column that has them")
-    if not items.Y.shape[1] and items.label_names is None:
-        raise ValueError(f"{data} has no labels")
-    return items.row_names.tolist(), items.Y, names_labels(items)
+    return items.row_names.tolist(), items.Y, label_names(items, data, in_table)
 
 
 def _typed(

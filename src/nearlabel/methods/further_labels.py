@@ -73,7 +73,13 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     entries = matrix.tocoo()
     ones, shape = np.ones(matrix.nnz, np.int8), (matrix.shape[0], q + len(new))
     found = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
-    return FurtherLabels(found, _joined(known, new), label_classes(shape[1]))
+    return FurtherLabels(found, _joined(known, _alike(known, new)), label_classes(shape[1]))
+
+
+def _alike(known: Array, new: list[str]) -> list[Any]:
+    """New names as numbers where all others are, and they can be."""
+    are_numbers = all(isinstance(name, int) for name in known.tolist())
+    return [int(name) if are_numbers and name.isdecimal() else name for name in new]
 
 
 def _by_column(matrix: Csr, known: Array | None, q: int) -> FurtherLabels:

@@ -127,6 +127,11 @@ class Pipeline(SklearnPipeline):
         return found
 
     @property
+    def ids_(self) -> Any:
+        """The ids of the training items."""
+        return self._method().ids_
+
+    @property
     def history_(self) -> Any:
         """How many items were added, forgotten and relabelled."""
         return self._method().history_

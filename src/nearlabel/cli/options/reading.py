@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,22 +84,6 @@ class LabelReading(Reading):
     ignore: Texts = ()
     nominal: Nominal = "onehot"
 
-    def names_labels(self, source: str) -> Callable[[Dataset], list[str] | None]:
-        """What gives the names of labels of a file, to be asked before it is read.
-
-        In a table each label has a name, even if that is only its number.
-        """
-        in_table = is_table(source, self.format)
-
-        def names(items: Dataset) -> list[str] | None:
-            from nearlabel.datasets.text_lines import names_or_numbers
-
-            if items.label_names is None and not in_table:
-                return None
-            return names_or_numbers(items.label_names, items.Y.shape[1])
-
-        return names
-
 
 @Parameter(name="*", group=_GROUP)
 @dataclass(frozen=True)
@@ -130,11 +113,25 @@ class LabeledReading(LabelReading):
 
 
 def is_table(source: str, format: str | None) -> bool:
-    """Whether a file is a table, whose columns have names."""
+    """Whether a file is a table, whose columns have names; to be asked before it is read."""
     from nearlabel.datasets.formats import FORMATS
     from nearlabel.datasets.source_files import find
 
     return "tags" in FORMATS[find(source, format).format].options
+
+
+def label_names(items: Dataset, source: str, in_table: bool) -> list[str] | None:
+    """The names of the labels of a file, which must have some.
+
+    In a table they all have names, even if these are only their numbers.
+    """
+    from nearlabel.datasets.text_lines import names_or_numbers
+
+    if items.label_names is None and not items.Y.shape[1]:
+        raise ValueError(f"{source} has no labels")
+    if items.label_names is None and not in_table:
+        return None
+    return names_or_numbers(items.label_names, items.Y.shape[1])
 
 
 def part_of(items: Dataset, part: Part) -> Dataset:
