@@ -54,7 +54,7 @@ def test_the_forms_of_tags(y, form):
     tags = read_tags(y)
     assert [sorted(row) for row in tags.rows] == LISTS
     assert tags.form == form
-    matrix, unknown = tags.matrix(tags.names())
+    matrix, unknown = tags.matrix_of(tags.names())
     assert matrix.toarray().tolist() == [[1, 1], [1, 0], [0, 0]]
     assert not unknown
     answer = form.rows(matrix, tags.names())
@@ -189,7 +189,7 @@ def test_forms_of_files_that_make_no_sense(tree):
 def test_any_tags_come_back(rows, kind):
     rows = [*rows, ["sea"]]  # so that they can be nothing else
     tags = read_tags([kind(row) for row in rows])
-    matrix, unknown = tags.matrix(tags.names())
+    matrix, unknown = tags.matrix_of(tags.names())
     assert not unknown
     back = tags.form.rows(matrix, tags.names())
     assert [set(row) for row in back] == [set(row) for row in rows]

@@ -28,7 +28,7 @@ METHODS = {
     "mallowsknn": lambda k: nl.MallowskNN(k),
     "mlcwknn": lambda k: nl.MLCWkNN(k),
     "positiveknn": lambda k: nl.PositivekNN(k),
-    "positiveknn, all rows": lambda k: nl.PositivekNN(None),  # noqa: ARG005
+    "positiveknn, all rows": lambda k: nl.PositivekNN(None),
     "iblr": lambda k: nl.IBLR(k, ridge=1.0),
     "balancedknn": lambda k: nl.BalancedkNN(k),
     "thresholds": lambda k: nl.LabelThresholds(nl.MLkNN(k), min_rows=1),

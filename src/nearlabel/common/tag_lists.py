@@ -93,16 +93,20 @@ class Tags(NamedTuple):
             _check_tag(tag)
         return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
 
-    def matrix(self, names: Array) -> tuple[Csr, list[Any]]:
+    def matrix_of(self, names: Array) -> tuple[Csr, list[Any]]:
         """The 0/1 matrix with one column for each of `names`; and tags that are none of these."""
         place = {tag: column for column, tag in enumerate(names.tolist())}
+        return self.matrix(place, len(names))
+
+    def matrix(self, place: Mapping[Any, int], q: int) -> tuple[Csr, list[Any]]:
+        """The 0/1 matrix of q columns, where tags have their places; and tags that have none."""
         tags = list(chain.from_iterable(self.rows))
         label = np.fromiter((place.get(tag, -1) for tag in tags), np.int32, len(tags))
         row = np.repeat(np.arange(len(self.rows)), list(map(len, self.rows)))
         known = label >= 0
         unknown = [] if known.all() else [*dict.fromkeys(tag for tag in tags if tag not in place)]
         ones = np.ones(np.count_nonzero(known), np.int8)
-        shape = (len(self.rows), len(names))
+        shape = (len(self.rows), q)
         matrix = canonical_csr(sparse.csr_array((ones, (row[known], label[known])), shape=shape))
         matrix.data[:] = 1  # a tag that a row has twice was added up
         return matrix, unknown

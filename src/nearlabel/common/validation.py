@@ -220,7 +220,7 @@ def _labels_of_tags(tags: Tags, names: Any) -> Labels:
         message = f"label_names must hold texts or integers; got {some(odd)}"
         raise ArgumentTypeError(message, "label_names")
     _refuse_twice(found)
-    matrix, unknown = tags.matrix(found)
+    matrix, unknown = tags.matrix_of(found)
     if unknown:
         message = f"label_names must hold every tag of y; missing: {some(unknown)}"
         raise ArgumentError(message, "label_names")
@@ -253,7 +253,7 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
                 f"{name} holds tags, so label_names= must say which labels there are, such as "
                 "label_names=model.label_names_"
             )
-        matrix, unknown = tags.matrix(names)
+        matrix, unknown = tags.matrix_of(names)
         if unknown:
             warnings.warn(
                 f"{name} has tags that are none of the labels and are left out: {some(unknown)}",

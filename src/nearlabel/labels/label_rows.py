@@ -40,7 +40,8 @@ class LabelRows:
         data, indices = data.added(rows.data), indices.added(rows.indices)
         indptr = indptr.added(matrix.nnz + rows.indptr[1:].astype(np.int64))
         parts = data, indices, indptr
-        return LabelRows(_matrix(*(part.array for part in parts), matrix.shape[0] + m, q), parts)
+        arrays = data.array, indices.array, indptr.array
+        return LabelRows(csr_of_known(*arrays, (matrix.shape[0] + m, q)), parts)
 
     def replaced(self, places: Array, rows: Csr) -> LabelRows:
         """With other labels of the rows at `places`, in any order, each once."""
@@ -61,8 +62,5 @@ class LabelRows:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         indices = np.concatenate(pieces)
         data = np.ones(len(indices), matrix.data.dtype)
-        return LabelRows(_matrix(data, indices, indptr, matrix.shape[0], rows.shape[1]))
-
-
-def _matrix(data: Array, indices: Array, indptr: Array, n: int, q: int) -> Csr:
-    return csr_of_known(data, indices, indptr, (n, q))
+        shape = matrix.shape[0], rows.shape[1]
+        return LabelRows(csr_of_known(data, indices, indptr, shape))

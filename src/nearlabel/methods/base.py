@@ -327,14 +327,16 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         asked = None if self.n_neighbors is None else int(self.n_neighbors)
         items = Items(labels.matrix, *form, self.metric, self.search, store, asked=asked)
         model._items = items
-        keeps = graph is None and rows is None and keeps_neighbors(self)
+        keeps = graph is None and rows is None and keeps_neighbors(self, items)
         searched = 0 if graph is not None else n if rows is None else len(rows)
         learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
         stages = Stages(progress, searched + learning)
         if graph is None:
             told = stages.next(searched)
             wide = min(width_of(k) if keeps else k, n - 1)
-            graph = items.left_out_neighbors(rows, wide, n_jobs=n_jobs, progress=told)
+            graph = items.left_out_neighbors(
+                rows, wide, planned_for=k, n_jobs=n_jobs, progress=told
+            )
         elif rows is not None:
             graph = graph.take(rows)
         model.n_neighbors_, model.search_recall_ = k, graph.recall
@@ -578,7 +580,10 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         with self._items.lock.held():
-            self._become(changes.compacted(self))
+            after = changes.compacted(self)
+            if after._items.store is not None and after.needs.graph:
+                after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
+            self._become(after)
             return self._fold_journal()
 
     def verify(self, *, progress: Progress | None = None) -> Verification:
@@ -611,7 +616,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         journal = vars(self).get("_journal")
         if journal is not None and record is not None:
             journal.append(record())
-        self.__dict__ = vars(state)
+        self.__dict__ = state.__dict__
         return self
 
     def _replay(self, record: Mapping[str, Any]) -> None:

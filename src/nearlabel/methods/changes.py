@@ -21,7 +21,7 @@ from nearlabel.labels.label_rows import LabelRows
 from nearlabel.methods.further_labels import FurtherLabels
 from nearlabel.methods.items import Items
 from nearlabel.methods.states import next_state
-from nearlabel.search import KeptNeighbors, VectorStore, is_precomputed, width_of
+from nearlabel.search import KeptNeighbors, VectorStore, is_plugged, is_precomputed, width_of
 
 _MEASURED_EVERY = 10  # recall is measured again when one row in so many has changed
 _NOWHERE = np.empty(0, np.int64)
@@ -164,13 +164,15 @@ def learn_again(
     learner.n_neighbors_ = k = _neighbors_among(items)
     n = len(items)
     rows = learner._rows_to_learn_from(compact.labels, compact.vectors)
-    keeps = keeps_neighbors(model) and rows is None
+    keeps = keeps_neighbors(model, items) and rows is None
     is_known = keeps and is_own(items) and k == model.n_neighbors_ and not search
     kept = items.kept if is_known else None
     if kept is None:
         where = None if rows is None else items.places[rows]
         wide = min(width_of(k) if keeps else k, n - 1)
-        graph = items.left_out_neighbors(where, wide, n_jobs=n_jobs, progress=progress)
+        graph = items.left_out_neighbors(
+            where, wide, planned_for=k, n_jobs=n_jobs, progress=progress
+        )
         seen, new.search_recall_ = graph.head(min(k, n - 1)), graph.recall
         kept = KeptNeighbors.of(graph, min(k, n - 1), items.alive) if keeps else None
     else:
@@ -222,9 +224,12 @@ def in_one_piece(model: Any) -> Any:
     return model
 
 
-def keeps_neighbors(model: Any) -> bool:
-    """Whether a model follows changes by counts, for which it keeps the neighbors of its rows."""
-    return bool(model.needs.counts and follows(model))
+def keeps_neighbors(model: Any, items: Items) -> bool:
+    """Whether a model follows changes by counts, for which it keeps the neighbors of its rows.
+
+    A search from outside may find no more than it was asked for: its neighbors are not kept.
+    """
+    return bool(model.needs.counts and follows(model) and not is_plugged(items.search))
 
 
 def follows(model: Any) -> bool:
@@ -273,7 +278,7 @@ def _named(model: Any, after: Items, labels: FurtherLabels | None = None) -> Any
 
 def _followed(new: Any, before: Items) -> KeptNeighbors | None:
     """The neighbors by which the counts of a model can follow; None where they cannot."""
-    if not keeps_neighbors(new) or not is_own(before) or before.kept is None:
+    if not keeps_neighbors(new, new._items) or not is_own(before) or before.kept is None:
         return None
     fewest = min(len(before), len(new._items))
     same = _neighbors_among(new._items) == new.n_neighbors_
@@ -297,7 +302,7 @@ def _neighbors_among(items: Items) -> int:
 def _settled(new: Any, before: Items, progress: Progress | None) -> Any:
     """The next state of a model whose counts need not follow, or cannot."""
     new._items.kept = new._items.stored_kept = None  # they are not those of the changed rows
-    if keeps_neighbors(new):
+    if keeps_neighbors(new, new._items):
         return learn_again(new, progress=progress)
     new.n_neighbors_ = _neighbors_among(new._items)
     if follows(new):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.messages import first_twice
 from nearlabel.common.tag_lists import Tags, stacked_rows, tag_array
 from nearlabel.common.validation import (
     LabelClasses,
-    first_twice,
     known_tags,
     label_classes,
     label_matrix,
@@ -50,7 +51,7 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
         return FurtherLabels(matrix, known, classes)
     tags = known_tags(y, "y", known, separator or model._separator_of(y))
     if tags is not None:
-        return _of_tags(tags, known, names)
+        return _of_tags(tags, model, names)
     y = stacked_rows(y)
     columns = getattr(y, "columns", None) if names is None else names
     matrix = label_matrix(y, "y")
@@ -59,30 +60,34 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
         raise ValueError(
             f"label_names must hold a name for each of {matrix.shape[1]} columns; got {len(given)}"
         )
-    if given == [str(column) for column in range(matrix.shape[1])] and names is None:
+    if given is not None and names is None and _are_numbers(given):
         given = None  # columns without names
     if known is None or given is None:
-        return _by_column(matrix, known, q)
+        return _by_column(matrix, known, q, classes)
     twice = first_twice(given)
     if twice is not None:
         raise ValueError(f"label_names must be unique; got {twice!r} twice")
-    place = {str(name): column for column, name in enumerate(known.tolist())}
+    place = model._items.columns_of(known)
+    if known.dtype.kind != "U":  # tags, of which some are numbers
+        place = {str(name): column for name, column in place.items()}
     new = [name for name in given if name not in place]
-    place |= {name: q + column for column, name in enumerate(new)}
-    at = np.array([place[name] for name in given], np.int32)
+    behind = {name: q + column for column, name in enumerate(new)}
+    at = np.array([behind[name] if name in behind else place[name] for name in given], np.int32)
     entries = matrix.tocoo()
     ones, shape = np.ones(matrix.nnz, np.int8), (matrix.shape[0], q + len(new))
     found = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
-    return FurtherLabels(found, _joined(known, _alike(known, new)), label_classes(shape[1]))
+    names_now = _joined(known, _alike(known, new))
+    return FurtherLabels(found, names_now, _classes(classes, shape[1]))
 
 
 def _alike(known: Array, new: list[str]) -> list[Any]:
-    """New names as numbers where all others are, and they can be."""
-    are_numbers = all(isinstance(name, int) for name in known.tolist())
-    return [int(name) if are_numbers and name.isdecimal() else name for name in new]
+    """New names as numbers, where those that are known are tags that are numbers."""
+    if not new or known.dtype.kind == "U" or any(isinstance(name, str) for name in known.tolist()):
+        return [*new]
+    return [int(name) if name.isdecimal() else name for name in new]
 
 
-def _by_column(matrix: Csr, known: Array | None, q: int) -> FurtherLabels:
+def _by_column(matrix: Csr, known: Array | None, q: int, classes: LabelClasses) -> FurtherLabels:
     """Labels in the order of the columns."""
     width = matrix.shape[1]
     if width < q:
@@ -92,25 +97,35 @@ def _by_column(matrix: Csr, known: Array | None, q: int) -> FurtherLabels:
             f"y has {width - q} more columns than there are labels, which have names: give "
             f"label_names, a name for each of the {width} columns, or a DataFrame"
         )
-    return FurtherLabels(matrix, known, label_classes(width))
+    return FurtherLabels(matrix, known, _classes(classes, width))
 
 
-def _of_tags(tags: Tags, known: Array | None, names: Any) -> FurtherLabels:
+def _are_numbers(columns: list[str]) -> bool:
+    return all(name == str(column) for column, name in enumerate(columns))
+
+
+def _of_tags(tags: Tags, model: Any, names: Any) -> FurtherLabels:
+    known = model.label_names_
     if known is None:
         raise ValueError(
             "y holds tags, and the labels of this model have no names; give a 0/1 matrix, as in fit"
         )
-    there = {*known.tolist()}
+    place = model._items.columns_of(known)
     listed = [] if names is None else tag_array(listed_names(names)).tolist()
     in_rows = tags.names().tolist() if any(tags.rows) else []
-    new = [tag for tag in dict.fromkeys([*listed, *in_rows]) if tag not in there]
-    every = _joined(known, new)
-    matrix, _ = tags.matrix(every)
-    return FurtherLabels(matrix, every, label_classes(len(every)))
+    new = [tag for tag in dict.fromkeys([*listed, *in_rows]) if tag not in place]
+    q = len(known)
+    behind = {tag: q + column for column, tag in enumerate(new)}
+    matrix, _ = tags.matrix(ChainMap(behind, place), q + len(new))
+    return FurtherLabels(matrix, _joined(known, new), _classes(model.classes_, q + len(new)))
 
 
 def _joined(known: Array, new: list[Any]) -> Array:
     return tag_array([*known.tolist(), *new]) if new else known
+
+
+def _classes(known: LabelClasses, q: int) -> LabelClasses:
+    return known if len(known) == q else label_classes(q)
 
 
 def _column_of_classes(y: Any, classes: Array) -> Array:

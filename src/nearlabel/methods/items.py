@@ -19,6 +19,7 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.label_rows import LabelRows
 from nearlabel.search import (
     Index,
+    InvertedLists,
     KeptNeighbors,
     LivingIndex,
     StoredNeighbors,
@@ -26,6 +27,7 @@ from nearlabel.search import (
     build_index,
     check_search,
     is_precomputed,
+    makes_plans,
     pair_distances,
 )
 
@@ -90,6 +92,8 @@ class Items:
         The labels in the form from which others are made.
     unmeasured : int
         Rows that have changed since the recall of an approximate search was measured.
+    columns : dict
+        The column of each label by its name, for whoever changes the model; made when it is needed.
     lock : ForkSafeLock
         Held by whoever changes the model; nobody who reads waits for it.
     """
@@ -107,6 +111,7 @@ class Items:
     stored_kept: StoredNeighbors | None = None
     rows: LabelRows | None = None
     unmeasured: int = 0
+    columns: dict[Any, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def __len__(self) -> int:
@@ -173,6 +178,12 @@ class Items:
         labels = self.labels[places]
         return replace(self, labels=labels, rows=None, store=few, index=None, kept=None)
 
+    def columns_of(self, names: Array) -> dict[Any, int]:
+        """The column of each label by its name."""
+        if len(self.columns) != len(names):
+            self.columns = {name: column for column, name in enumerate(names.tolist())}
+        return self.columns
+
     def take_up_kept(self) -> None:
         """Look at the kept neighbors of a file, for whoever changes the items."""
         if self.stored_kept is not None:
@@ -223,14 +234,25 @@ class Items:
         return self._ready().graph(k, X, **_how(n_jobs, progress))
 
     def left_out_neighbors(
-        self, rows: Array | None, k: int, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        rows: Array | None,
+        k: int,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest items of some items, all if None, each left out of its own neighbors."""
+        """The k nearest items of some items, all if None, each left out of its own neighbors.
+
+        Of those beyond `planned_for` an approximate search finds as many as it happens to.
+        """
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "fewer n_neighbors")
         index, how = self._ready(), _how(n_jobs, progress)
         if rows is None:
+            if makes_plans(index):
+                how["planned_for"] = min(k, planned_for or k)
             return index.graph(k, **how)
         if not len(rows):
             empty = np.empty((0, k), np.int32), np.empty((0, k))
@@ -249,17 +271,30 @@ class Items:
         if self.index is None:
             index = build_index(self.vectors, self.metric, self.search)
             if self.alive is not None:
-                index = LivingIndex.of(index, self.store, self.metric, self.search)
+                index = self._living(index)
             self.index = index
         return self.index
+
+    def prepare_search(self, k: int, n_jobs: int) -> None:
+        """Do now what the first search for k neighbors would have to do."""
+        index: Any = self._ready()
+        if makes_plans(index):
+            index.probes(k, n_jobs=n_jobs)
+
+    @property
+    def least_recall(self) -> float:
+        """The recall that an approximate search is asked for."""
+        search = self.search if isinstance(self.search, InvertedLists) else InvertedLists()
+        return search.recall
 
     def living_index(self) -> LivingIndex:
         """The index in the form to which rows are added and from which they are removed."""
         index = self._ready()
-        if isinstance(index, LivingIndex):
-            return index
+        return index if isinstance(index, LivingIndex) else self._living(index)
+
+    def _living(self, index: Index) -> LivingIndex:
         assert self.store is not None
-        return LivingIndex.of(index, self.store, self.metric, self.search)
+        return LivingIndex.of(index, self.store, self.metric, self.search, self.asked)
 
 
 def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:

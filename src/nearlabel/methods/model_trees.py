@@ -28,6 +28,8 @@ from nearlabel.search import (
     VectorStore,
     check_metric,
     check_search,
+    index_from,
+    index_tree,
     is_precomputed,
 )
 
@@ -69,6 +71,7 @@ def model_tree(model: Any) -> dict[str, Any]:
     """A fitted model as a tree."""
     if not type(model).__module__.startswith("nearlabel."):
         raise _custom_class(model)
+    lists = index_tree(model._items.index)
     model = in_one_piece(model)
     items, recall = model._items, model.search_recall_
     return {
@@ -86,7 +89,8 @@ def model_tree(model: Any) -> dict[str, Any]:
         "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
         "labels": csr_tree(items.labels, only_ones=True),
-        "vectors": None if items.store is None else vector_tree(items.vectors),
+        "vectors": _stored_vectors(items, lists),
+        "lists": None if lists is None else lists[0],
         "ids": _ids_tree(items.store),
         "next_id": None if items.store is None else items.store.next_id,
         "kept": None if items.kept is None else items.kept.tree(),
@@ -129,6 +133,9 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     )
     if tree["vectors"] is not None:
         vectors = vectors_of(tree["vectors"], n)
+        if tree.get("lists") is not None:  # the rows are in their order
+            items.index = index_from(tree["lists"], vectors, str(metric))
+            vectors = items.index.vectors
         next_id = tree.get("next_id")
         if next_id is not None:
             check_integer(next_id, "next_id", low=0, high=2**63)
@@ -199,6 +206,13 @@ def _object(value: Any) -> Any:
     search = _SEARCHES[name](**parameters)
     search.build(np.zeros((2, 1)))  # where searches check their parameters
     return search
+
+
+def _stored_vectors(items: Items, lists: Any) -> Any:
+    """The vectors as a file keeps them: in the order of the lists, where there are some."""
+    if items.store is None:
+        return None
+    return vector_tree(items.vectors if lists is None else lists[1])
 
 
 def vector_tree(vectors: Any) -> dict[str, Any]:

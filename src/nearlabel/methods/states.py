@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property, lru_cache, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
@@ -32,7 +32,7 @@ def of_one_state(
             self._catch_up()
         return answer(state_of(self), *args, **kwargs)
 
-    return answered
+    return cast(Callable[Concatenate[Any, _Parameters], _Answer], answered)
 
 
 def state_of(model: Any) -> Any:
@@ -50,8 +50,7 @@ def next_state(model: Any) -> Any:
     return state
 
 
-@lru_cache
-def computed_names(kind: type) -> frozenset[str]:
+def computed_names(kind: type[Any]) -> frozenset[str]:
     """Attributes of a class that are computed when they are first asked for."""
     return frozenset(
         name

@@ -11,9 +11,11 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
+from nearlabel.graph import Recall
 from nearlabel.methods.changes import is_own, keeps_neighbors, learn_again
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
+from nearlabel.search import build_index, recall_of, sample_rows
 
 _DIGITS = 1e-12  # to which numbers that are no counts agree
 
@@ -57,12 +59,18 @@ def verified(model: Any, progress: Progress | None) -> Verification:
         _ = items.vectors  # of a mapped file all blocks are checked
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
-    again = learn_again(model, progress=progress, search=True)
-    if keeps_neighbors(model) and is_own(items):
+    keeps = keeps_neighbors(model, items) and is_own(items)
+    is_approximate = model.search_recall_ is not None
+    # An approximate search need not find the same twice: what it found is judged by its recall.
+    again = learn_again(model, progress=progress, search=not (keeps and is_approximate))
+    if keeps and is_approximate:
+        recall, least = _recall_of_kept(items), model._items.least_recall
+        compared.append(f"neighbors (recall {recall})")
+        if recall.value < least - 3 * recall.standard_error:
+            differences.append(f"recall is less than {least}")
+    elif keeps:
         compared.append("neighbors")
         differences += _neighbor_differences(items, again._items)
-        if model.search_recall_ is not None:
-            again = learn_again(model)  # an approximate search need not find the same twice
     compared.append("what was learned")
     mine, theirs = learned_tree(model), learned_tree(again)
     differences += _tree_differences(mine, theirs, "")
@@ -82,11 +90,21 @@ def _neighbor_differences(items: Items, again: Items) -> Iterator[str]:
     assert items.kept is not None
     assert again.kept is not None
     mine, theirs = items.kept.head(), again.kept.head()
-    if mine.distances.dtype == np.float64:
-        wrong = np.any((mine.indices != theirs.indices) | (mine.distances != theirs.distances), 1)
-        if wrong.any():
-            place = int(items.places[np.flatnonzero(wrong)[0]])
-            yield f"{np.count_nonzero(wrong):,} rows have other neighbors, the first at {place}"
+    wrong = np.any((mine.indices != theirs.indices) | (mine.distances != theirs.distances), axis=1)
+    if wrong.any():
+        one = items.ids(items.places[np.flatnonzero(wrong)[:1]]).tolist()[0]
+        yield f"{np.count_nonzero(wrong):,} rows have other neighbors, such as {one!r}"
+
+
+def _recall_of_kept(items: Items) -> Recall:
+    """The recall of the neighbors that are kept, on a sample of the rows."""
+    assert items.kept is not None
+    assert items.store is not None
+    rows = sample_rows(len(items), seed=len(items))
+    own = items.kept.head(items.places[rows])
+    vectors = items.store.take(items.places)
+    exact = build_index(vectors, items.metric, "exact").graph(own.k + 1, vectors[rows])
+    return recall_of(own.distances, exact.without(rows))
 
 
 def _tree_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:

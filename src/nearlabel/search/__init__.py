@@ -9,13 +9,16 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.inverted_lists import InvertedLists
-from nearlabel.search.automatic import AutoSearch
+from nearlabel.search.approximate.recall import recall_of, sample_rows
+from nearlabel.search.automatic import AutoSearch, index_from
 from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.interfaces import Index, Search
 from nearlabel.search.living.kept_neighbors import KeptNeighbors, StoredNeighbors, width_of
 from nearlabel.search.living.living_index import LivingIndex
+from nearlabel.search.living.segments import makes_plans
+from nearlabel.search.living.stored_index import index_tree
 from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
@@ -37,11 +40,17 @@ __all__ = [
     "check_metric",
     "check_search",
     "class_neighbors",
+    "index_from",
+    "index_tree",
+    "is_plugged",
     "is_precomputed",
+    "makes_plans",
     "neighbor_graph",
     "neighbors_with_margin",
     "pair_distances",
+    "recall_of",
     "restrict",
+    "sample_rows",
     "width_of",
 ]
 
@@ -149,6 +158,11 @@ def check_search(search: Any) -> Search:
             f"got {search!r}"
         )
     return from_outside
+
+
+def is_plugged(search: Any) -> bool:
+    """Whether a search is from outside, and finds as many neighbors as it is made for."""
+    return isinstance(check_search(search), PluggedSearch)
 
 
 def pair_distances(

@@ -59,14 +59,14 @@ class AutoIndex:
     """
 
     def __init__(self, vectors: Any, metric: Metric, behind: AutoIndex | None = None) -> None:
-        self._vectors, self._metric, self._behind = vectors, metric, behind
+        self.vectors, self._metric, self._behind = vectors, metric, behind
         self._made: dict[Any, Index] = {}
         self._lock = ForkSafeLock()
 
     def __reduce__(self) -> Any:
-        if isinstance(self._vectors, ReorderedRows):
+        if isinstance(self.vectors, ReorderedRows):
             return AutoIndex._from_tree, self._made[InvertedLists()].__reduce__()[1]
-        return AutoIndex, (self._vectors, self._metric, self._behind)
+        return AutoIndex, (self.vectors, self._metric, self._behind)
 
     def graph(
         self,
@@ -123,10 +123,10 @@ class AutoIndex:
         lists, its = self._made.get(InvertedLists()), index._made.get(InvertedLists())
         if isinstance(lists, TailIndex) and isinstance(its, ListIndex):
             return self._like(lists.behind(its), index)
-        return AutoIndex(self._vectors, self._metric, behind=index)
+        return AutoIndex(self.vectors, self._metric, behind=index)
 
     def _like(self, lists: Index, behind: AutoIndex | None) -> AutoIndex:
-        other = AutoIndex(self._vectors, self._metric, behind)
+        other = AutoIndex(self.vectors, self._metric, behind)
         other._made = {**self._made, InvertedLists(): lists}
         return other
 
@@ -159,15 +159,15 @@ class AutoIndex:
     def _index(self, k: int, n_jobs: int) -> Index:
         """The search for k neighbors, prepared by the first who asks."""
         whole = self if self._behind is None else self._behind
-        by_lists = takes_lists(whole._vectors, k)
+        by_lists = takes_lists(whole.vectors, k)
         search = InvertedLists() if by_lists else ExactSearch()
         base = whole._index(k, n_jobs) if by_lists and whole is not self else None
         with self._lock.held():
             if search not in self._made:
                 if isinstance(base, ListIndex):
-                    self._made[search] = base.tail(self._vectors, n_jobs=n_jobs)
+                    self._made[search] = base.tail(self.vectors, n_jobs=n_jobs)
                 else:
-                    vectors = self._vectors
+                    vectors = self.vectors
                     vectors = np.asarray(vectors) if isinstance(vectors, ReorderedRows) else vectors
                     self._made[search] = search.build(vectors, self._metric)
             return self._made[search]

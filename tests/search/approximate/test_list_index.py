@@ -463,6 +463,18 @@ def test_poor_bounds_of_a_file_change_no_answer(reach, far, small_index, core):
         assert_same(back.graph(5, X[:20] + 0.1), asked)
 
 
+def test_a_tree_that_does_not_fit_the_model_is_refused(small_index):
+    tree, rows = small_index._tree(), small_index.stored_rows()
+    for metric in ("chebyshev", "precomputed", max):
+        with pytest.raises(ValueError, match="lists.*metric"):
+            choice.index_from(tree, rows, metric)
+    for other in (rows[1:], rows[:, 1:], rows[:, 0]):
+        with pytest.raises(ValueError, match=r"its|unpack"):
+            choice.index_from(tree, other, "euclidean")
+    with pytest.raises(KeyError):
+        choice.index_from({**tree, "search": "exact"}, rows, "euclidean")
+
+
 def test_nothing_is_stored_of_lists_that_were_not_made():
     assert InvertedLists().build(clustered(300, 4))._tree() is None
 

@@ -11,8 +11,8 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import ForkSafeLock, one_blas_thread
 from nearlabel.common.validation import check_integer, check_real
-from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search.approximate.partition import divide_by
+from nearlabel.graph import NeighborGraph, Recall, index_type
+from nearlabel.search.approximate.partition import divide_by, nearest_centers
 from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import recall_of
@@ -72,7 +72,7 @@ class ListIndex:
         """
         if queries is None:
             with one_blas_thread:
-                return self._among(k, n_jobs, progress)
+                return self._among(k, planned_for or k, n_jobs, progress)
         listed, plan = self._ready(planned_for or k, n_jobs)
         return listed.answer(np.asarray(matching(queries, listed.rows)), k, plan, n_jobs, progress)
 
@@ -133,6 +133,22 @@ class ListIndex:
             how = {"search": "approximate", "recall": self._recall, "seed": self._seed}
             return {**how, "plans": plans, **listed_tree(self._listed)}
 
+    def _tree_of(self, rows: Any, homes: Array) -> tuple[dict[str, Any], Array]:
+        """What a file keeps of other rows in these lists, and the order of these rows.
+
+        `homes` has the list of each row, -1 where it is not known.
+        """
+        tree = self._tree()
+        assert tree is not None
+        lost = np.flatnonzero(homes < 0)
+        if len(lost):
+            homes = homes.copy()
+            homes[lost] = nearest_centers(rows, tree["centers"], self._metric, 1, lost)
+        order = np.argsort(homes, kind="stable").astype(index_type(len(homes)))
+        sizes = np.bincount(homes, minlength=len(tree["centers"]))
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return {**tree, "order": order, "starts": starts}, order
+
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], rows: Array, metric: str) -> ListIndex:
         """The index of a file; its rows are checked when their lists are first searched."""
@@ -169,14 +185,16 @@ class ListIndex:
                 self._listed = ListedRows.divided(self.vectors, self._metric, self._seed, n_jobs)
         return self._listed
 
-    def _among(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
+    def _among(
+        self, k: int, planned_for: int, n_jobs: int, progress: Progress | None
+    ) -> NeighborGraph:
         """The graph of the base rows; with more probes where recall is not what it should be."""
         n = self.vectors.shape[0]
         stages = Stages(progress, n)
         made, *searched = stages.next(n // 4), stages.next(n // 2), stages.next(n // 8)
         if made is not None:
             made(0, 1)
-        listed, plan = self._ready(k, n_jobs, Plan)
+        listed, plan = self._ready(planned_for, n_jobs, Plan)
         if made is not None:
             made(1, 1)
         count = len(listed.lists)
@@ -185,7 +203,8 @@ class ListIndex:
         numbers = listed.lists.order[plan.measured.rows]
         while True:
             found = listed.among(k, probes, through, n_jobs, searched)
-            recall = recall_of(found.distances[numbers], plan.measured.exact.head(k))
+            nearest = found.distances[numbers, :planned_for]
+            recall = recall_of(nearest, plan.measured.exact.head(planned_for))
             if recall.value >= self._recall or probes == count:
                 break
             del found
@@ -195,6 +214,15 @@ class ListIndex:
             progress(n, n)
         found.recall = recall
         return found
+
+
+def homes_of(index: ListIndex | TailIndex) -> Array:
+    """The list of each row, shape (n,)."""
+    lists = index._listed.lists if index._listed is not None else None
+    assert lists is not None
+    homes = np.empty(len(lists.order), np.int64)
+    homes[lists.order] = np.repeat(np.arange(len(lists)), lists.sizes)
+    return homes
 
 
 class TailIndex:

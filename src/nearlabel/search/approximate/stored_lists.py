@@ -14,6 +14,7 @@ from nearlabel.graph import index_type, stored_recall
 from nearlabel.search.approximate.first_touch import RowsFromFile
 from nearlabel.search.approximate.partition import Lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
+from nearlabel.search.exact.core_rows import METRICS
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
 from nearlabel.search.exact.row_arithmetic import points_of
 
@@ -35,6 +36,8 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
     poor ones only cost time.
     """
     n, d = rows.shape
+    if metric not in METRICS or n >= 2**31:
+        raise ValueError(f"there are no lists of {n} rows for the metric {metric!r}")
     starts = _array(tree, "starts", "iu", 1).astype(np.int64)
     if len(starts) < 2 or starts[0] != 0 or starts[-1] != n or np.any(np.diff(starts) < 0):
         raise ValueError(f"its starts of lists do not rise from 0 to {n}")

@@ -40,13 +40,14 @@ class NeighborLists:
         self._places = _taken_over(places, np.int32, width)
         self._distances = _taken_over(distances, distances.dtype, width)
         self._lengths = np.array(lengths, np.int32)
+        self._limits: Array | None = None  # of all rows, when they were first asked for
 
     def __len__(self) -> int:
         return self._n
 
     def __getstate__(self) -> dict[str, Any]:  # without the room for more rows
         lists = {"_places": self.places, "_distances": self.distances, "_lengths": self.lengths}
-        return self.__dict__ | lists
+        return self.__dict__ | lists | {"_limits": None}
 
     @property
     def places(self) -> Array:
@@ -65,10 +66,20 @@ class NeighborLists:
 
     def limits(self) -> Array:
         """The distance of each row's last neighbor; -inf where it has none."""
-        last = np.maximum(self.lengths, 1) - 1
-        limits: Array = self.distances[np.arange(self._n), last]
-        limits[self.lengths == 0] = -np.inf
+        if self._limits is None:
+            self._limits = self._limits_of(np.arange(self._n))
+        return self._limits
+
+    def _limits_of(self, rows: Array) -> Array:
+        lengths = self.lengths[rows]
+        limits: Array = self.distances[rows, np.maximum(lengths, 1) - 1]
+        limits[lengths == 0] = -np.inf
         return limits
+
+    def _note(self, rows: Array) -> None:
+        """Keep the limits of some rows, which have changed, up to date."""
+        if self._limits is not None:
+            self._limits[rows] = self._limits_of(rows)
 
     def left_without(
         self, places: Array, gone: Array, columns: int, n_jobs: int
@@ -112,6 +123,7 @@ class NeighborLists:
 
         blocks = list(runs(added + self._width, _CELLS_AT_ONCE))
         run_slices(work, blocks, _threads(len(rows) * self._width, n_jobs), None)
+        self._note(rows)
 
     def _merge(self, rows: Array, added: Array, new: Array, distance: Array) -> None:
         """Sort the new neighbors of some rows, so many of each, into their lists."""
@@ -148,6 +160,7 @@ class NeighborLists:
 
         size = len(rows) * self._width
         run_blocks(work, len(rows), _ROWS_AT_ONCE, _threads(size, n_jobs), None)
+        self._note(rows)
 
     def write(self, rows: Array, graph: NeighborGraph) -> None:
         """Make the neighbors of a graph the lists of some rows."""
@@ -157,10 +170,12 @@ class NeighborLists:
         self.places[rows, :length] = graph.indices[:, :length]
         self.distances[rows, :length] = graph.distances[:, :length]
         self.lengths[rows] = length
+        self._note(rows)
 
     def clear(self, rows: Array) -> None:
         """Leave some rows without neighbors."""
         self.places[rows], self.distances[rows], self.lengths[rows] = -1, np.inf, 0
+        self._note(rows)
 
     def make_room(self, rows: int) -> None:
         """Let some rows more have room; until they are appended, nothing has changed."""
@@ -174,6 +189,8 @@ class NeighborLists:
         """Add lists for the rows of a graph."""
         self.make_room(len(graph))
         self._n += len(graph)
+        if self._limits is not None:
+            self._limits = np.append(self._limits, np.zeros(len(graph), self._limits.dtype))
         self.write(np.arange(self._n - len(graph), self._n), graph)
 
 
