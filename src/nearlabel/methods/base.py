@@ -28,6 +28,7 @@ from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
+    ArgumentError,
     LabelClasses,
     Labels,
     check_integer,
@@ -199,6 +200,13 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _totals(self) -> Array:
         """How many training rows carry each label, shape (q,)."""
         return self._items.totals
+
+    @property
+    def ids_(self) -> Array | None:
+        """The ids of the training rows, in order of arrival, shape (n,); None without vectors."""
+        check_is_fitted(self)
+        items = self._items
+        return None if items.store is None else items.ids(items.places)
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
@@ -488,7 +496,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             after = changes.add(self, X, labels, ids, progress)
             return self._become(after, partial(change_records.added, self, after))
 
-    def forget(self, ids: Any) -> Self:
+    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
         """Take training rows out of the model, and of all that it has learned.
 
         From then on no answer depends on them. Their vectors and labels stay in memory that nothing
@@ -497,6 +505,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Parameters
         ----------
         ids : id or sequence of ids, each once
+        progress : callable, optional
+            Called with (rows searched, rows in all) where the model has to search all again.
 
         Returns
         -------
@@ -505,11 +515,17 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         check_is_fitted(self)
         with self._items.lock.held():
             places = self._places_of(ids)
-            after = changes.forget(self, places)
+            after = changes.forget(self, places, progress)
             return self._become(after, partial(change_records.forgotten, self, places))
 
     def relabel(
-        self, ids: Any, y: Any, *, label_names: Any = None, separator: str | None = None
+        self,
+        ids: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Give training rows other labels, and learn from that at once.
 
@@ -520,6 +536,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             They replace those that the rows have.
         label_names, separator
             As in `partial_fit`.
+        progress
+            As in `forget`.
 
         Returns
         -------
@@ -530,7 +548,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             places = self._places_of(ids)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            after = changes.relabel(self, places, labels)
+            after = changes.relabel(self, places, labels, progress)
             return self._become(after, partial(change_records.relabelled, self, after, places))
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
@@ -626,7 +644,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             raise ValueError(f"ids must be an id or a list of ids; got {ids!r}")
         twice = first_twice(given.tolist())
         if twice is not None:
-            raise ValueError(f"ids must be unique; got {twice!r} twice")
+            raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
         return self._items.places_of(given)
 
     # Answers.

@@ -14,7 +14,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_n_jobs
+from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.count_changes import CountChanges, count_changes
 from nearlabel.labels.label_rows import LabelRows
@@ -97,9 +97,10 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     """The model without some of its training rows."""
     before = _searchable(model)
     if len(before) - len(places) < 2:
-        raise ValueError(
+        message = (
             f"ids names {len(places)} of {len(before)} rows; at least 2 must stay, for neighbors"
         )
+        raise ArgumentError(message, "ids")
     assert before.store is not None
     after = _items(before, before.label_rows, store=before.store.removed(places))
     _note_totals(after, before, before.labels[places], -1)

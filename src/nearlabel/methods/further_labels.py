@@ -81,7 +81,15 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     entries = matrix.tocoo()
     ones, shape = np.ones(matrix.nnz, np.int8), (matrix.shape[0], q + len(new))
     found = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
-    return FurtherLabels(found, _joined(known, new), _classes(classes, shape[1]))
+    names_now = _joined(known, _alike(known, new))
+    return FurtherLabels(found, names_now, _classes(classes, shape[1]))
+
+
+def _alike(known: Array, new: list[str]) -> list[Any]:
+    """New names as numbers, where those that are known are tags that are numbers."""
+    if not new or known.dtype.kind == "U" or any(isinstance(name, str) for name in known.tolist()):
+        return [*new]
+    return [int(name) if name.isdecimal() else name for name in new]
 
 
 def _by_column(matrix: Csr, known: Array | None, q: int, classes: LabelClasses) -> FurtherLabels:

@@ -297,7 +297,7 @@ def _lengths(graph: NeighborGraph, most: int) -> Array:
     """How many neighbors each row of a graph has, of so many."""
     if graph.recall is None:
         return np.full(len(graph), most)
-    return np.count_nonzero(graph.indices[:, :most] >= 0, axis=1)
+    return np.asarray(np.count_nonzero(graph.indices[:, :most] >= 0, axis=1))
 
 
 def width_of(k: int) -> int:
