@@ -27,6 +27,10 @@ EXCERPTS = {
         "nearlabel evaluate songs.csv --k 5 10 20 --scale standard "
         "--metric hamming_loss ranking_loss average_precision",
     ),
+    "changes": (
+        "nearlabel relabel songs.model --item 'song 017' --to calm sad",
+        "nearlabel forget songs.model 'song 230' 'song 231' --compact --verify",
+    ),
 }
 
 

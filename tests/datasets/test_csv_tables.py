@@ -221,6 +221,19 @@ def test_the_features_of_a_model(put):
         nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
 
 
+def test_labels_without_features(put):
+    """What is read for a model need not have a label in any row."""
+    data = nl.datasets.load(put("title,x,tags,id\nA,word,b;a,1\nB,,,2\n"), features=())
+    assert (data.X.shape, data.row_names.tolist()) == ((2, 0), ["1", "2"])
+    assert (data.Y.toarray().tolist(), data.label_names.tolist()) == ([[1, 1], [0, 0]], ["a", "b"])
+    data = nl.datasets.load(put("id,label:a,label:b\n1,0,1\n"), features=())
+    assert (data.X.shape, data.Y.toarray().tolist()) == ((1, 0), [[0, 1]])
+    data = nl.datasets.load(put("x,tags\n1,\n"), features=["x"])
+    assert (data.X.tolist(), data.Y.shape, data.label_names.tolist()) == ([[1]], (1, 0), [])
+    with pytest.raises(DataError, match="tags= or labels="):
+        nl.datasets.load(put("id,x\n1,2\n"), features=())
+
+
 @pytest.mark.parametrize("missing", ["", "NA", "n/a", "?", "NaN", "null", "#N/A", "inf", "1e400"])
 def test_a_missing_value_in_the_first_row_makes_no_column_of_words(put, missing):
     text = f"x,tags\n{missing},a\n" + "".join(f"{row},a\n" for row in range(9))

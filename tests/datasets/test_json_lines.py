@@ -117,3 +117,13 @@ def test_a_first_line_whose_counts_do_not_fit_its_names(tmp_path, what, count):
     )
     with pytest.raises(nl.datasets.DataError, match=f"data.jsonl, line 1: .*{what[:-1]}"):
         nl.datasets.load(path)
+
+
+@pytest.mark.parametrize("features", ["[1, 2]", '{"x": 1}'])
+def test_labels_without_features(put, features):
+    row = f'{{"features": {features}, "labels": [%s], "id": "a"}}\n'
+    data = nl.datasets.load(put(row % '"sea"'), features=())
+    assert (data.X.shape, data.Y.toarray().tolist()) == ((1, 0), [[1]])
+    assert (data.label_names.tolist(), data.row_names.tolist()) == (["sea"], ["a"])
+    data = nl.datasets.load(put(row % ""), features=())
+    assert (data.Y.shape, data.label_names.tolist()) == ((1, 0), [])

@@ -59,6 +59,15 @@ def test_a_model_that_is_not_fitted_is_fitted():
     same(nl.MLkNN(5).partial_fit(X, Y), nl.MLkNN(5).fit(X, Y))
 
 
+def test_the_first_rows_may_tell_of_labels_to_come():
+    tags = [["sea"], [], ["city", "sea"], ["city"]]
+    model = nl.BRkNN(2).partial_fit(X[:4], tags, classes=["alps", "city", "sea"])
+    assert model.label_names_.tolist() == ["alps", "city", "sea"]
+    assert model.partial_fit(X[4:5], [["alps"]]).label_names_.tolist() == ["alps", "city", "sea"]
+    matrix = nl.BRkNN(2).partial_fit(X[:4], Y[:4], classes=["a", "b", "c"])
+    assert matrix.label_names_.tolist() == ["a", "b", "c"]
+
+
 def test_1d_y_keeps_its_classes():
     y = np.where(Y[:, 0] == 1, "yes", "no")
     model = nl.MLkNN(5).partial_fit(X[:40], y[:40], classes=["no", "yes"])
@@ -69,6 +78,8 @@ def test_1d_y_keeps_its_classes():
         model.partial_fit(X[:1], ["maybe"])
     with pytest.raises(ValueError, match="classes"):
         model.partial_fit(X[:1], ["no"], classes=["no", "maybe"])
+    with pytest.raises(ValueError, match="got 2$"):  # no np.int64(2)
+        nl.MLkNN(5).fit(X, Y[:, 0]).partial_fit(X[:1], [2])
 
 
 def test_new_tags_become_the_last_labels():
@@ -94,6 +105,37 @@ def test_columns_of_a_dataframe_go_by_their_names():
     same(model, nl.MLkNN(5).fit(X, wide))
 
 
+def test_ids():
+    model = fitted().partial_fit(X[40:42], Y[40:42]).forget([3, 40])
+    assert model.ids_.tolist() == [0, 1, 2, *range(4, 40), 41]
+    pipeline = nl.make_pipeline(MinMaxScaler(), nl.MLkNN(1)).fit(X[:3], Y[:3], ids=["a", "b", "c"])
+    assert pipeline.forget("b").ids_.tolist() == ["a", "c"]
+    assert nl.MLkNN(5).fit_graph(nl.neighbor_graph(X, 5), Y).ids_ is None
+    assert not hasattr(nl.MLkNN(), "ids_")
+
+
+def test_all_ids_that_are_not_there_are_named():
+    with pytest.raises(ValueError, match="^ids: .* 97, 98, 99 and 1 more$"):
+        fitted().forget([0, 97, 98, 99, 96])
+
+
+def test_changes_after_which_all_is_searched_again_tell_how_far_they_are():
+    few = nl.MLkNN(5).fit(X[:8], Y[:8])  # fewer than neighbors that are kept
+    for change in (
+        lambda told: few.forget(0, progress=told),
+        lambda told: few.partial_fit(X[:1], Y[:1], progress=told),
+    ):
+        done = []
+        change(lambda *steps, done=done: done.append(steps))
+        assert done[-1] == (len(few.ids_), len(few.ids_))
+
+
+def test_names_that_are_numbers_stay_numbers():
+    model = nl.MLkNN(5).fit(X[:40], [[7] if one else [3, 5] for one in Y[:40, 0]])
+    model.partial_fit(X[40:41], [[1, 1, 1]], label_names=["5", "12", "odd"])
+    assert model.label_names_.tolist() == [3, 5, 7, 12, "odd"]
+
+
 def test_further_columns_need_names_where_the_others_have_some():
     model = nl.MLkNN(5).fit(X[:40], Y[:40], label_names=["a", "b", "c"])
     wide = np.hstack([Y[40:], Y[40:, :1]])
@@ -115,6 +157,7 @@ def test_further_columns_need_names_where_the_others_have_some():
         (lambda m: m.partial_fit(np.full((1, 4), np.nan), Y[:1]), "NaN"),
         (lambda m: m.partial_fit(X[:2], Y[:2], ids=[7, 100]), "ids.*7"),
         (lambda m: m.partial_fit(X[:2], Y[:2], ids=["a", "b"]), "ids"),
+        (lambda m: m.partial_fit(X[:2], Y[:2], label_names=["a", "b", "c"]), "label_names"),
         (lambda m: m.forget(99), "ids.*99"),
         (lambda m: m.forget([3, 3]), "3 twice"),
         (lambda m: m.forget([]), "ids"),

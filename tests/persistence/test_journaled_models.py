@@ -147,3 +147,18 @@ def test_a_file_that_is_saved_anew_while_it_is_loaded(path, replayed, monkeypatc
     model = nl.load(path, journal=journal)
     assert replayed == [1]
     assert (getattr(learner(model), "_journal", None) is not None) == journal
+
+
+def test_a_journal_without_changes_goes_with_who_opened_it(path, replayed):
+    with models.changing(path) as model:
+        assert journal_path(path).exists()
+        with pytest.raises(BlockingIOError):
+            nl.load(path, journal=True)
+    assert not journal_path(path).exists()
+    with models.changing(path) as model:
+        learner(model)._journal.append({"number": 7})
+    with models.changing(path):
+        assert replayed == [7]
+    with models.changing(path) as model:
+        nl.save(model, path)
+    assert not journal_path(path).exists()

@@ -21,7 +21,14 @@ from nearlabel import __version__
 from nearlabel.cli import datasets
 
 # A verb is the function of its name in the module of its name.
-_VERBS = ("demo", "fit", "predict", "rank", "evaluate", "tune", "compare", "reproduce")
+_VERBS = (
+    *("demo", "fit", "predict", "rank", "add", "forget", "relabel"),
+    *("evaluate", "tune", "compare", "reproduce"),
+)
+_USAGES = {  # where cyclopts would say ARGS
+    "forget": "nearlabel forget [OPTIONS] MODEL ID...",
+    "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
+}
 _EXAMPLES = "Examples:\n"
 
 
@@ -115,7 +122,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for _verb in _VERBS:
-    _add(app, getattr(import_module(f"nearlabel.cli.{_verb}"), _verb), _verb)
+    _add(app, getattr(import_module(f"nearlabel.cli.{_verb}"), _verb), _verb, _USAGES.get(_verb))
 
 _datasets = App(
     name="datasets",

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.model_columns import (
-    numbered_columns,
-    reading_options,
-    transformers,
-    unknown_words,
-    with_gaps_as_fitted,
-)
+from nearlabel.cli.model_items import as_pipeline, items_for, naming_order, set_jobs, vectors
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
@@ -68,37 +60,16 @@ class Answering:
         """Read a model, and items with its features, which come in blocks of rows."""
         check_results(self.output, path, data)
         import_scikit_learn(scaling=True)
-        from sklearn.pipeline import Pipeline
-
         import nearlabel as nl
-        from nearlabel.common.files import FileError
-        from nearlabel.datasets.formats import SUFFIXES
-        from nearlabel.datasets.frames import is_frame
-        from nearlabel.datasets.loading import with_features
 
-        try:
-            loaded = nl.load(path)
-        except FileError as error:
-            if Path(path).suffix.lower() in SUFFIXES:
-                raise FileError(f"{error} (the model comes first, then the items)") from None
-            raise
-        pipeline = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
+        with naming_order(path):
+            pipeline = as_pipeline(nl.load(path), path)
         model = pipeline[-1]
-        if not hasattr(model, "rank"):
-            raise ValueError(f"{path} holds a {type(model).__name__} and no model")
         if self.searching.search is not None:
             model.search_with(self.searching.method())
         if self.searching.jobs is not None:
-            for method in ("estimator", "estimator_"):  # within thresholds
-                getattr(model, method, model).set_params(n_jobs=self.searching.jobs)
-        items = self.reading.load(data, self.part, labels=(), **reading_options(pipeline))
-        names = () if items.feature_names is None else items.feature_names.tolist()
-        if (numbers := numbered_columns(pipeline, names)) is not None:
-            items = with_features(items, numbers, data)
-        if is_frame(items.X):
-            for message in unknown_words(pipeline, items.X):
-                warnings.warn(f"{data}: {message}", stacklevel=2)
-            items = replace(items, X=with_gaps_as_fitted(pipeline, items.X))
+            set_jobs(model, self.searching.jobs)
+        items = items_for(pipeline, self.reading, data, self.part, labels=())
         return model, partial(_blocks, pipeline, items)
 
     def tell(
@@ -127,19 +98,12 @@ class Answering:
 
 def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:
     """Names of rows, their vectors as the model takes them, and progress of answering for them."""
-    from scipy import sparse
-    from sklearn.utils import get_tags
-
     names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
-    dense = sparse.issparse(items.X) and not get_tags(pipeline).input_tags.sparse
     with steps(what) as progress:
         stages = Stages(progress, len(items))
         for start in range(0, len(items), _ROWS_AT_ONCE):
             rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
-            X = items.X[rows].toarray() if dense else items.X[rows]
-            for step in transformers(pipeline):
-                X = step.transform(X)
-            yield names[rows], X, stages.next(rows.stop - rows.start)
+            yield names[rows], vectors(pipeline, items.X[rows]), stages.next(rows.stop - rows.start)
 
 
 def label_name(model: Any, label: int) -> str:

@@ -16,9 +16,9 @@ from nearlabel.cli.options import Count, Data, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation
-from nearlabel.cli.options.reading import LabeledReading
+from nearlabel.cli.options.reading import LabeledReading, is_table
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_target, counted, say, say_folded, say_json, steps
+from nearlabel.cli.output import check_target, counted, file_size, say, say_folded, say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -106,19 +106,14 @@ def fit(
         say_folded(f"features: {shown_features(columns)}")
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
-    size = told["bytes"]
-    say(f"wrote {output} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")
+    say(f"wrote {output} ({file_size(output)})")
 
 
 def _column_names(items: Dataset, data: str, format: str | None) -> Sequence[str] | None:
     """The names of features; a table has some even if they are only the numbers 0, 1, 2 …"""
-    from nearlabel.datasets.formats import FORMATS
-    from nearlabel.datasets.source_files import find
-
     if items.feature_names is not None:
         return [str(name) for name in items.feature_names]
-    is_table = "tags" in FORMATS[find(data, format).format].options
-    return [str(place) for place in range(items.X.shape[1])] if is_table else None
+    return [str(place) for place in range(items.X.shape[1])] if is_table(data, format) else None
 
 
 def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[str] | None) -> Any:

@@ -87,6 +87,14 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def file_size(path: str) -> str:
+    """The size of a file, for people."""
+    size = Path(path).stat().st_size
+    if size < 1000:
+        return counted(size, "byte")
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
 def printable(name: Any) -> str:
     """A name from a file, for people: characters that control a terminal are written as escapes."""
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))

@@ -16,6 +16,8 @@ from typing import Any, NoReturn, cast
 from nearlabel.cli.output import printable, write
 
 _AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is raised again
+# What the library advises, and what a user of commands does instead.
+_IN_COMMANDS = {"call refresh()": "run 'nearlabel forget MODEL --compact'"}
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -93,7 +95,10 @@ def run(arguments: Sequence[str]) -> int:
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in notes:
             notes.add(str(message))
-            _say_error(f"note: {in_options(str(message), OPTIONS)}")
+            text = in_options(str(message), OPTIONS)
+            for advice, command in _IN_COMMANDS.items():
+                text = text.replace(advice, command)
+            _say_error(f"note: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -78,6 +78,11 @@ class Journal:
         return digest_in(self._head)
 
     @property
+    def empty(self) -> bool:
+        """Whether it has no changes."""
+        return self._end in (0, HEAD_SIZE)
+
+    @property
     def closed(self) -> bool:
         """Whether it can no longer be written."""
         return self._file.closed

@@ -84,15 +84,18 @@ class Dataset:
         return replace(self, train=None, **parts)
 
 
-def checked(data: Dataset, gaps: bool = False) -> Dataset:
+def checked(data: Dataset, gaps: bool = False, features: bool = True) -> Dataset:
     """A data set with all its parts as `Dataset` describes them, or a ValueError.
 
-    A missing number, NaN, is accepted in a frame, and in an array if it may have `gaps`.
+    A missing number, NaN, is accepted in a frame, and in an array if it may have `gaps`. Unless it
+    must have `features`, it may have none.
     """
     for key in ("label_names", "feature_names", "row_names", "train"):
         if getattr(data, key) is not None:
             data = replace(data, **{key: np.asarray(getattr(data, key))})  # type: ignore[arg-type]
-    X = checked_frame(data.X) if is_frame(data.X) else _finite(data.X, gaps)
+    X = data.X
+    if features or X.shape[1]:
+        X = checked_frame(X) if is_frame(X) else _finite(X, gaps)
     Y = _ones(data.Y)
     check_same_length(X=X.shape[0], Y=Y.shape[0])
     lengths = {

@@ -91,11 +91,12 @@ def _read_vectors(
     if options.ignore or options.labels:
         raise file.error("ignore= and labels= are not supported where features are one value")
     labels, columns = _declared(file, header, "label"), _declared(file, header, "feature")
-    if options.features is not None and not header:
+    if options.features and not header:
         columns = numbered(options.features)
     found: dict[str, int] = {}  # the features of objects, where no columns are declared
     kind: type | None = None  # list or dict, as in the first row
-    lists, objects, fields = array("d"), SparseRows(), RowFields(file, options.separator)
+    lists, objects = array("d"), SparseRows()
+    fields = RowFields(file, options.separator, for_model=options.features is not None)
     for row in rows:
         features: Any = row.get("features")
         if type(features) not in ((list, dict) if kind is None else (kind,)):

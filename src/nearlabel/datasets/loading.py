@@ -67,6 +67,7 @@ def load(
         Columns to leave out, or patterns of them; they may be labels, too.
     features : sequence of str, optional
         The features to be read, in this order, whatever else the file has: those of a model.
+        Empty: no features are wanted. Where it is given, no row need have a label.
     text : sequence of str, optional
         Columns of a table that hold free text.
     categories : sequence of str, optional
@@ -118,7 +119,7 @@ def load(
             X = data.X.toarray() if sparse.issparse(data.X) else data.X
             data = replace(data, X=frame_of(dict(zip(how.features, X.T, strict=True))))
     try:
-        return checked(data, gaps=bool(how.gaps))
+        return checked(data, bool(how.gaps), features=how.features != ())
     except ValueError as error:
         raise DataError(title, None, f"this is not a data set: {error}") from None
 

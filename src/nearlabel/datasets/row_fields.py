@@ -24,12 +24,13 @@ _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any 
 class RowFields:
     """What rows have besides features: labels, names and the split.
 
-    Unless the split is needed, a column of that name with other values in it is not an error.
+    Of items for a model that is there, a column of the name split with other values in it is not an
+    error, and no row need have a label.
     """
 
-    def __init__(self, file: Source, separator: str | None, split_needed: bool = True) -> None:
+    def __init__(self, file: Source, separator: str | None, for_model: bool = False) -> None:
         self._file, self._separator = file, separator
-        self._split_needed, self._is_split = split_needed, True
+        self._for_model, self._is_split = for_model, True
         self._sets: dict[Any, int] = {}  # each distinct cell of tags, and its number
         self._set_of = array("q")
         self._names: list[str] = []
@@ -52,7 +53,7 @@ class RowFields:
         if split is not None:
             part = str(split).strip().lower()
             self._is_split = self._is_split and part in ("train", "test")
-            if not self._is_split and self._split_needed:
+            if not self._is_split and not self._for_model:
                 raise self._file.error(
                     f"split: train or test expected; got {shown(str(split))} (if it is not "
                     "a split, pass the column to ignore= to leave it out)"
@@ -89,13 +90,13 @@ class RowFields:
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
             raise ValueError(f"{shown(unknown)} is not one of its labels")
-        if not place:
+        if not place and not self._for_model:
             raise ValueError("no row has a label")
         rows = SparseRows()
         for tags in sets:
             rows.add(map(place.get, tags), [1.0] * len(tags))  # type: ignore[arg-type]
         distinct = rows.matrix(len(place)).astype(np.int8)
-        return distinct[np.array(self._set_of)], names_of(place)
+        return distinct[np.array(self._set_of)], names_of(place) if place else text_array([])
 
 
 def _as_list(cell: str | tuple[str, ...]) -> str | tuple[str, ...]:

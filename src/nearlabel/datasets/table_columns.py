@@ -136,8 +136,8 @@ class ColumnRoles:
                     "leave it out",
                     1,
                 )
-        if not places and not self.texts:
-            wanted = self._options.features
+        wanted = self._options.features
+        if not places and not self.texts and wanted != ():
             missing = f"the feature {some(wanted)}" if wanted else "features"
             raise self._file.error(f"there is no column of {missing}", 1)
         return places

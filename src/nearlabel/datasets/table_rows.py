@@ -55,7 +55,7 @@ class Table:
         self._cells = array("d")  # NaN for a gap
         self._texts: dict[int, list[str]] = {place: [] for place in self.roles.texts}
         self._unknown: dict[str, str] = {}  # columns and their first value that is not known
-        self._rows = RowFields(file, options.separator, split_needed=options.features is None)
+        self._rows = RowFields(file, options.separator, for_model=options.features is not None)
 
     def add(self, row: Sequence[Any]) -> None:
         """Add a row: texts, or values of JSON."""
@@ -258,7 +258,10 @@ class Table:
         cells = cells.reshape(n, len(self._places))
         columns = [self._sorted(*pair) for pair in zip(self._columns, cells.T, strict=True)]
         features: Array | None
-        if self._stays_a_frame(columns):
+        if self._options.features == ():
+            Y, labels = labels_of(columns, cells, self._labels)
+            X, features = np.empty((n, 0)), None
+        elif self._stays_a_frame(columns):
             X = self._frame(columns, cells)
             Y, labels = labels_of(columns, cells, self._labels)
             features = text_array(X.columns)

@@ -28,6 +28,7 @@ from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
+    ArgumentError,
     LabelClasses,
     Labels,
     check_integer,
@@ -44,7 +45,7 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, change_records, changes, explanations, retrieval
-from nearlabel.methods.changes import Change, History, keeps_neighbors
+from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.further_labels import further_labels
 from nearlabel.methods.items import Items, Training
@@ -58,7 +59,6 @@ from nearlabel.search import (
     check_metric,
     check_search,
     is_precomputed,
-    width_of,
 )
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
@@ -201,6 +201,13 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """How many training rows carry each label, shape (q,)."""
         return self._items.totals
 
+    @property
+    def ids_(self) -> Array | None:
+        """The ids of the training rows, in order of arrival, shape (n,); None without vectors."""
+        check_is_fitted(self)
+        items = self._items
+        return None if items.store is None else items.ids(items.places)
+
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
         self._checked_settings()
@@ -325,7 +332,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         stages = Stages(progress, searched + learning)
         if graph is None:
             told = stages.next(searched)
-            wide = min(width_of(k) if keeps else k, n - 1)
+            wide = kept_width(items, k) if keeps else min(k, n - 1)
             graph = items.left_out_neighbors(
                 rows, wide, planned_for=k, n_jobs=n_jobs, progress=told
             )
@@ -474,7 +481,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         if not self.__sklearn_is_fitted__():
             names = label_names
-            if classes is not None and ((names is None and np.ndim(y) != 1) or _are_tags(y)):
+            if classes is not None and (_are_tags(y) or (names is None and np.ndim(y) != 1)):
                 names = classes
             elif classes is not None:
                 _check_classes(y, classes)
@@ -489,7 +496,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             after = changes.add(self, X, labels, ids, progress)
             return self._become(after, partial(change_records.added, self, after))
 
-    def forget(self, ids: Any) -> Self:
+    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
         """Take training rows out of the model, and of all that it has learned.
 
         From then on no answer depends on them. Their vectors and labels stay in memory that nothing
@@ -498,6 +505,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Parameters
         ----------
         ids : id or sequence of ids, each once
+        progress : callable, optional
+            Called with (rows searched, rows in all) where the model has to search all again.
 
         Returns
         -------
@@ -506,11 +515,17 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         check_is_fitted(self)
         with self._items.lock.held():
             places = self._places_of(ids)
-            after = changes.forget(self, places)
+            after = changes.forget(self, places, progress)
             return self._become(after, partial(change_records.forgotten, self, places))
 
     def relabel(
-        self, ids: Any, y: Any, *, label_names: Any = None, separator: str | None = None
+        self,
+        ids: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Give training rows other labels, and learn from that at once.
 
@@ -521,6 +536,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             They replace those that the rows have.
         label_names, separator
             As in `partial_fit`.
+        progress
+            As in `forget`.
 
         Returns
         -------
@@ -531,7 +548,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             places = self._places_of(ids)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            after = changes.relabel(self, places, labels)
+            after = changes.relabel(self, places, labels, progress)
             return self._become(after, partial(change_records.relabelled, self, after, places))
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
@@ -540,7 +557,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Parameters
         ----------
         progress : callable, optional
-            Called with (rows searched, rows in all).
+            Called with (rows searched, rows in all), where something has to be searched for that.
 
         Returns
         -------
@@ -627,7 +644,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             raise ValueError(f"ids must be an id or a list of ids; got {ids!r}")
         twice = first_twice(given.tolist())
         if twice is not None:
-            raise ValueError(f"ids must be unique; got {twice!r} twice")
+            raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
         return self._items.places_of(given)
 
     # Answers.
@@ -789,7 +806,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         distances : ndarray of float, shape (n, n_neighbors)
             Only if `return_distance`.
         indices : ndarray of int, shape (n, n_neighbors)
-            Training rows, nearest first, ties by row.
+            Training rows, nearest first, ties by row. They are numbered in order of arrival, and
+            forgotten ones keep their numbers until `compact`.
         """
         check_is_fitted(self)
         X = None if X is None else self._check_queries(X)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_n_jobs
+from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.count_changes import CountChanges, count_changes
 from nearlabel.labels.label_rows import LabelRows
@@ -79,7 +79,7 @@ def add(
         first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
     )
     after.version = kept.version = kept.version + 1
-    heads = kept.add(arrivals)
+    heads = kept.add(arrivals, n_jobs=n_jobs)
     places = np.arange(first, first + m)
     near = arrivals.neighbors.indices[:, : kept.k]
     counts = CountChanges.joined(
@@ -97,9 +97,10 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     """The model without some of its training rows."""
     before = _searchable(model)
     if len(before) - len(places) < 2:
-        raise ValueError(
+        message = (
             f"ids names {len(places)} of {len(before)} rows; at least 2 must stay, for neighbors"
         )
+        raise ArgumentError(message, "ids")
     assert before.store is not None
     after = _items(before, before.label_rows, store=before.store.removed(places))
     _note_totals(after, before, before.labels[places], -1)
@@ -115,7 +116,9 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     index, width = after.living_index(), kept.width
     own = kept.head(places).indices.copy()
     after.version = kept.version = kept.version + 1
-    heads = kept.remove(places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs))
+    heads = kept.remove(
+        places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs), n_jobs=n_jobs
+    )
     labels = before.labels
     counts = CountChanges.joined(
         [
@@ -141,7 +144,7 @@ def relabel(
     kept = _followed(new, before)
     if kept is None:
         return _settled(new, before, progress)
-    rows = np.union1d(kept.pointing_at(places), places)
+    rows = np.union1d(kept.pointing_at(places, n_jobs=n_jobs), places)
     near = kept.head(rows).indices
     counts = count_changes(rows, near, near, before.labels, after.labels, n_jobs=n_jobs)
     return _follow(new, Change(before, counts))
@@ -168,7 +171,7 @@ def learn_again(
     kept = items.kept if is_known else None
     if kept is None:
         where = None if rows is None else items.places[rows]
-        wide = min(width_of(k) if keeps else k, n - 1)
+        wide = kept_width(items, k) if keeps else min(k, n - 1)
         graph = items.left_out_neighbors(
             where, wide, planned_for=k, n_jobs=n_jobs, progress=progress
         )
@@ -236,6 +239,12 @@ def keeps_neighbors(model: Any, items: Items) -> bool:
     A search from outside may find no more than it was asked for: its neighbors are not kept.
     """
     return bool(model.needs.counts and follows(model) and not is_plugged(items.search))
+
+
+def kept_width(items: Items, k: int) -> int:
+    """How many neighbors are searched where k are needed and some more are kept to spare."""
+    wide = k if is_precomputed(items.metric) else width_of(k)  # which may hold k, and no row goes
+    return min(wide, len(items) - 1)
 
 
 def follows(model: Any) -> bool:

@@ -52,6 +52,11 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     tags = known_tags(y, "y", known, separator or model._separator_of(y))
     if tags is not None:
         return _of_tags(tags, model, names)
+    if known is None and names is not None:
+        raise ValueError(
+            "label_names: the labels of this model have no names; give a 0/1 matrix with a column "
+            "for each of them, and further columns for new labels"
+        )
     y = stacked_rows(y)
     columns = getattr(y, "columns", None) if names is None else names
     matrix = label_matrix(y, "y")
@@ -76,7 +81,15 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     entries = matrix.tocoo()
     ones, shape = np.ones(matrix.nnz, np.int8), (matrix.shape[0], q + len(new))
     found = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
-    return FurtherLabels(found, _joined(known, new), _classes(classes, shape[1]))
+    names_now = _joined(known, _alike(known, new))
+    return FurtherLabels(found, names_now, _classes(classes, shape[1]))
+
+
+def _alike(known: Array, new: list[str]) -> list[Any]:
+    """New names as numbers, where those that are known are tags that are numbers."""
+    if not new or known.dtype.kind == "U" or any(isinstance(name, str) for name in known.tolist()):
+        return [*new]
+    return [int(name) if name.isdecimal() else name for name in new]
 
 
 def _by_column(matrix: Csr, known: Array | None, q: int, classes: LabelClasses) -> FurtherLabels:
@@ -126,5 +139,7 @@ def _column_of_classes(y: Any, classes: Array) -> Array:
     is_second = given == classes[1]
     odd = np.flatnonzero(~(is_second | (given == classes[0])))
     if odd.size:
-        raise ValueError(f"y must hold the classes {classes.tolist()} only; got {given[odd[0]]!r}")
+        raise ValueError(
+            f"y must hold the classes {classes.tolist()} only; got {given[odd].tolist()[0]!r}"
+        )
     return np.asarray(is_second).reshape(-1, 1).astype(np.int8)

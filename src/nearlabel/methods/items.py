@@ -13,7 +13,7 @@ from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
 from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.common.validation import check_dense_size, check_integer
+from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.label_rows import LabelRows
@@ -204,7 +204,7 @@ class Items:
         try:
             return self.store.rows_of(ids)
         except KeyError as error:
-            raise ValueError(f"ids: {error.args[0]}") from None
+            raise ArgumentError(f"ids: {error.args[0]}", "ids") from None
 
     def rows_of(self, places: Array) -> tuple[Any, Array]:
         """Vectors among which are those of `places`, of any shape; and which of them these are."""

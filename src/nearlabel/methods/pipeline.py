@@ -97,9 +97,9 @@ class Pipeline(SklearnPipeline):
         return self
 
     @_if_the_method_has("forget")
-    def forget(self, ids: Any) -> Self:
+    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
         """Take training items out of the model, as the method does."""
-        self._method().forget(ids)
+        self._method().forget(ids, progress=progress)
         return self
 
     @_if_the_method_has("relabel")
@@ -125,6 +125,11 @@ class Pipeline(SklearnPipeline):
         """Compare the method with what the transformed items and their labels give."""
         found: Verification = self._method().verify(progress=progress)
         return found
+
+    @property
+    def ids_(self) -> Any:
+        """The ids of the training items."""
+        return self._method().ids_
 
     @property
     def history_(self) -> Any:

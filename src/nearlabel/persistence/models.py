@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from sklearn.pipeline import Pipeline as SklearnPipeline
@@ -132,6 +132,19 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
     if stored_digest(path) in (stored.digest, None):
         return model
     return load(path, mmap=mmap, journal=journal)  # somebody has saved it anew meanwhile
+
+
+@contextmanager
+def changing(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Load a model with its journal, and close it in the end; one without changes is removed."""
+    model = load(path, journal=True)
+    journal = _learner(model)._journal
+    try:
+        yield model
+    finally:
+        if journal.empty and not journal.closed:
+            journal.remove()
+        journal.close()
 
 
 def _take_up_changes(

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known
 from nearlabel.common.growing import Grown
+from nearlabel.common.messages import some
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import check_same_length
 from nearlabel.graph import index_type
@@ -140,9 +141,7 @@ class VectorStore:
         asked = np.asarray(ids)
         places = self._places_of(asked)
         if len(places) and places.min() < 0:
-            missing = asked[np.argmin(places)]
-            name = missing.item() if isinstance(missing, np.generic) else missing
-            raise KeyError(f"no row has the id {name!r}")
+            raise KeyError(f"no row has the id {some(asked[places < 0].tolist())}")
         return places
 
     def _places_of(self, asked: Array) -> Array:

@@ -58,8 +58,8 @@ class Reading:
 
 @Parameter(name="*", group=_GROUP)
 @dataclass(frozen=True)
-class LabeledReading(Reading):
-    """How a file of labelled items is read.
+class LabelReading(Reading):
+    """How a file of items with labels is read, whose features are known or not wanted.
 
     Parameters
     ----------
@@ -73,10 +73,6 @@ class LabeledReading(Reading):
         Mulan's list of the labels of an ARFF file; by default the one beside it.
     ignore
         Columns to leave out, or patterns of them.
-    text
-        Columns of free text, to learn from their words, or patterns of them.
-    categories
-        Columns of categories, even if they look like numbers, or patterns of them.
     nominal
         Nominal attributes of ARFF as one column per value, or as one number.
     """
@@ -86,9 +82,24 @@ class LabeledReading(Reading):
     labels: Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)] = None
     xml: str | None = None
     ignore: Texts = ()
+    nominal: Nominal = "onehot"
+
+
+@Parameter(name="*", group=_GROUP)
+@dataclass(frozen=True)
+class LabeledReading(LabelReading):
+    """How a file of labelled items is read.
+
+    Parameters
+    ----------
+    text
+        Columns of free text, to learn from their words, or patterns of them.
+    categories
+        Columns of categories, even if they look like numbers, or patterns of them.
+    """
+
     text: Texts = ()
     categories: Texts = ()
-    nominal: Nominal = "onehot"
 
     def load_labeled(self, source: str, part: Part = "all", **more: Any) -> Dataset:
         """Read a data set that must have labels."""
@@ -99,6 +110,28 @@ class LabeledReading(Reading):
             rows = counted(len(items), "row")
             raise ValueError(f"{source} has {rows} to learn from; at least 2 are needed")
         return items
+
+
+def is_table(source: str, format: str | None) -> bool:
+    """Whether a file is a table, whose columns have names; to be asked before it is read."""
+    from nearlabel.datasets.formats import FORMATS
+    from nearlabel.datasets.source_files import find
+
+    return "tags" in FORMATS[find(source, format).format].options
+
+
+def label_names(items: Dataset, source: str, in_table: bool) -> list[str] | None:
+    """The names of the labels of a file, which must have some.
+
+    In a table they all have names, even if these are only their numbers.
+    """
+    from nearlabel.datasets.text_lines import names_or_numbers
+
+    if items.label_names is None and not items.Y.shape[1]:
+        raise ValueError(f"{source} has no labels")
+    if items.label_names is None and not in_table:
+        return None
+    return names_or_numbers(items.label_names, items.Y.shape[1])
 
 
 def part_of(items: Dataset, part: Part) -> Dataset:

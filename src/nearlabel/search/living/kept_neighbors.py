@@ -73,15 +73,15 @@ class KeptNeighbors:
     def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
         """Keep the neighbors of a graph, which has a row for each place, or for each alive one.
 
-        It has at least k neighbors a row. The graph's own arrays are changed later on where they
-        are wide enough for what is to be kept.
+        It has at least k neighbors a row; of those beyond, some may be missing, which is -1. The
+        graph's own arrays are changed later on where they are wide enough for what is to be kept.
         """
         if graph.k < k:
             raise ValueError(f"graph must have at least k={k} neighbors per row; got {graph.k}")
         length = min(graph.k, width_of(k))
         n = len(graph) if alive is None else len(alive)
         if len(graph) == n:
-            kept = cls(k, graph.indices, graph.distances, np.full(n, length))
+            kept = cls(k, graph.indices, graph.distances, _lengths(graph, length))
             if alive is not None:
                 kept._first.clear(np.flatnonzero(~alive))
             return kept
@@ -291,6 +291,13 @@ def _own_copy(array: Array) -> Array:
         checked(array)
         return np.asarray(array.private())
     return array if array.flags.writeable else array.copy()
+
+
+def _lengths(graph: NeighborGraph, most: int) -> Array:
+    """How many neighbors each row of a graph has, of so many."""
+    if graph.recall is None:
+        return np.full(len(graph), most)
+    return np.asarray(np.count_nonzero(graph.indices[:, :most] >= 0, axis=1))
 
 
 def width_of(k: int) -> int:

@@ -1,0 +1,69 @@
+"""forget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from nearlabel.cli.model_changes import Changing, OpenModel
+from nearlabel.cli.output import counted, steps
+
+
+def forget(
+    model: str,
+    *id: str,
+    ids: Annotated[
+        str | None, Parameter(name="--ids", metavar="FILE", allow_leading_hyphen=True)
+    ] = None,
+    changing: Changing = Changing(),
+) -> int | None:
+    """Take items out of a model, and out of all that it has learned from them.
+
+    From then on no answer depends on them. Without any id, --compact removes the traces of those
+    that were forgotten before.
+
+    Parameters
+    ----------
+    model
+        Model file, as fit writes it.
+    id
+        Ids of items.
+    ids
+        A file with further ids, one on each line; - for standard input.
+
+    Examples
+    --------
+    nearlabel forget songs.model "song 017" "song 230"
+    nearlabel forget songs.model --ids withdrawn.txt --compact --verify
+    nearlabel forget songs.model --compact
+    """
+    names = [*dict.fromkeys([*id, *([] if ids is None else _lines(ids))])]
+    if not names and not changing.compact:
+        where = f"{ids} has no id" if ids is not None else "ID is missing"
+        raise ValueError(f"forget: {where}; for example: nearlabel forget songs.model 'song 017'")
+    with changing.opened(model, ids=ids or "ID") as opened:
+        _refuse_files(opened, id)
+        if names:
+            with steps("forgetting") as progress:
+                opened.model.forget(opened.ids(names), progress=progress)
+        forgot = f"forgot {counted(len(names), 'item')}" if names else "compacted"
+        return changing.finish(opened, forgot, forgotten=len(names))
+
+
+def _refuse_files(opened: OpenModel, names: Sequence[str]) -> None:
+    """Refuse a file that was given as if its name were an id."""
+    if files := [name for name in names if Path(name).is_file()]:
+        known = {str(one) for one in opened.model.ids_}
+        for file in (name for name in files if name not in known):
+            raise ValueError(f"no item has the id {file}; a file of ids is given by --ids {file}")
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a file that are not empty."""
+    from nearlabel.datasets.text_lines import TextFile
+
+    with TextFile(path) as file:
+        return [line.strip() for line in file.lines() if line.strip()]

@@ -1,0 +1,219 @@
+"""A model file whose items change: what add, forget and relabel share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import Parameter
+
+from nearlabel.cli.model_items import as_pipeline, naming_order, set_jobs
+from nearlabel.cli.options import Json, Switch, Whole
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.output import counted, file_size, printable, say, say_folded, say_json, steps
+from nearlabel.cli.quick_imports import import_scikit_learn
+
+if TYPE_CHECKING:
+    from nearlabel.common.arrays import Array, Csr
+
+_UNVERIFIED = 1  # the exit code where something differs
+_LABELS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model file that is open for changes.
+
+    Attributes
+    ----------
+    path : str
+    pipeline : Pipeline
+        The model is its last step.
+    n_labels : int
+        Labels that there were at the beginning.
+    n_jobs : int or None
+        Threads that the model asks for by itself.
+    """
+
+    path: str
+    pipeline: Any
+    n_labels: int
+    n_jobs: int | None
+
+    @property
+    def model(self) -> Any:
+        """The last step of the pipeline."""
+        return self.pipeline[-1]
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the ids of the items are numbers, not names."""
+        return bool(self.model.ids_.dtype.kind == "i")
+
+    def ids(self, names: Sequence[str], hint: str = "") -> Array:
+        """Ids as the model has them; `hint` is what the user can do where they must be numbers."""
+        import numpy as np
+
+        from nearlabel.common.messages import shown
+
+        if not self.has_numbers:
+            return np.array(names, dtype=np.str_)
+        odd = next((name for name in names if not re.fullmatch("-?[0-9]{1,18}", name)), None)
+        if odd is not None:
+            what = f"the items of {self.path} have numbers as ids; got {shown(odd)}"
+            raise ValueError(f"{what}{hint}")
+        return np.array([int(name) for name in names], dtype=np.int64)
+
+    def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:
+        """Labels as `partial_fit` and `relabel` of the model take them.
+
+        Where the labels of the model have no names, those of the columns of Y are numbers.
+        """
+        import numpy as np
+        from scipy import sparse
+
+        from nearlabel.common.messages import shown
+
+        q = self.n_labels
+        if not Y.shape[1]:  # no item has a label
+            return {"y": sparse.csr_array((Y.shape[0], q), dtype=np.int8)}
+        if names is None or self.model.label_names_ is not None:
+            return {"y": Y, "label_names": names}
+        if isinstance(self.model.classes_, np.ndarray):  # of one column, by whatever name
+            return {"y": Y}
+        at = [int(name) if re.fullmatch("[0-9]{1,9}", name) else -1 for name in names]
+        new = sorted(column for column in at if column >= q)
+        for name, column in zip(names, at, strict=True):
+            if column < 0 or (column >= q and new != [*range(q, q + len(new))]):
+                raise ValueError(
+                    f"the labels of {self.path} have no names: numbers from 0 to {q - 1} expected, "
+                    f"or {q} for a new label; got {shown(name)}"
+                )
+        entries = Y.tocoo()
+        columns = np.array(at, dtype=np.int64)[entries.col]
+        shape = (Y.shape[0], q + len(new))
+        return {"y": sparse.csr_array((entries.data, (entries.row, columns)), shape=shape)}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Changing:
+    """What becomes of the changes of a model file.
+
+    Parameters
+    ----------
+    compact
+        Write the whole model file anew, with all changes and without a trace of forgotten items.
+        By default changes go to a journal beside it, MODEL.journal.
+    verify
+        Compute everything again from the items, and compare.
+    jobs
+        Number of threads, by default as in fit; -1 for all cores.
+    """
+
+    compact: Switch = False
+    verify: Switch = False
+    jobs: Whole | None = None
+    json: Json = False
+
+    def __post_init__(self) -> None:
+        if self.jobs == 0:
+            raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
+
+    @contextmanager
+    def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel]:
+        """Open a model file for changes; errors about `ids` name where these were given."""
+        import_scikit_learn(scaling=True)
+        from nearlabel.persistence.models import changing
+
+        with ExitStack() as stack:
+            try:
+                with naming_order(path):
+                    loaded = stack.enter_context(changing(path))
+            except BlockingIOError:
+                raise ValueError(
+                    f"{path} is being changed by another process; try again when that is done"
+                ) from None
+            except TypeError as error:  # what it holds does not change
+                raise ValueError(f"{path}: {str(error).removeprefix('journal=True: ')}") from None
+            pipeline = as_pipeline(loaded, path)
+            model = pipeline[-1]
+            if model.ids_ is None:
+                raise ValueError(f"{path} was fitted to a graph without items: nothing can change")
+            opened = OpenModel(path, pipeline, _n_labels(model), model.n_jobs)
+            self._use_jobs(opened)
+            with naming(ids=ids):
+                yield opened
+
+    def _use_jobs(self, opened: OpenModel) -> None:
+        if self.jobs is not None:
+            set_jobs(opened.model, self.jobs)
+
+    def finish(self, opened: OpenModel, done: str, **what: Any) -> int | None:
+        """Compact and verify, if that was asked for, and tell what was `done`; the exit code."""
+        model, path = opened.model, opened.path
+        if self.compact:
+            set_jobs(model, opened.n_jobs)  # as the file keeps them
+            model.compact()
+            self._use_jobs(opened)
+        verified = None
+        if self.verify:
+            with steps("verifying") as progress:
+                verified = model.verify(progress=progress)
+        code = None if verified is None or verified else _UNVERIFIED
+        proof = None if verified is None else {"agrees": bool(verified), **asdict(verified)}
+        written = path if self.compact else _journal(path)
+        n_labels = _n_labels(model)
+        new = range(opened.n_labels, n_labels)
+        names = model.label_names_
+        new_labels = [str(label if names is None else names[label]) for label in new]
+        if self.json:
+            say_json(
+                {
+                    "model": path,
+                    **what,
+                    "items": len(model.ids_),
+                    "labels": n_labels,
+                    "new_labels": new_labels,
+                    "written": written,
+                    "bytes": Path(written).stat().st_size,
+                    "compacted": self.compact,
+                    "verified": proof,
+                }
+            )
+            return code
+        items = counted(len(model.ids_), "item")
+        say(f"{done}: {path} has {items} and {counted(n_labels, 'label')} now")
+        if new_labels:
+            shown = [printable(name) for name in new_labels[:_LABELS_SHOWN]]
+            more = len(new_labels) - len(shown)
+            shown += [f"…and {more:,} more"] if more else []
+            say_folded(f"new label{'s' if len(new_labels) > 1 else ''}: {', '.join(shown)}")
+        size = f"wrote {written} ({file_size(written)})"
+        if self.compact:
+            say_folded(f"{size}, with all changes and without a trace of forgotten items")
+        elif "forgotten" in what:
+            say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
+        else:
+            say_folded(f"{size}; --compact folds it into {path}")
+        if verified is not None:
+            say_folded(f"verified: {verified}" if verified else f"not verified: {verified}")
+        return code
+
+
+def _n_labels(model: Any) -> int:
+    """How many labels a model has; one where it was fitted to two classes."""
+    import numpy as np
+
+    return 1 if isinstance(model.classes_, np.ndarray) else len(model.classes_)
+
+
+def _journal(path: str) -> str:
+    """The journal of a model file, for people: beside the file itself, where it has a link."""
+    from nearlabel.common.journal import journal_path
+
+    return str(journal_path(path)) if Path(path).is_symlink() else f"{path}.journal"

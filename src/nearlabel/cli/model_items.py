@@ -1,0 +1,81 @@
+"""The model of a file, and the items of another file as it takes them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nearlabel.cli.model_columns import (
+    numbered_columns,
+    reading_options,
+    transformers,
+    unknown_words,
+    with_gaps_as_fitted,
+)
+from nearlabel.cli.options import Part
+from nearlabel.cli.options.reading import Reading
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+
+
+@contextmanager
+def naming_order(path: str) -> Iterator[None]:
+    """Let an error about a model file that looks like items say which file comes first."""
+    from nearlabel.common.files import FileError
+    from nearlabel.datasets.formats import SUFFIXES
+
+    try:
+        yield
+    except FileError as error:
+        if Path(path).suffix.lower() in SUFFIXES:
+            raise FileError(f"{error} (the model comes first, then the items)") from None
+        raise
+
+
+def as_pipeline(loaded: Any, path: str) -> Any:
+    """What a file held as a pipeline, whose last step is a model."""
+    from sklearn.pipeline import Pipeline
+
+    pipeline = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
+    if not hasattr(pipeline[-1], "rank"):
+        raise ValueError(f"{path} holds a {type(pipeline[-1]).__name__} and no model")
+    return pipeline
+
+
+def set_jobs(model: Any, jobs: int | None) -> None:
+    """Let a model use so many threads."""
+    for method in ("estimator", "estimator_"):  # within thresholds
+        getattr(model, method, model).set_params(n_jobs=jobs)
+
+
+def items_for(pipeline: Any, reading: Reading, data: str, part: Part, **labels: Any) -> Dataset:
+    """Read items with the features of a pipeline; columns are found by their names."""
+    from nearlabel.datasets.frames import is_frame
+    from nearlabel.datasets.loading import with_features
+
+    items = reading.load(data, part, **labels, **reading_options(pipeline))
+    names = () if items.feature_names is None else items.feature_names.tolist()
+    if (numbers := numbered_columns(pipeline, names)) is not None:
+        items = with_features(items, numbers, data)
+    if is_frame(items.X):
+        for message in unknown_words(pipeline, items.X):
+            warnings.warn(f"{data}: {message}", stacklevel=2)
+        items = replace(items, X=with_gaps_as_fitted(pipeline, items.X))
+    return items
+
+
+def vectors(pipeline: Any, X: Any) -> Any:
+    """Features of items as the model takes them, after what prepares them."""
+    from scipy import sparse
+    from sklearn.utils import get_tags
+
+    if sparse.issparse(X) and not get_tags(pipeline).input_tags.sparse:
+        X = X.toarray()
+    for step in transformers(pipeline):
+        X = step.transform(X)
+    return X

@@ -1,0 +1,372 @@
+"""add, forget and relabel: models of files that change."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nearlabel as nl
+from nearlabel.cli.process import OUR_ERROR
+from nearlabel.methods.verification import Verification
+from nearlabel.persistence.models import changing
+
+HEAD = "id,tempo,energy,loudness,brightness,speech,acoustic,tags"
+
+
+@pytest.fixture(scope="module")
+def two_parts(songs, tmp_path_factory):
+    """A folder with songs in two parts, 90 and 10, and models of the first and of both."""
+    from nearlabel.cli import run
+
+    folder = tmp_path_factory.mktemp("parts")
+    head, *rows = (songs / "songs.csv").read_text().splitlines()
+    assert head == HEAD
+    for name, some in {"all": rows[:100], "old": rows[:90], "more": rows[90:100]}.items():
+        (folder / f"{name}.csv").write_text("\n".join([head, *some, ""]))
+    for name in ("all", "old"):
+        assert run(["fit", f"{folder}/{name}.csv", "-o", f"{folder}/{name}.model"]) == 0
+    shutil.copy(songs / "new.csv", folder)
+    return folder
+
+
+@pytest.fixture
+def folder(two_parts, tmp_path, monkeypatch):
+    """A copy of it that a test may change."""
+    shutil.copytree(two_parts, tmp_path / "parts")
+    monkeypatch.chdir(tmp_path / "parts")
+    return tmp_path / "parts"
+
+
+def told(printed):
+    return json.loads(printed)
+
+
+def rows_of(name, *keep):
+    """The rows of a table, without the head; those with the ids that are given, if any are."""
+    rows = Path(name).read_text().splitlines()[1:]
+    return [row for row in rows if not keep or row.split(",")[0] in keep]
+
+
+def table(name, rows, head=HEAD):
+    Path(name).write_text("\n".join([head, *rows, ""]))
+    return name
+
+
+def files():
+    return {path.name: path.read_bytes() for path in Path().iterdir()}
+
+
+def test_items_that_are_added_count_as_if_they_had_been_there(ask, folder):
+    before = Path("old.model").read_bytes()
+    lines = ask("add", "old.model", "more.csv").splitlines()
+    assert lines[0] == "added 10 items: old.model has 100 items and 12 labels now"
+    assert lines[1].startswith("wrote old.model.journal (")
+    assert len(lines) == 2
+    assert Path("old.model").read_bytes() == before
+    for verb in (["rank", "--top", 3], ["rank", "--why"], ["predict"]):
+        answers = [ask(verb[0], f"{name}.model", "new.csv", *verb[1:]) for name in ("old", "all")]
+        assert answers[0] == answers[1]
+
+
+def test_compact_makes_one_file(ask, folder):
+    ask("add", "old.model", "more.csv")
+    ranked = ask("rank", "old.model", "new.csv")
+    printed = ask("forget", "old.model", "song 095", "--compact", "--verify")
+    assert "wrote old.model (" in printed
+    assert "without a trace of forgotten items" in " ".join(printed.split())
+    assert "verified: " in printed
+    assert not Path("old.model.journal").exists()
+    model = nl.load("old.model")
+    assert "song 095" not in model.ids_
+    assert len(model.ids_) == 99
+    ask("add", "old.model", table("again.csv", rows_of("more.csv", "song 095")), "--compact")
+    assert ask("rank", "old.model", "new.csv") == ranked
+
+
+def test_nothing_of_a_forgotten_item_is_left_after_compact(ask, folder):
+    gone = nl.datasets.load("more.csv").rows(np.array([3]))
+    ask("add", "old.model", "more.csv")
+
+    def traces():
+        found = b"".join(files()[name] for name in files() if name.startswith("old.model"))
+        return gone.X.tobytes() in found, b"song 094" in found
+
+    assert traces() == (True, True)
+    printed = ask("forget", "old.model", "song 094")
+    assert "old.model still holds what was forgotten" in " ".join(printed.split())
+    assert traces() == (True, True)
+    assert ask("forget", "old.model", "--compact").startswith("compacted: old.model has 99 items")
+    assert traces() == (False, False)
+
+
+@pytest.mark.parametrize("given", ["words", "file", "standard input"])
+def test_forget(ask, folder, monkeypatch, given):
+    names = [row.split(",")[0] for row in rows_of("more.csv")]
+    Path("gone.txt").write_text("\n".join([*names, "", names[0], ""]), encoding="utf-8")
+    content = Path("gone.txt").read_bytes()
+    stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
+    monkeypatch.setattr(sys, "stdin", stream)
+    how = {"words": names, "file": ["--ids", "gone.txt"], "standard input": ["--ids", "-"]}[given]
+    assert ask("forget", "all.model", *how).startswith("forgot 10 items: all.model has 90 items")
+    assert ask("rank", "all.model", "new.csv") == ask("rank", "old.model", "new.csv")
+
+
+def labels_of(path, *names):
+    """The labels of items of a model."""
+    model = nl.load(path)
+    rows = [model.ids_.tolist().index(name) for name in names]
+    return [{*model.label_names_[model._labels[[row]].indices].tolist()} for row in rows]
+
+
+def test_relabel_by_files(ask, folder):
+    before = labels_of("all.model", "song 003", "song 006")
+    table("columns.csv", ["7,0,song 005", "8,1,song 004"], "x,label:calm,id")
+    ask("relabel", "all.model", "columns.csv")
+    assert labels_of("all.model", "song 004", "song 005") == [{"calm"}, set()]
+    table("tags.csv", ["song 005,", "song 004,epic;gloomy"], "id,tags")
+    lines = ask("relabel", "all.model", "tags.csv", "--verify").splitlines()
+    assert lines[0] == "relabelled 2 items: all.model has 100 items and 13 labels now"
+    assert lines[1] == "new label: gloomy"
+    assert "all agree" in " ".join(lines)
+    assert labels_of("all.model", "song 004", "song 005") == [{"epic", "gloomy"}, set()]
+    Path("one.jsonl").write_text('{"name": "song 004", "labels": []}\n')
+    ask("relabel", "all.model", "one.jsonl", "--id", "name")
+    assert labels_of("all.model", "song 004") == [set()]
+    assert labels_of("all.model", "song 003", "song 006") == before
+    ask("relabel", "all.model", "all.csv", "--compact")  # whose features are not looked at
+    fresh = nl.datasets.load("all.csv")
+    names = nl.load("all.model").label_names_
+    assert names[:-1].tolist() == fresh.label_names.tolist()
+    rows = [{*fresh.label_names[fresh.Y[[row]].indices].tolist()} for row in range(100)]
+    assert labels_of("all.model", *fresh.row_names.tolist()) == rows
+
+
+@pytest.mark.parametrize(
+    ("words", "labels"),
+    [
+        (["calm", "sad"], {"calm", "sad"}),
+        (["calm; gloomy"], {"calm", "gloomy"}),
+        (["calm", "calm"], {"calm"}),
+        ([""], set()),
+    ],
+)
+def test_relabel_by_hand(ask, folder, words, labels):
+    printed = ask("relabel", "all.model", "--item", "song 004", "song 005", "--to", *words)
+    assert printed.startswith("relabelled 2 items")
+    assert labels_of("all.model", "song 004", "song 005") == [labels] * 2
+
+
+def test_a_label_with_the_separator_in_its_name(ask, folder):
+    data = nl.datasets.load("old.csv")
+    names = ["calm;sad", *data.label_names[1:]]
+    nl.MLkNN(5).fit(data.X, data.Y, label_names=names, ids=data.row_names).save("m")
+    ask("relabel", "m", "--item", "song 004", "--to", "calm;sad")
+    assert labels_of("m", "song 004") == [{"calm;sad"}]
+
+
+@pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
+def test_files_of_every_format(ask, tmp_path, monkeypatch, kind):
+    """Labels are matched by name; sparse text has names in files beside it."""
+    pytest.importorskip("polars")
+    monkeypatch.chdir(tmp_path)
+    data = nl.datasets.make_local_labels(40, 3, 4, random_state=1)
+    names = np.array(["sea", "sun", "city", "rain"])
+    data = nl.datasets.Dataset(data.X, data.Y, names, np.array(["a", "b", "c"]))
+    nl.datasets.save(data, "all.npz")
+    nl.datasets.save(data.rows(np.arange(30)), "old.npz")
+    more = data.rows(np.arange(30, 40))
+    turned = nl.datasets.Dataset(
+        more.X[:, ::-1].copy(), more.Y[:, ::-1], names[::-1], more.feature_names[::-1]
+    )
+    nl.datasets.save(turned, f"more.{kind}")
+    for name in ("all", "old"):
+        ask("fit", f"{name}.npz", "-o", f"{name}.model", "--k", 3)
+    printed = ask("add", "old.model", f"more.{kind}", "--verify")
+    assert printed.startswith("added 10 items, ids 31 to 40: old.model has 40 items and 4 labels")
+    assert "all agree" in " ".join(printed.split())
+    assert ask("rank", "old.model", "all.npz") == ask("rank", "all.model", "all.npz")
+
+
+def test_a_pipeline_with_texts_and_gaps_keeps_its_preparation(answer, ask, tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    monkeypatch.chdir(tmp_path)
+    head = "title,abstract,year,genre,tags"
+    rows = [
+        "The sea,waves and sand by the sea,1990,novel,sea;summer",
+        "Night,dark city lights at night,2001,crime,city",
+        "Sun,the sun and waves on the beach,1999,novel,summer",
+        "Rain,rain in the city,,crime,city;rain",
+    ]
+    table("books.csv", rows, head)
+    table("more.csv", ["poem,sea and rain,x,Storm,,neon;sea"], "genre,abstract,y,title,year,tags")
+    fitting = ("--text", "abstract", "--id", "title", "--impute", "median", "--k", 2)
+    ask("fit", "books.csv", "-o", "m", *fitting)
+    before = nl.load("m")
+    code, printed, notes = answer("add", "m", "more.csv", "--id", "title", "--verify")
+    assert code == 0
+    assert "'poem' is unknown to the model" in notes
+    assert "new label: neon" in printed
+    after = nl.load("m")
+    frame = nl.datasets.load(
+        "books.csv", text=["abstract"], id="title", gaps=True, frame=True, categories=["genre"]
+    ).X
+    expected, got = (model[0].transform(frame) for model in (before, after))
+    np.testing.assert_array_equal(
+        *(x.toarray() if sparse.issparse(x) else x for x in (expected, got))
+    )
+    assert after[-1].ids_.tolist() == ["The sea", "Night", "Sun", "Rain", "Storm"]
+    why = ask("rank", "m", "books.csv", "--id", "title", "--why", "--top", 4)
+    assert "Storm at " in why
+
+
+def test_labels_without_names_are_numbers(ask, fail, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = nl.datasets.make_local_labels(30, 3, 4, random_state=1)
+    data = nl.datasets.Dataset(made.X, made.Y)
+    nl.datasets.save(data, "all.npz")
+    ask("fit", "all.npz", "-o", "m", "--k", 3)
+    table("one.csv", ["1,2,3,3;1", "1,2,4,"], "0,1,2,tags")
+    assert told(ask("add", "m", "one.csv", "--json"))["ids"] == [31, 32]
+    ask("relabel", "m", "--item", 1, "--to", 0, 4)
+    model = nl.load("m")
+    Y = model.label_matrix(model._labels).toarray()
+    assert Y[[0, 30, 31]].tolist() == [[1, 0, 0, 0, 1], [0, 1, 0, 1, 0], [0] * 5]
+    for wrong in ("calm", "7", "-1"):
+        assert repr(wrong) in fail("relabel", "m", "--item", 1, f"--to={wrong}")
+
+
+def test_json(ask, folder):
+    table("few.csv", ["song 700,1,2,3,4,5,6,calm;wild", "song 701,1,2,3,4,5,6,odd"])
+    given = told(ask("add", "old.model", "few.csv", "--verify", "--json"))
+    size = Path("old.model.journal").stat().st_size
+    verified = given.pop("verified")
+    assert given == {
+        "model": "old.model",
+        "added": 2,
+        "ids": ["song 700", "song 701"],
+        "items": 92,
+        "labels": 14,
+        "new_labels": ["odd", "wild"],
+        "written": "old.model.journal",
+        "bytes": size,
+        "compacted": False,
+    }
+    assert verified["agrees"] is True
+    assert verified["items"] == 92
+    given = told(ask("forget", "old.model", "song 700", "--json", "--compact"))
+    assert (given["forgotten"], given["written"], given["compacted"]) == (1, "old.model", True)
+    assert given["bytes"] == Path("old.model").stat().st_size
+    given = told(ask("relabel", "old.model", "--item", "song 701", "--to", "sad", "--json"))
+    assert (given["relabelled"], given["verified"]) == (1, None)
+
+
+def test_a_model_that_does_not_agree_is_told(answer, folder, monkeypatch):
+    wrong = Verification(100, ("labels",), ("label 1 is carried by 3 rows, not by 4",))
+    monkeypatch.setattr(nl.MLkNN, "verify", lambda *_, **__: wrong)
+    code, printed, _ = answer("add", "old.model", "more.csv", "--verify")
+    assert (code, "not verified: " in printed, "label 1 is" in printed) == (OUR_ERROR, True, True)
+    code, printed, _ = answer("forget", "old.model", "song 001", "--verify", "--json")
+    assert (code, told(printed)["verified"]["agrees"]) == (OUR_ERROR, False)
+
+
+def test_threads_are_those_of_the_command_not_of_the_file(ask, folder, monkeypatch):
+    used = []
+    add = nl.MLkNN.partial_fit
+    monkeypatch.setattr(
+        nl.MLkNN,
+        "partial_fit",
+        lambda self, *a, **k: used.append(self.n_jobs) or add(self, *a, **k),
+    )
+    ask("add", "old.model", "more.csv", "--jobs", 2, "--compact")
+    assert used == [2]
+    assert nl.load("old.model").n_jobs == 1
+
+
+def test_methods_that_learn_again_say_how_to_have_it_done_once(ask, answer, folder):
+    ask("fit", "old.csv", "-o", "m", "--thresholds")
+    ask("add", "m", "more.csv")
+    code, _, notes = answer("rank", "m", "new.csv")
+    assert (code, "learns again" in notes, "nearlabel forget MODEL --compact" in notes) == (0, 1, 1)
+    ask("forget", "m", "--compact")
+    ask("rank", "m", "new.csv")  # without a note
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["add", "old.model"], ["DATA is missing"]),
+        (["add", "none", "more.csv"], ["none: No such file"]),
+        (["add", "old.csv", "more.csv"], ["old.csv", "the model comes first"]),
+        (["add", "old.model", "none.csv"], ["'none.csv'"]),
+        (["add", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
+        (["add", "old.model", "old.csv"], ["'song 001'", "already", "and 87 more"]),
+        (["add", "old.model", "twice.csv"], ["twice.csv", "'song 900'"]),
+        (["add", "old.model", "less.csv"], ["less.csv", "'tempo'"]),
+        (["add", "old.model", "words.csv"], ["words.csv, line 3", "'tempo'", "'fast'"]),
+        (["add", "old.model", "nameless.csv"], ["nameless.csv has no ids", "--id"]),
+        (["add", "old.model", "more.csv", "--text", "tempo"], ["nknown option", "--text"]),
+        (["add", "old.model", "more.csv", "--jobs", "0"], ["--jobs", "0"]),
+        (["add", "numbers.model", "more.csv"], ["'song 091'", "--ignore id"]),
+        (["add", "graph.model", "more.csv"], ["graph.model", "NeighborGraph"]),
+        (["add", "bare.model", "more.csv"], ["bare.model", "graph"]),
+        (["forget", "bare.model", "1"], ["bare.model", "graph"]),
+        (["forget", "old.model"], ["ID is missing"]),
+        (["forget", "old.model", "song 001", "song 900"], ["no row has the id 'song 900'"]),
+        (["forget", "old.model", "more.csv"], ["--ids more.csv"]),
+        (["forget", "old.model", "--ids", "none.txt"], ["none.txt"]),
+        (["forget", "old.model", "--ids", "empty.txt"], ["empty.txt has no id"]),
+        (["forget", "old.model", "--ids", "all.txt"], ["all.txt", "at least 2"]),
+        (["forget", "numbers.model", "one"], ["numbers.model", "numbers", "'one'"]),
+        (["forget", "numbers.model", "91"], ["no row has the id 91"]),
+        (["relabel", "old.model"], ["DATA is missing", "--item"]),
+        (["relabel", "old.model", "--item", "song 001"], ["--item and --to"]),
+        (["relabel", "old.model", "--to", "sad"], ["DATA is missing"]),
+        (["relabel", "old.model", "more.csv", "--item", "a", "--to", "b"], ["--item", "DATA"]),
+        (["relabel", "old.model", "more.csv"], ["more.csv", "'song 091'", "and 7 more"]),
+        (["relabel", "old.model", "twice.csv"], ["twice.csv must be unique", "'song 900'"]),
+        (["relabel", "old.model", "nameless.csv"], ["nameless.csv has no ids", "--id"]),
+        (["relabel", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
+    ],
+)
+def test_errors_are_one_line_and_change_nothing(ask, fail, folder, arguments, parts):
+    row = "1,2,3,4,5,6,calm"
+    table("twice.csv", [f"song 900,{row}", f"song 900,{row}"])
+    table("less.csv", [f"song 900,{row}"], HEAD.replace("tempo", "speed"))
+    table("words.csv", [f"song 900,{row}", f"song 901,fast{row[1:]}"])
+    table("nameless.csv", [row], HEAD.removeprefix("id,"))
+    Path("empty.txt").write_text("\n\n")
+    Path("all.txt").write_text("\n".join(one.split(",")[0] for one in rows_of("old.csv")[1:]))
+    ask("fit", "old.csv", "-o", "numbers.model", "--ignore", "id")
+    data = nl.datasets.load("old.csv")
+    graph = nl.neighbor_graph(data.X, 5)
+    nl.save(graph, "graph.model")
+    nl.MLkNN(5).fit_graph(graph, data.Y).save("bare.model")
+    before = files()
+    message = fail(*arguments)
+    assert all(part in message for part in parts), message
+    assert files() == before
+
+
+def test_a_file_that_another_process_changes(fail, folder):
+    with changing("old.model"):
+        message = fail("add", "old.model", "more.csv")
+        assert all(part in message for part in ("old.model", "another process"))
+    assert not Path("old.model.journal").exists()
+
+
+def test_a_damaged_journal(ask, fail, folder):
+    ask("add", "old.model", "more.csv")
+    content = bytearray(Path("old.model.journal").read_bytes())
+    content[len(content) // 2] ^= 1
+    Path("old.model.journal").write_bytes(content)
+    before = files()
+    for command in (["forget", "old.model", "song 001"], ["rank", "old.model", "new.csv"]):
+        assert "old.model.journal is altered" in fail(*command)
+    assert files() == before
