@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import tempfile
 import threading
 import time
@@ -132,12 +133,23 @@ def exact(n: int) -> list[dict[str, Any]]:
     return [{"search": "exact", "n": n, "q": q, "k": k, **row} for row in rows]
 
 
+class Told(list[dict[str, Any]]):
+    """Results, each of which is shown when it is there."""
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Add a result."""
+        print(row, file=sys.stderr, flush=True)
+        super().append(row)
+
+
 def approximate(n: int, q: int, folder: Path) -> list[dict[str, Any]]:
     """Changes of a large model, whose search is approximate, and its file."""
+    rows = Told()
     k, batch = 100, 10_000
     X, Y, more, labels = collection(n, n // 20 + batch + 1_000, q)
     model = nl.MLkNN(k, search=nl.InvertedLists(0.99), n_jobs=2)
-    rows = [{"measured": "fit", "seconds": round(seconds(lambda: model.fit(X, Y)), 1)}]
+    took = seconds(lambda: model.fit(X, Y))
+    rows.append({"measured": "fit", "seconds": round(took, 1)})
     path = folder / "large.model"
     rows.append({"measured": "save", "seconds": round(seconds(lambda: model.save(path)), 1)})
     del model
@@ -145,8 +157,9 @@ def approximate(n: int, q: int, folder: Path) -> list[dict[str, Any]]:
     model = nl.load(path, mmap=True).set_params(n_jobs=2)
     first = seconds(lambda: model.partial_fit(more[-1:], labels[-1:]))
     rows.append({"measured": "the first change after that", "seconds": round(first, 2)})
-    rows += single_changes(model, more[batch:], labels[batch:])
-    peak = peak_anonymous_mib(lambda: rows.extend(batches(model, more, labels, batch)))
+    for row in single_changes(model, more[batch:], labels[batch:]):
+        rows.append(row)
+    peak = peak_anonymous_mib(lambda: batches(model, more, labels, batch, rows))
     rows.append({"measured": "peak memory of these batches", "gib": round(peak / 1024, 2)})
     half = n // 20 - batch - SINGLE  # in all a tenth of the rows has changed
     at = batch + 1_000
@@ -179,16 +192,14 @@ def first_answer(path: Path, queries: Any) -> dict[str, Any]:
     }
 
 
-def batches(model: Any, X: Any, Y: Any, size: int) -> list[dict[str, Any]]:
+def batches(model: Any, X: Any, Y: Any, size: int, rows: list[dict[str, Any]]) -> None:
     """Rates of many rows that are added, and of as many that are forgotten, at once."""
     added = seconds(lambda: model.partial_fit(X[:size], Y[:size]))
     places = np.random.default_rng(3).choice(model._items.places, size, replace=False)
     ids = model._items.store.ids[places]
     forgotten = seconds(lambda: model.forget(ids))
-    return [
-        {"measured": f"{size:,} rows added", "rows_a_second": round(size / added)},
-        {"measured": f"{size:,} rows forgotten", "rows_a_second": round(size / forgotten)},
-    ]
+    rows.append({"measured": f"{size:,} rows added", "rows_a_second": round(size / added)})
+    rows.append({"measured": f"{size:,} rows forgotten", "rows_a_second": round(size / forgotten)})
 
 
 def kept_recall(model: Any, rows: int = 512) -> dict[str, Any]:

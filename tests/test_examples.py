@@ -67,8 +67,8 @@ def run_example(monkeypatch):
     """Run a script of the examples that draws, with the path that it writes to."""
     pytest.importorskip("matplotlib")
 
-    def run(script, path):
-        monkeypatch.setattr(sys, "argv", [script, str(path)])
+    def run(script, path, *more):
+        monkeypatch.setattr(sys, "argv", [script, str(path), *more])
         runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
 
     return run
@@ -81,6 +81,19 @@ def test_figure(run_example, tmp_path, script):
     picture = tmp_path / "figure.png"
     run_example(script, picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_stream_of_items(run_example, tmp_path, capsys):
+    picture = tmp_path / "stream.png"
+    run_example("stream_of_items.py", picture, "600")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    told = capsys.readouterr().out
+    precision = dict(re.findall(r"^([a-z ]+): average_precision ([0-9.]+)", told, re.MULTILINE))
+    at_once, hourly, never = (float(value) for value in precision.values())
+    assert at_once > hourly > never
+    history = re.search(r"added=(\d+), forgotten=(\d+), relabelled=(\d+)\); (\d+) labels", told)
+    assert all(int(count) > 0 for count in history.groups())
+    assert "all agree with the vectors and labels" in told  # the living model equals a fit
 
 
 @pytest.mark.slow  # one picture of each method; test_figure draws one

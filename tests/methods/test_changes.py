@@ -59,6 +59,15 @@ def test_a_model_that_is_not_fitted_is_fitted():
     same(nl.MLkNN(5).partial_fit(X, Y), nl.MLkNN(5).fit(X, Y))
 
 
+def test_the_first_rows_may_tell_of_labels_to_come():
+    tags = [["sea"], [], ["city", "sea"], ["city"]]
+    model = nl.BRkNN(2).partial_fit(X[:4], tags, classes=["alps", "city", "sea"])
+    assert model.label_names_.tolist() == ["alps", "city", "sea"]
+    assert model.partial_fit(X[4:5], [["alps"]]).label_names_.tolist() == ["alps", "city", "sea"]
+    matrix = nl.BRkNN(2).partial_fit(X[:4], Y[:4], classes=["a", "b", "c"])
+    assert matrix.label_names_.tolist() == ["a", "b", "c"]
+
+
 def test_1d_y_keeps_its_classes():
     y = np.where(Y[:, 0] == 1, "yes", "no")
     model = nl.MLkNN(5).partial_fit(X[:40], y[:40], classes=["no", "yes"])
@@ -69,6 +78,8 @@ def test_1d_y_keeps_its_classes():
         model.partial_fit(X[:1], ["maybe"])
     with pytest.raises(ValueError, match="classes"):
         model.partial_fit(X[:1], ["no"], classes=["no", "maybe"])
+    with pytest.raises(ValueError, match="got 2$"):  # no np.int64(2)
+        nl.MLkNN(5).fit(X, Y[:, 0]).partial_fit(X[:1], [2])
 
 
 def test_new_tags_become_the_last_labels():
@@ -146,6 +157,7 @@ def test_further_columns_need_names_where_the_others_have_some():
         (lambda m: m.partial_fit(np.full((1, 4), np.nan), Y[:1]), "NaN"),
         (lambda m: m.partial_fit(X[:2], Y[:2], ids=[7, 100]), "ids.*7"),
         (lambda m: m.partial_fit(X[:2], Y[:2], ids=["a", "b"]), "ids"),
+        (lambda m: m.partial_fit(X[:2], Y[:2], label_names=["a", "b", "c"]), "label_names"),
         (lambda m: m.forget(99), "ids.*99"),
         (lambda m: m.forget([3, 3]), "3 twice"),
         (lambda m: m.forget([]), "ids"),

@@ -109,7 +109,9 @@ class BalancedkNN(NeighborClassifier):
 
     def _learn(self, seen: Training) -> None:
         Y, (n, q) = seen.Y, seen.Y.shape
-        self._per_class = min(int(self.per_class), n)
+        asked = self._items.asked  # per_class may have been set to something else since the fit
+        assert asked is not None
+        self._per_class = min(asked, n)
         distances = self._members(seen.X, np.arange(n))
         self.bandwidth_ = self._sigma(distances.data)
         similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))

@@ -45,7 +45,7 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, change_records, changes, explanations, retrieval
-from nearlabel.methods.changes import Change, History, keeps_neighbors
+from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.further_labels import further_labels
 from nearlabel.methods.items import Items, Training
@@ -59,7 +59,6 @@ from nearlabel.search import (
     check_metric,
     check_search,
     is_precomputed,
-    width_of,
 )
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
@@ -333,7 +332,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         stages = Stages(progress, searched + learning)
         if graph is None:
             told = stages.next(searched)
-            wide = min(width_of(k) if keeps else k, n - 1)
+            wide = kept_width(items, k) if keeps else min(k, n - 1)
             graph = items.left_out_neighbors(
                 rows, wide, planned_for=k, n_jobs=n_jobs, progress=told
             )
@@ -428,8 +427,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        self._items.search_with(search)
-        return self
+        check_search(search)
+        with self._items.lock.held():
+            return self._become(changes.searching_with(self, search))
 
     def _have(self, items: Items) -> None:
         """Have other training items, of which nothing was learned."""
@@ -481,7 +481,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         if not self.__sklearn_is_fitted__():
             names = label_names
-            if classes is not None and ((names is None and np.ndim(y) != 1) or _are_tags(y)):
+            if classes is not None and (_are_tags(y) or (names is None and np.ndim(y) != 1)):
                 names = classes
             elif classes is not None:
                 _check_classes(y, classes)
@@ -557,7 +557,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         Parameters
         ----------
         progress : callable, optional
-            Called with (rows searched, rows in all).
+            Called with (rows searched, rows in all), where something has to be searched for that.
 
         Returns
         -------
@@ -607,9 +607,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _settled(self) -> Iterator[Self]:
         """The model as it is, while nobody changes it."""
         check_is_fitted(self)
-        self._catch_up()
         with self._items.lock.held():
-            yield state_of(self)
+            yield self._caught_up()
 
     def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
         """Be what a change has made, in one step; first it is written to the journal."""
@@ -630,12 +629,13 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             journal.fold(self)
         return self
 
-    def _catch_up(self) -> None:
-        """Learn again where that was put off, unless another thread has done so."""
-        if vars(self).get("_is_outdated"):
-            with self._items.lock.held():
-                if vars(self).get("_is_outdated"):
-                    self._become(changes.learn_again(self))
+    def _caught_up(self) -> Self:
+        """A state that has learned from all rows: now, where that was put off."""
+        with self._items.lock.held():
+            if vars(self).get("_is_outdated"):
+                self._become(changes.learn_again(self))
+            state: Self = state_of(self)
+            return state
 
     def _places_of(self, ids: Any) -> Array:
         """Where rows stand, whose ids are given: one, or several, each once."""
@@ -806,7 +806,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         distances : ndarray of float, shape (n, n_neighbors)
             Only if `return_distance`.
         indices : ndarray of int, shape (n, n_neighbors)
-            Training rows, nearest first, ties by row.
+            Training rows, nearest first, ties by row. They are numbered in order of arrival, and
+            forgotten ones keep their numbers until `compact`.
         """
         check_is_fitted(self)
         X = None if X is None else self._check_queries(X)
@@ -955,6 +956,11 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:
         model: Self = model_from(cls, tree, version)
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An answer at the same time may note what it has computed.
+        state: dict[str, Any] = super().__getstate__().copy()
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_items" in vars(self)

@@ -79,7 +79,7 @@ def add(
         first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
     )
     after.version = kept.version = kept.version + 1
-    heads = kept.add(arrivals)
+    heads = kept.add(arrivals, n_jobs=n_jobs)
     places = np.arange(first, first + m)
     near = arrivals.neighbors.indices[:, : kept.k]
     counts = CountChanges.joined(
@@ -116,7 +116,9 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     index, width = after.living_index(), kept.width
     own = kept.head(places).indices.copy()
     after.version = kept.version = kept.version + 1
-    heads = kept.remove(places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs))
+    heads = kept.remove(
+        places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs), n_jobs=n_jobs
+    )
     labels = before.labels
     counts = CountChanges.joined(
         [
@@ -142,7 +144,7 @@ def relabel(
     kept = _followed(new, before)
     if kept is None:
         return _settled(new, before, progress)
-    rows = np.union1d(kept.pointing_at(places), places)
+    rows = np.union1d(kept.pointing_at(places, n_jobs=n_jobs), places)
     near = kept.head(rows).indices
     counts = count_changes(rows, near, near, before.labels, after.labels, n_jobs=n_jobs)
     return _follow(new, Change(before, counts))
@@ -169,7 +171,7 @@ def learn_again(
     kept = items.kept if is_known else None
     if kept is None:
         where = None if rows is None else items.places[rows]
-        wide = min(width_of(k) if keeps else k, n - 1)
+        wide = kept_width(items, k) if keeps else min(k, n - 1)
         graph = items.left_out_neighbors(
             where, wide, planned_for=k, n_jobs=n_jobs, progress=progress
         )
@@ -213,6 +215,13 @@ def compacted(model: Any) -> Any:
     return new
 
 
+def searching_with(model: Any, search: Any) -> Any:
+    """The model with another way to search its rows."""
+    new = next_state(model)
+    new._have(replace(model._items, search=search, index=None))
+    return new
+
+
 def in_one_piece(model: Any) -> Any:
     """The model as a file keeps it: without forgotten rows, and all rows in one piece."""
     items: Items = model._items
@@ -230,6 +239,12 @@ def keeps_neighbors(model: Any, items: Items) -> bool:
     A search from outside may find no more than it was asked for: its neighbors are not kept.
     """
     return bool(model.needs.counts and follows(model) and not is_plugged(items.search))
+
+
+def kept_width(items: Items, k: int) -> int:
+    """How many neighbors are searched where k are needed and some more are kept to spare."""
+    wide = k if is_precomputed(items.metric) else width_of(k)  # which may hold k, and no row goes
+    return min(wide, len(items) - 1)
 
 
 def follows(model: Any) -> bool:
@@ -302,7 +317,7 @@ def _neighbors_among(items: Items) -> int:
 def _settled(new: Any, before: Items, progress: Progress | None) -> Any:
     """The next state of a model whose counts need not follow, or cannot."""
     new._items.kept = new._items.stored_kept = None  # they are not those of the changed rows
-    if keeps_neighbors(new, new._items):
+    if new.needs.counts and follows(new):
         return learn_again(new, progress=progress)
     new.n_neighbors_ = _neighbors_among(new._items)
     if follows(new):

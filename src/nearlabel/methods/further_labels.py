@@ -52,6 +52,11 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     tags = known_tags(y, "y", known, separator or model._separator_of(y))
     if tags is not None:
         return _of_tags(tags, model, names)
+    if known is None and names is not None:
+        raise ValueError(
+            "label_names: the labels of this model have no names; give a 0/1 matrix with a column "
+            "for each of them, and further columns for new labels"
+        )
     y = stacked_rows(y)
     columns = getattr(y, "columns", None) if names is None else names
     matrix = label_matrix(y, "y")
@@ -134,5 +139,7 @@ def _column_of_classes(y: Any, classes: Array) -> Array:
     is_second = given == classes[1]
     odd = np.flatnonzero(~(is_second | (given == classes[0])))
     if odd.size:
-        raise ValueError(f"y must hold the classes {classes.tolist()} only; got {given[odd[0]]!r}")
+        raise ValueError(
+            f"y must hold the classes {classes.tolist()} only; got {given[odd].tolist()[0]!r}"
+        )
     return np.asarray(is_second).reshape(-1, 1).astype(np.int8)

@@ -25,7 +25,6 @@ from nearlabel.search import (
     StoredNeighbors,
     VectorStore,
     build_index,
-    check_search,
     is_precomputed,
     makes_plans,
     pair_distances,
@@ -113,6 +112,9 @@ class Items:
     unmeasured: int = 0
     columns: dict[Any, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self).copy()  # an answer at the same time may note what it has computed
 
     def __len__(self) -> int:
         """How many items there are; places are more where some were forgotten."""
@@ -216,11 +218,6 @@ class Items:
             return pair_distances(self.vectors, self.metric, X, query, place)
         rows, which = self.rows_of(place)
         return pair_distances(rows, self.metric, X, query, which)
-
-    def search_with(self, search: Any) -> None:
-        """Search in another way from now on."""
-        check_search(search)
-        self.search, self.index = search, None
 
     def neighbors(
         self, X: Any, k: int | None, *, n_jobs: int = 1, progress: Progress | None = None

@@ -22,15 +22,16 @@ def of_one_state(
 
     @wraps(answer)
     def answered(self: Any, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-        if vars(self).get("_is_outdated"):
+        state = state_of(self)
+        if vars(state).get("_is_outdated"):
             warnings.warn(
                 f"the training rows were changed, so {type(self).__name__} learns again before it "
                 "answers; make several changes at once, or call refresh() when there is time",
                 UserWarning,
                 stacklevel=2,
             )
-            self._catch_up()
-        return answer(state_of(self), *args, **kwargs)
+            state = self._caught_up()  # not a later one, which may have to learn again, too
+        return answer(state, *args, **kwargs)
 
     return cast(Callable[Concatenate[Any, _Parameters], _Answer], answered)
 

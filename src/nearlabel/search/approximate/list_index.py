@@ -67,8 +67,9 @@ class ListIndex:
     ) -> NeighborGraph:
         """Find as many of the k nearest base rows of each query as `recall` asks for.
 
-        With `planned_for`, less than k, so many of them; those beyond, which some callers need in
-        reserve, are found as far as the same probes find them.
+        With `planned_for`, less than k, so many of them: just those of that graph. Those beyond,
+        which some callers need in reserve, are found as far as the same probes find them; among
+        the rows themselves some may be missing, which is -1, infinitely far away.
         """
         if queries is None:
             with one_blas_thread:
@@ -199,10 +200,11 @@ class ListIndex:
             made(1, 1)
         count = len(listed.lists)
         probes, through = among_rows(listed, plan, self._recall, n_jobs)
-        probes = max(probes, listed.least_probes(k + 1))
+        probes = max(probes, listed.least_probes(planned_for + 1))
+        spare = min(k, listed.least_rows(probes) - 1) - planned_for
         numbers = listed.lists.order[plan.measured.rows]
         while True:
-            found = listed.among(k, probes, through, n_jobs, searched)
+            found = listed.among(planned_for, probes, through, n_jobs, searched, spare)
             nearest = found.distances[numbers, :planned_for]
             recall = recall_of(nearest, plan.measured.exact.head(planned_for))
             if recall.value >= self._recall or probes == count:

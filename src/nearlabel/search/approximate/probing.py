@@ -115,6 +115,10 @@ class ListedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def least_rows(self, probes: int) -> int:
+        """How many rows so many lists hold, whichever they are."""
+        return int(np.sort(self.lists.sizes)[:probes].sum())
+
     def least_probes(self, k: int) -> int:
         """How many lists hold k rows, whichever they are."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
@@ -286,21 +290,26 @@ class ListedRows:
         through: int,
         n_jobs: int,
         progress: Sequence[Progress | None] = (None, None),
+        spare: int = 0,
     ) -> NeighborGraph:
         """The neighbors of all rows, in their own order and by number, distances in float32.
 
         The neighbors of a row's first `through` neighbors are looked at. That is the second part of
-        the work; progress is told for each part.
+        the work; progress is told for each part. Behind the k neighbors stand up to `spare` that
+        were found on the way; where a row has fewer, there is -1, infinitely far away.
         """
         starts = self.lists.starts
         self.touch(np.arange(len(self.lists)))
         found = self._room(len(self), k, np.float32)
+        further = self._room(len(self), spare, np.float32)
 
         def search(lists: slice) -> Iterator[None]:
             places = slice(int(starts[lists.start]), int(starts[lists.stop]))
-            part = self._room(places.stop - places.start, k)
+            part = self._room(places.stop - places.start, k + spare)
             yield from self.search(self.rows[places], probes, part, places.start)
-            found.indices[places], found.distances[places] = part.indices, part.distances
+            for graph, columns in ((found, slice(k)), (further, slice(k, None))):
+                graph.indices[places] = part.indices[:, columns]
+                graph.distances[places] = part.distances[:, columns]
 
         blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
         run_slices(search, blocks, n_jobs, progress[0])
@@ -311,7 +320,26 @@ class ListedRows:
 
         # Each call of the core has to note which rows it has seen, of all.
         run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
-        return result
+        if not spare:
+            return result
+        found.indices = found.distances = np.empty(0)  # they take as much memory as the result
+        return self._with_spare(result, further)
+
+    def _with_spare(self, graph: NeighborGraph, further: NeighborGraph) -> NeighborGraph:
+        """Neighbors by number, and behind them those of `further`, by place, that are not there."""
+        n, k, order = len(self), graph.k, self.lists.order
+        wide = self._room(n, k + further.k, np.float32)
+        wide.indices[:, :k], wide.distances[:, :k] = graph.indices, graph.distances
+        wide.indices[:, k:], wide.distances[:, k:] = -1, np.inf
+        for start in range(0, n, _ROWS_A_PASS):
+            places = slice(start, start + _ROWS_A_PASS)
+            row, number = order[places], order[further.indices[places]]
+            is_new = ~(number[:, :, None] == graph.indices[row][:, None, :]).any(axis=2)
+            which, _ = np.nonzero(is_new)
+            column = k + (np.cumsum(is_new, axis=1) - 1)[is_new]
+            wide.indices[row[which], column] = number[is_new]
+            wide.distances[row[which], column] = further.distances[places][is_new]
+        return wide
 
     def _by_numpy(
         self,

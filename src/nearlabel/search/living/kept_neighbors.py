@@ -67,21 +67,21 @@ class KeptNeighbors:
         self._first = NeighborLists(self.width, places, distances, lengths)
         self._later = NeighborLists(self.width, places[:0], distances[:0], lengths[:0])
         self.is_whole = True
-        self.version = 0
+        self.version = 0  # the last: who copies all while it is changed finds another number here
 
     @classmethod
     def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
         """Keep the neighbors of a graph, which has a row for each place, or for each alive one.
 
-        It has at least k neighbors a row. The graph's own arrays are changed later on where they
-        are wide enough for what is to be kept.
+        It has at least k neighbors a row; of those beyond, some may be missing, which is -1. The
+        graph's own arrays are changed later on where they are wide enough for what is to be kept.
         """
         if graph.k < k:
             raise ValueError(f"graph must have at least k={k} neighbors per row; got {graph.k}")
         length = min(graph.k, width_of(k))
         n = len(graph) if alive is None else len(alive)
         if len(graph) == n:
-            kept = cls(k, graph.indices, graph.distances, np.full(n, length))
+            kept = cls(k, graph.indices, graph.distances, _lengths(graph, length))
             if alive is not None:
                 kept._first.clear(np.flatnonzero(~alive))
             return kept
@@ -249,6 +249,7 @@ class StoredNeighbors:
 
     def __init__(self, tree: Mapping[str, Any], k: int, n: int) -> None:
         self._parts, self._k = (tree["places"], tree["distances"], tree["lengths"]), k
+        self._taken_up: KeptNeighbors | None = None
         places, distances, lengths = self._parts
         shape = n, width_of(k)
         if not all(isinstance(part, np.ndarray) for part in self._parts) or not (
@@ -259,7 +260,15 @@ class StoredNeighbors:
             raise TypeError("its kept neighbors are of other types")
 
     def taken_up(self) -> KeptNeighbors:
-        """The neighbors, checked, so that they can be changed; the file stays as it is."""
+        """The neighbors, checked, so that they can be changed; the file stays as it is.
+
+        Always the same: of several that ask, only one can change them.
+        """
+        if self._taken_up is None:
+            self._taken_up = self._checked()
+        return self._taken_up
+
+    def _checked(self) -> KeptNeighbors:
         places, distances = (_own_copy(part) for part in self._parts[:2])
         lengths = checked(self._parts[2]).astype(np.int32)
         n, k, width = len(places), self._k, places.shape[1]
@@ -282,6 +291,13 @@ def _own_copy(array: Array) -> Array:
         checked(array)
         return np.asarray(array.private())
     return array if array.flags.writeable else array.copy()
+
+
+def _lengths(graph: NeighborGraph, most: int) -> Array:
+    """How many neighbors each row of a graph has, of so many."""
+    if graph.recall is None:
+        return np.full(len(graph), most)
+    return np.asarray(np.count_nonzero(graph.indices[:, :most] >= 0, axis=1))
 
 
 def width_of(k: int) -> int:

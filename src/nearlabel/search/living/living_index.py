@@ -103,6 +103,9 @@ class LivingIndex:
         living = cls(store, metric, (first,), store.alive, size, recall, None, planned_for)
         return living if store.alive is None or foreign(index) is None else living._joined()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self).copy()  # a search at the same time may note what it has counted
+
     @property
     def n_places(self) -> int:
         """Rows, those removed included."""

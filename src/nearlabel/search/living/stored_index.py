@@ -39,9 +39,8 @@ def _tree_of_segments(index: LivingIndex) -> tuple[dict[str, Any], Array] | None
     for segment in index.segments:
         its = _lists(segment.index)
         if its is not None:
-            homes[segment.start : segment.stop if segment.places is None else 0] = homes_of(its)
-            if segment.places is not None:
-                homes[segment.places] = homes_of(its)
+            every = slice(segment.start, segment.stop)
+            homes[every if segment.places is None else segment.places] = homes_of(its)
     places = np.arange(index.n_places) if index.alive is None else np.flatnonzero(index.alive)
     rows = index.store.take(places)
     tree, order = lists._tree_of(rows, homes[places])
