@@ -21,7 +21,7 @@ def test_the_readme_shows_what_its_commands_print(monkeypatch):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme.with_excerpts(text) == text
     shown = text.partition("<!-- two commands")[2].partition("The same files in Python")[0]
-    assert shown.count("$ nearlabel ") == 4
+    assert shown.count("$ nearlabel ") == 6
 
 
 def test_the_code_of_the_page_on_experiments_runs():

@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
+from nearlabel.cli import run
 from nearlabel.cli.process import OUR_ERROR
 from nearlabel.methods.verification import Verification
 from nearlabel.persistence.models import changing
@@ -23,8 +25,6 @@ HEAD = "id,tempo,energy,loudness,brightness,speech,acoustic,tags"
 @pytest.fixture(scope="module")
 def two_parts(songs, tmp_path_factory):
     """A folder with songs in two parts, 90 and 10, and models of the first and of both."""
-    from nearlabel.cli import run
-
     folder = tmp_path_factory.mktemp("parts")
     head, *rows = (songs / "songs.csv").read_text().splitlines()
     assert head == HEAD
@@ -298,6 +298,27 @@ def test_methods_that_learn_again_say_how_to_have_it_done_once(ask, answer, fold
     ask("rank", "m", "new.csv")  # without a note
 
 
+@pytest.fixture(scope="module")
+def wrong(two_parts, tmp_path_factory):
+    """A folder with files that cannot be changed, and others that nothing can be changed by."""
+    folder = tmp_path_factory.mktemp("wrong")
+    shutil.copytree(two_parts, folder, dirs_exist_ok=True)
+    with chdir(folder):
+        row = "1,2,3,4,5,6,calm"
+        table("twice.csv", [f"song 900,{row}", f"song 900,{row}"])
+        table("less.csv", [f"song 900,{row}"], HEAD.replace("tempo", "speed"))
+        table("words.csv", [f"song 900,{row}", f"song 901,fast{row[1:]}"])
+        table("nameless.csv", [row], HEAD.removeprefix("id,"))
+        Path("empty.txt").write_text("\n\n")
+        Path("all.txt").write_text("\n".join(one.split(",")[0] for one in rows_of("old.csv")[1:]))
+        assert run(["fit", "old.csv", "-o", "numbers.model", "--ignore", "id"]) == 0
+        data = nl.datasets.load("old.csv")
+        graph = nl.neighbor_graph(data.X, 5)
+        nl.save(graph, "graph.model")
+        nl.MLkNN(5).fit_graph(graph, data.Y).save("bare.model")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -305,6 +326,7 @@ def test_methods_that_learn_again_say_how_to_have_it_done_once(ask, answer, fold
         (["add", "none", "more.csv"], ["none: No such file"]),
         (["add", "old.csv", "more.csv"], ["old.csv", "the model comes first"]),
         (["add", "old.model", "none.csv"], ["'none.csv'"]),
+        (["add", "old.model", "all.model"], ["all.model", "give --format"]),
         (["add", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
         (["add", "old.model", "old.csv"], ["'song 001'", "already", "and 87 more"]),
         (["add", "old.model", "twice.csv"], ["twice.csv", "'song 900'"]),
@@ -335,19 +357,8 @@ def test_methods_that_learn_again_say_how_to_have_it_done_once(ask, answer, fold
         (["relabel", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
     ],
 )
-def test_errors_are_one_line_and_change_nothing(ask, fail, folder, arguments, parts):
-    row = "1,2,3,4,5,6,calm"
-    table("twice.csv", [f"song 900,{row}", f"song 900,{row}"])
-    table("less.csv", [f"song 900,{row}"], HEAD.replace("tempo", "speed"))
-    table("words.csv", [f"song 900,{row}", f"song 901,fast{row[1:]}"])
-    table("nameless.csv", [row], HEAD.removeprefix("id,"))
-    Path("empty.txt").write_text("\n\n")
-    Path("all.txt").write_text("\n".join(one.split(",")[0] for one in rows_of("old.csv")[1:]))
-    ask("fit", "old.csv", "-o", "numbers.model", "--ignore", "id")
-    data = nl.datasets.load("old.csv")
-    graph = nl.neighbor_graph(data.X, 5)
-    nl.save(graph, "graph.model")
-    nl.MLkNN(5).fit_graph(graph, data.Y).save("bare.model")
+def test_errors_are_one_line_and_change_nothing(fail, wrong, monkeypatch, arguments, parts):
+    monkeypatch.chdir(wrong)
     before = files()
     message = fail(*arguments)
     assert all(part in message for part in parts), message

@@ -104,8 +104,3 @@ def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, An
         for start in range(0, len(items), _ROWS_AT_ONCE):
             rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
             yield names[rows], vectors(pipeline, items.X[rows]), stages.next(rows.stop - rows.start)
-
-
-def label_name(model: Any, label: int) -> str:
-    """The name of a label; its column where it has none."""
-    return str(label if model.label_names_ is None else model.label_names_[label])

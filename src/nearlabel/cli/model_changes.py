@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.model_items import as_pipeline, naming_order, set_jobs
+from nearlabel.cli.model_items import as_pipeline, label_name, naming_order, set_jobs
 from nearlabel.cli.options import Json, Switch, Whole
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, file_size, printable, say, say_folded, say_json, steps
@@ -164,45 +164,47 @@ class Changing:
         if self.verify:
             with steps("verifying") as progress:
                 verified = model.verify(progress=progress)
-        code = None if verified is None or verified else _UNVERIFIED
-        proof = None if verified is None else {"agrees": bool(verified), **asdict(verified)}
-        written = path if self.compact else _journal(path)
-        n_labels = _n_labels(model)
-        new = range(opened.n_labels, n_labels)
-        names = model.label_names_
-        new_labels = [str(label if names is None else names[label]) for label in new]
+        written, n_labels = path if self.compact else _journal(path), _n_labels(model)
+        told = {
+            "model": path,
+            **what,
+            "items": len(model.ids_),
+            "labels": n_labels,
+            "new_labels": [label_name(model, one) for one in range(opened.n_labels, n_labels)],
+            "written": written,
+            "bytes": Path(written).stat().st_size,
+            "compacted": self.compact,
+            "verified": None
+            if verified is None
+            else {"agrees": bool(verified), **asdict(verified)},
+        }
         if self.json:
-            say_json(
-                {
-                    "model": path,
-                    **what,
-                    "items": len(model.ids_),
-                    "labels": n_labels,
-                    "new_labels": new_labels,
-                    "written": written,
-                    "bytes": Path(written).stat().st_size,
-                    "compacted": self.compact,
-                    "verified": proof,
-                }
-            )
-            return code
-        items = counted(len(model.ids_), "item")
-        say(f"{done}: {path} has {items} and {counted(n_labels, 'label')} now")
-        if new_labels:
-            shown = [printable(name) for name in new_labels[:_LABELS_SHOWN]]
-            more = len(new_labels) - len(shown)
-            shown += [f"…and {more:,} more"] if more else []
-            say_folded(f"new label{'s' if len(new_labels) > 1 else ''}: {', '.join(shown)}")
-        size = f"wrote {written} ({file_size(written)})"
-        if self.compact:
-            say_folded(f"{size}, with all changes and without a trace of forgotten items")
-        elif "forgotten" in what:
-            say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
+            say_json(told)
         else:
-            say_folded(f"{size}; --compact folds it into {path}")
-        if verified is not None:
-            say_folded(f"verified: {verified}" if verified else f"not verified: {verified}")
-        return code
+            say(
+                f"{done}: {path} has {counted(told['items'], 'item')} and "
+                f"{counted(n_labels, 'label')} now"
+            )
+            _say_rest(told)
+            if verified is not None:
+                say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
+        return None if verified is None or verified else _UNVERIFIED
+
+
+def _say_rest(told: dict[str, Any]) -> None:
+    """Print which labels are new, where the changes are, and what --compact would do."""
+    path, written, new = told["model"], told["written"], told["new_labels"]
+    if new:
+        shown = [printable(name) for name in new[:_LABELS_SHOWN]]
+        shown += [f"…and {len(new) - len(shown):,} more"] if len(new) > len(shown) else []
+        say_folded(f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(shown)}")
+    size = f"wrote {written} ({file_size(written)})"
+    if told["compacted"]:
+        say_folded(f"{size}, with all changes and without a trace of forgotten items")
+    elif "forgotten" in told:
+        say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
+    else:
+        say_folded(f"{size}; --compact folds it into {path}")
 
 
 def _n_labels(model: Any) -> int:

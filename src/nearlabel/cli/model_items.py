@@ -79,3 +79,8 @@ def vectors(pipeline: Any, X: Any) -> Any:
     for step in transformers(pipeline):
         X = step.transform(X)
     return X
+
+
+def label_name(model: Any, label: int) -> str:
+    """The name of a label; its column where it has none."""
+    return str(label if model.label_names_ is None else model.label_names_[label])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nearlabel.cli.file_answers import Answering, Blocks, Record, label_name
+from nearlabel.cli.file_answers import Answering, Blocks, Record
+from nearlabel.cli.model_items import label_name
 from nearlabel.cli.options import Data
 from nearlabel.cli.output import is_table
 

@@ -117,7 +117,8 @@ def is_table(source: str, format: str | None) -> bool:
     from nearlabel.datasets.formats import FORMATS
     from nearlabel.datasets.source_files import find
 
-    return "tags" in FORMATS[find(source, format).format].options
+    with naming(format="--format"):
+        return "tags" in FORMATS[find(source, format).format].options
 
 
 def label_names(items: Dataset, source: str, in_table: bool) -> list[str] | None:
