@@ -17,6 +17,7 @@ from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
 from nearlabel.search import build_index, recall_of, sample_rows
 
+_ROWS_AT_ONCE = 65536
 _DIGITS = 1e-12  # to which numbers that are no counts agree
 
 
@@ -56,7 +57,8 @@ def verified(model: Any, progress: Progress | None) -> Verification:
         return Verification(len(items), tuple(compared), tuple(differences))
     compared.append("vectors")
     try:
-        _ = items.vectors  # of a mapped file all blocks are checked
+        for start in range(0, items.n_places, _ROWS_AT_ONCE):  # of a mapped file, all blocks
+            items.store.take(slice(start, start + _ROWS_AT_ONCE))
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
     keeps = keeps_neighbors(model, items) and is_own(items)
