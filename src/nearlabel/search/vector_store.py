@@ -176,7 +176,7 @@ class VectorStore:
             raise TypeError(f"ids must be like those before, {self.ids.dtype}; got {new.dtype}")
         taken = np.flatnonzero(self._places_of(new) >= 0)
         if len(taken):
-            raise ValueError(f"ids must be unique; {new[taken[0]].item()!r} is given twice")
+            raise ValueError(f"ids must be unique; {new[taken[0]].item()!r} is that of another row")
         return new
 
     def _ids_with(self, new: Array) -> Grown:
