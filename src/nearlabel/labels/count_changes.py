@@ -66,6 +66,7 @@ def count_changes(
     Y_before: Csr,
     Y_after: Csr,
     *,
+    relabelled: Array | None = None,
     n_jobs: int = 1,
 ) -> CountChanges:
     """For each of `rows`, the labels whose count among its neighbors, or itself, has changed.
@@ -79,6 +80,8 @@ def count_changes(
         counted as if they had no neighbors and no labels.
     Y_before, Y_after : csr_array, shape (n, q) and (n', q')
         Labels of all places; there may be more of both after.
+    relabelled : ndarray of int, optional
+        Places at which the two may differ; by default they are compared.
     n_jobs : int
         Threads.
 
@@ -93,7 +96,9 @@ def count_changes(
     old, new = (kernel_places(nobody if part is None else part) for part in (before, after))
     if old.dtype != new.dtype:
         old, new = old.astype(np.int64), new.astype(np.int64)
-    differences = _differences(Y_before, Y_after, before is not None and after is not None)
+    if before is None or after is None or _is_longer(Y_before, Y_after):
+        relabelled = np.empty(0, np.int64)
+    differences = _differences(Y_before, Y_after, relabelled)
     parts: dict[int, _Entries] = {}
 
     def look(block: slice) -> None:
@@ -109,22 +114,25 @@ def count_changes(
     return CountChanges(label, count, own, change, row)
 
 
-def _differences(Y_before: Csr, Y_after: Csr, both: bool) -> Callable[..., _Entries]:
-    """What finds the changes of a run of rows; `both`: these were there, and still are."""
+def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Callable[..., _Entries]:
+    """What finds the changes of a run of rows, of all of which some may be relabelled."""
     core = engine.core()
     if core is None:
         return partial(_by_scipy, Y_before, Y_after)
     labels = [*kernel_rows(Y_before), *kernel_rows(Y_after)]
     if len({part.dtype for part in labels}) > 1:
         labels = [part.astype(np.int64) for part in labels]
-    relabelled = np.zeros(0, np.uint8)
-    if both and not _is_longer(Y_before, Y_after):
-        relabelled = np.zeros(min(Y_before.shape[0], Y_after.shape[0]), np.uint8)
-        core.relabelled_rows(*labels, relabelled)
+    is_other = np.zeros(0, np.uint8)
+    if relabelled is None or len(relabelled):
+        is_other = np.zeros(min(Y_before.shape[0], Y_after.shape[0]), np.uint8)
+        if relabelled is None:
+            core.relabelled_rows(*labels, is_other)
+        else:
+            is_other[relabelled] = 1
 
     def by_core(rows: Array, before: Array, after: Array) -> _Entries:
         places = kernel_array(rows, np.int64)
-        found = core.count_changes(places, before, after, *labels, relabelled, Y_after.shape[1])
+        found = core.count_changes(places, before, after, *labels, is_other, Y_after.shape[1])
         return cast(_Entries, found)
 
     return by_core

@@ -81,13 +81,11 @@ def add(
     after.version = kept.version = kept.version + 1
     heads = kept.add(arrivals, n_jobs=n_jobs)
     places = np.arange(first, first + m)
-    near = arrivals.neighbors.indices[:, : kept.k]
+    near, labels_of_both = arrivals.neighbors.indices[:, : kept.k], (before.labels, after.labels)
     counts = CountChanges.joined(
         [
-            count_changes(
-                heads.rows, heads.before, heads.after, before.labels, after.labels, n_jobs=n_jobs
-            ),
-            count_changes(places, None, near, before.labels, after.labels, n_jobs=n_jobs),
+            count_changes(*heads, *labels_of_both, relabelled=_NOWHERE, n_jobs=n_jobs),
+            count_changes(places, None, near, *labels_of_both, n_jobs=n_jobs),
         ]
     )
     return _measured(_follow(new, Change(before, counts)), m, n_jobs)
@@ -122,7 +120,7 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     labels = before.labels
     counts = CountChanges.joined(
         [
-            count_changes(heads.rows, heads.before, heads.after, labels, labels, n_jobs=n_jobs),
+            count_changes(*heads, labels, labels, n_jobs=n_jobs),
             count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
         ]
     )
@@ -146,7 +144,9 @@ def relabel(
         return _settled(new, before, progress)
     rows = np.union1d(kept.pointing_at(places, n_jobs=n_jobs), places)
     near = kept.head(rows).indices
-    counts = count_changes(rows, near, near, before.labels, after.labels, n_jobs=n_jobs)
+    counts = count_changes(
+        rows, near, near, before.labels, after.labels, relabelled=places, n_jobs=n_jobs
+    )
     return _follow(new, Change(before, counts))
 
 
