@@ -160,7 +160,7 @@ def test_further_columns_need_names_where_the_others_have_some():
         (lambda m: m.partial_fit(X[:2], Y[:2], label_names=["a", "b", "c"]), "label_names"),
         (lambda m: m.forget(99), "ids.*99"),
         (lambda m: m.forget([3, 3]), "3 twice"),
-        (lambda m: m.forget([]), "ids"),
+        (lambda m: m.forget(np.array([False, True])), "mask"),
         (lambda m: m.forget(range(39)), "at least 2"),
         (lambda m: m.relabel([99], Y[:1]), "ids.*99"),
         (lambda m: m.relabel([1, 2], Y[:1]), "ids has 2, y has 1"),
@@ -324,3 +324,30 @@ def test_readers_see_only_states_that_were_there():
         one.join()
     assert seen <= {*states}
     assert model.verify()
+
+
+def test_ids_may_come_in_any_collection():
+    model = fitted()
+    model.forget({1, 2}).forget({3: 0}.keys()).forget(i for i in (4, 5)).forget([])
+    assert model.ids_.tolist() == [0, *range(6, 40)]
+
+
+@pytest.mark.parametrize(
+    "ids", [["a", 7], ["a", float("nan")], [1.5, 2], ["a", None], ["a\0", "b"]]
+)
+def test_ids_of_several_kinds_are_refused(ids):
+    with pytest.raises((TypeError, ValueError), match="ids"):
+        nl.MLkNN(5).fit(X, Y, ids=[*map(str, range(58)), *ids])
+
+
+def test_one_id_takes_the_labels_of_one_item():
+    tags = [["sea"] if one else ["city", "night"] for one in Y[:, 0]]
+    model = nl.MLkNN(5).fit(X, tags)
+    for labels in (["city", "alps"], {"city", "alps"}, ("city", "alps"), [["city", "alps"]]):
+        model.relabel(3, ["sea"]).relabel(3, labels)
+        carried = model._items.labels[[3]].indices
+        assert {*model.label_names_[carried].tolist()} == {"city", "alps"}
+    model.relabel(3, "sea")
+    assert model.label_names_[model._items.labels[[3]].indices].tolist() == ["sea"]
+    plain = fitted().relabel(3, [1, 0, 1])
+    assert plain._items.labels[[3]].toarray().tolist() == [[1, 0, 1]]

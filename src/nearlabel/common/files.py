@@ -75,7 +75,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    _remove_orphans(target)
+    remove_parts(target, _ORPHANED_AFTER)
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
@@ -96,11 +96,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def _remove_orphans(target: Path) -> None:
-    """Remove temporary files of `target` that have not been written to for a day."""
+def remove_parts(path: str | os.PathLike[str], older_than: float = 0) -> None:
+    """Remove temporary files of `path` that have not been written to for so many seconds."""
+    target = Path(os.path.realpath(path))
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(OSError):  # another process was quicker, or may not be disturbed
-            if time.time() - part.stat().st_mtime > _ORPHANED_AFTER:
+            if time.time() - part.stat().st_mtime >= older_than:
                 part.unlink()
 
 

@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from nearlabel.common.file_locks import is_file_of, try_lock
-from nearlabel.common.files import FileError, stored_digest, sync_folder, write_tree
+from nearlabel.common.files import (
+    FileError,
+    remove_parts,
+    stored_digest,
+    sync_folder,
+    write_tree,
+)
 from nearlabel.common.journal_records import (
     HEAD_SIZE,
     digest_in,
@@ -48,6 +54,7 @@ class Journal:
             self.close()
             raise
         self._end = 0  # of the last record; negative while a write has not succeeded
+        self._process = os.getpid()
 
     @classmethod
     def create_or_open(
@@ -84,14 +91,17 @@ class Journal:
 
     @property
     def closed(self) -> bool:
-        """Whether it can no longer be written."""
-        return self._file.closed
+        """Whether it can no longer be written: it was closed, or this is the child of a fork."""
+        return self._file.closed or os.getpid() != self._process
 
     def append(self, *changes: Mapping[str, Any]) -> None:
         """Write changes, each a tree. On return all of them are on the disk; on error, none is."""
         if not changes:
             return
         start = self._end
+        if self.closed:
+            why = "is open in another process, of which this one is a fork; load the model again"
+            raise OSError(errno.EPERM, why, str(self.path))
         if start < 0:
             why = "could not be mended after an error; load the model again"
             raise OSError(errno.EIO, why, str(self.path))
@@ -201,6 +211,7 @@ def save_tree(
     held = journal if journal is not None and is_own else Journal(beside)
     try:
         replaced = {} if held.digest is None else {"replaces": held.digest}
+        remove_parts(path)  # nobody else is writing
         digest = write_tree(path, {**tree, **replaced})
         if is_own:
             held.restart(digest)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -29,6 +29,7 @@ from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
     ArgumentError,
+    ArgumentTypeError,
     LabelClasses,
     Labels,
     check_integer,
@@ -47,7 +48,7 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, change_records, changes, explanations, retrieval
 from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
-from nearlabel.methods.further_labels import further_labels
+from nearlabel.methods.further_labels import as_one_item, further_labels
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
@@ -350,7 +351,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         if told is not None:
             told(1, 1)
         self.__dict__ = model.__dict__
-        return self
+        return self._fold_journal()  # which is of other rows
 
     def _learn_from(
         self,
@@ -515,6 +516,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         check_is_fitted(self)
         with self._items.lock.held():
             places = self._places_of(ids)
+            if not len(places):
+                return self
             after = changes.forget(self, places, progress)
             return self._become(after, partial(change_records.forgotten, self, places))
 
@@ -533,7 +536,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         ----------
         ids : id or sequence of m ids, each once
         y : labels of these rows, as in `partial_fit`
-            They replace those that the rows have.
+            They replace those that the rows have. For a single id, also its tags alone.
         label_names, separator
             As in `partial_fit`.
         progress
@@ -546,6 +549,8 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         check_is_fitted(self)
         with self._items.lock.held():
             places = self._places_of(ids)
+            if np.ndim(ids) == 0 and not isinstance(self.classes_, np.ndarray):
+                y = as_one_item(y, self._separator_of([y]) or separator)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
             after = changes.relabel(self, places, labels, progress)
@@ -626,7 +631,12 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """Write the file anew, of which this model keeps a journal: what no record can tell."""
         journal = vars(self).get("_journal")
         if journal is not None:
-            journal.fold(self)
+            try:
+                journal.fold(self)
+            except BaseException:  # what follows must not be written behind what was before
+                journal.close()
+                del self.__dict__["_journal"]
+                raise
         return self
 
     def _caught_up(self) -> Self:
@@ -639,9 +649,14 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
 
     def _places_of(self, ids: Any) -> Array:
         """Where rows stand, whose ids are given: one, or several, each once."""
+        if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
+            ids = [*ids]  # a set, the keys of a dict, what a generator gives
         given = np.atleast_1d(np.asarray(ids))
-        if given.ndim != 1 or not given.size:
-            raise ValueError(f"ids must be an id or a list of ids; got {ids!r}")
+        if given.ndim != 1:
+            raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
+        if given.dtype == bool:
+            message = "ids must be ids, not a mask of rows: give model.ids_[mask]"
+            raise ArgumentTypeError(message, "ids")
         twice = first_twice(given.tolist())
         if twice is not None:
             raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")

@@ -92,6 +92,19 @@ def _alike(known: Array, new: list[str]) -> list[Any]:
     return [int(name) if name.isdecimal() else name for name in new]
 
 
+def as_one_item(y: Any, separator: str | None) -> Any:
+    """The labels of one item, given alone, as those of a list of one item; others as they are."""
+    if isinstance(y, str):
+        return [y] if separator is not None else [[y]]
+    if isinstance(y, set | frozenset):
+        return [y]
+    if isinstance(y, list | tuple) and y and all(isinstance(tag, str) for tag in y):
+        return y if separator is not None and len(y) == 1 else [[*y]]
+    if not hasattr(y, "columns") and np.ndim(y) == 1 and np.asarray(y).dtype.kind in "biuf":
+        return np.reshape(y, (1, -1))
+    return y
+
+
 def _by_column(matrix: Csr, known: Array | None, q: int, classes: LabelClasses) -> FurtherLabels:
     """Labels in the order of the columns."""
     width = matrix.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -310,9 +311,11 @@ class _Names:
 
 def _checked_ids(ids: Any, n: int) -> Array:
     """Unique ids of n rows."""
-    new = np.asarray(ids)
-    if new.dtype == object and all(isinstance(name, str) for name in new):  # as pandas has them
-        new = np.array(new.tolist(), dtype=np.str_)
+    if (np.ndim(ids) == 0 and not isinstance(ids, Iterable)) or isinstance(ids, str):
+        raise TypeError(f"ids must be a list of ids, one a row; got {ids!r}")
+    new = np.asarray(ids if isinstance(ids, np.ndarray) else _listed_ids(ids))
+    if new.dtype == object:  # as pandas has texts
+        new = np.asarray(_listed_ids(new))
     if not new.size:
         new = new.astype(np.int64)  # an empty list is of floats
     check_same_length(ids=len(new), vectors=n)
@@ -327,6 +330,20 @@ def _checked_ids(ids: Any, n: int) -> Array:
     if len(values) < len(new):
         raise ValueError(f"ids must be unique; {values[counts > 1][0].item()!r} is given twice")
     return new
+
+
+def _listed_ids(ids: Any) -> Any:
+    """Ids in a list: texts, or whole numbers; NumPy would make texts of both, and of gaps."""
+    listed = ids.tolist() if hasattr(ids, "tolist") else [*ids]
+    are_texts = [isinstance(name, str) for name in listed]
+    for place, (name, is_text) in enumerate(zip(listed, are_texts, strict=True)):
+        is_number = isinstance(name, int | np.integer) and not isinstance(name, bool)
+        if is_text != are_texts[0] or not (is_text or is_number):
+            message = f"ids must be integers or strings, all of one kind; got {name!r}"
+            raise TypeError(f"{message} at position {place}")
+        if is_text and name.endswith("\0"):
+            raise ValueError(f"ids must not end in a null character; got {name!r}")
+    return listed
 
 
 def _after(ids: Array) -> int:

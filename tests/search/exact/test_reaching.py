@@ -67,6 +67,8 @@ def test_scaled_limits_are_above_all_that_is_within(metric, scale):
 def offer(n=4, **changes):
     rows = core_rows(np.arange(2.0 * n).reshape(n, 2), "euclidean")
     options = {"queries": rows, "base": rows, "limits": np.ones(n, np.float32)}
+    if "shape" in changes:  # rows of another kind
+        changes["queries"] = core_rows(np.ones(changes["shape"]), changes["metric"])
     given = {
         "block": np.zeros((2, 3), np.float32),
         "chosen": np.array([0, n - 1], np.int32),
@@ -81,8 +83,8 @@ def offer(n=4, **changes):
     ("changes", "error"),
     [
         ({"limits": np.ones(3, np.float32)}, "limits"),
-        ({"queries": core_rows(np.ones((4, 3)), "euclidean")}, "queries"),
-        ({"queries": core_rows(np.ones((4, 2)), "manhattan")}, "queries"),
+        ({"shape": (4, 3), "metric": "euclidean"}, "queries"),
+        ({"shape": (4, 2), "metric": "manhattan"}, "queries"),
         ({"row": -1}, "block"),
         ({"row": 2}, "block"),
         ({"row": 2**62}, "block"),
