@@ -324,3 +324,22 @@ def test_readers_see_only_states_that_were_there():
         one.join()
     assert seen <= {*states}
     assert model.verify()
+
+
+@pytest.mark.parametrize("ids", [[True], np.array([True, False]), 1.0, [1.0], {1, 2}, [None]])
+def test_ids_that_are_no_ids_are_refused(ids):
+    data = nl.datasets.make_local_labels(30, 3, 4)
+    model = nl.MLkNN(3).fit(data.X, data.Y)
+    with pytest.raises(ValueError, match="ids"):
+        model.forget(ids)
+    assert model.history_.forgotten == 0
+
+
+def test_large_ids():
+    data = nl.datasets.make_local_labels(30, 3, 4)
+    model = nl.MLkNN(3).fit(data.X, data.Y, ids=np.arange(2**62 - 30, 2**62))
+    model.forget(np.array([2**62 - 29, 2**62 - 3], np.uint64))
+    assert len(model.ids_) == 28
+    with pytest.raises(ValueError, match="ids must be given"):
+        model.partial_fit(data.X[:1], data.Y[:1])
+    assert len(model.compact().ids_) == 28

@@ -642,6 +642,10 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         given = np.atleast_1d(np.asarray(ids))
         if given.ndim != 1 or not given.size:
             raise ValueError(f"ids must be an id or a list of ids; got {ids!r}")
+        if given.dtype.kind not in "iuUO" or (
+            given.dtype == object and not all(isinstance(one, str | int) for one in given)
+        ):
+            raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
         twice = first_twice(given.tolist())
         if twice is not None:
             raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
