@@ -428,7 +428,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         check_search(search)
-        with self._items.lock.held():
+        with self._changing():
             return self._become(changes.searching_with(self, search))
 
     def _have(self, items: Items) -> None:
@@ -488,7 +488,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             return self.fit(
                 X, y, label_names=names, ids=ids, separator=separator, progress=progress
             )
-        with self._items.lock.held():
+        with self._changing():
             X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
             _check_same_classes(self, classes)
             labels = further_labels(self, y, label_names, separator)
@@ -513,7 +513,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             places = self._places_of(ids)
             after = changes.forget(self, places, progress)
             return self._become(after, partial(change_records.forgotten, self, places))
@@ -544,7 +544,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             places = self._places_of(ids)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
@@ -564,7 +564,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             self._become(changes.learn_again(self, anew=True, progress=progress))
             return self._fold_journal()
 
@@ -579,7 +579,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             after = changes.compacted(self)
             if after._items.store is not None and after.needs.graph:
                 after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
@@ -602,6 +602,13 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         with self._settled() as state:
             return verified(state, progress)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While a change is made: the only one, also where `progress` of it asks for another."""
+        why = "a model cannot be changed while this thread changes, saves or verifies it"
+        with self._items.lock.held_once(why):
+            yield
 
     @contextmanager
     def _settled(self) -> Iterator[Self]:
