@@ -349,6 +349,10 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             items.kept = KeptNeighbors.of(graph, min(k, n - 1))
         if told is not None:
             told(1, 1)
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            model._journal = journal
+            model._fold_journal()
         self.__dict__ = model.__dict__
         return self
 
@@ -620,9 +624,11 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
         """Be what a change has made, in one step; first it is written to the journal."""
         journal = vars(self).get("_journal")
-        if journal is not None and record is not None:
-            journal.append(record())
-        self.__dict__ = state.__dict__
+        if journal is None or record is None:
+            self.__dict__ = state.__dict__
+            return self
+        with journal.appended(lambda: vars(self) is state.__dict__, record()):
+            self.__dict__ = state.__dict__
         return self
 
     def _replay(self, record: Mapping[str, Any]) -> None:
@@ -971,6 +977,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def __getstate__(self) -> dict[str, Any]:
         # An answer at the same time may note what it has computed.
         state: dict[str, Any] = super().__getstate__().copy()
+        state.pop("_journal", None)  # there is one writer
         return state
 
     def __sklearn_is_fitted__(self) -> bool:
