@@ -130,7 +130,7 @@ class ForkSafeLock:
     _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()
 
     def __init__(self) -> None:
-        self._lock = _CountingLock()
+        self._lock = RLock()
         self._all.add(self)
 
     def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
@@ -145,33 +145,16 @@ class ForkSafeLock:
     @contextmanager
     def held_once(self, why: str) -> Iterator[None]:
         """Hold the lock; a RuntimeError says `why` not, where this thread holds it already."""
-        with self._lock as times:
-            if times > 1:
-                raise RuntimeError(why)
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
+            raise RuntimeError(why)
+        with self._lock:
             yield
 
     @classmethod
     def free_all(cls) -> None:
         """Free all locks, of whatever thread."""
         for lock in cls._all:
-            lock._lock = _CountingLock()
-
-
-class _CountingLock:
-    """A lock that knows how often the thread that holds it has taken it."""
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._times = 0
-
-    def __enter__(self) -> int:
-        self._lock.acquire()
-        self._times += 1
-        return self._times
-
-    def __exit__(self, *_: object) -> None:
-        self._times -= 1
-        self._lock.release()
+            lock._lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
