@@ -125,3 +125,13 @@ def test_a_file_that_was_replaced_has_a_journal_of_its_own(path, monkeypatch):
     with pytest.raises(OSError, match="load the model again"):
         model.forget(2)
     assert nl.load(path).ids_.tolist() == model.ids_.tolist()
+
+
+@pytest.mark.parametrize("ids", [[3], [3, 4, 5], 3])
+def test_other_labels_of_more_or_fewer_rows_than_named(path, made, ids):
+    model = nl.load(path, journal=True).relabel([3, 4], made.Y[:2])
+    (record,) = model._journal.records()
+    model.save(path)
+    model._journal.append({**record, "ids": ids})
+    with pytest.raises(FileError, match="cannot be made"):
+        nl.load(path)
