@@ -351,3 +351,48 @@ def test_one_id_takes_the_labels_of_one_item():
     assert model.label_names_[model._items.labels[[3]].indices].tolist() == ["sea"]
     plain = fitted().relabel(3, [1, 0, 1])
     assert plain._items.labels[[3]].toarray().tolist() == [[1, 0, 1]]
+
+
+@pytest.mark.parametrize("ids", [[True], np.array([True, False]), 1.0, [1.0], [None]])
+def test_ids_that_are_no_ids_are_refused(ids):
+    data = nl.datasets.make_local_labels(30, 3, 4)
+    model = nl.MLkNN(3).fit(data.X, data.Y)
+    with pytest.raises(ValueError, match="ids"):
+        model.forget(ids)
+    assert model.history_.forgotten == 0
+
+
+def test_large_ids():
+    data = nl.datasets.make_local_labels(30, 3, 4)
+    model = nl.MLkNN(3).fit(data.X, data.Y, ids=np.arange(2**62 - 30, 2**62))
+    model.forget(np.array([2**62 - 29, 2**62 - 3], np.uint64))
+    assert len(model.ids_) == 28
+    with pytest.raises(ValueError, match="ids must be given"):
+        model.partial_fit(data.X[:1], data.Y[:1])
+    assert len(model.compact().ids_) == 28
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda model: model.forget(5),
+        lambda model: model.relabel(5, [[1, 0, 0, 1]]),
+        lambda model: model.partial_fit([[0.0, 0, 0]], [[1, 0, 0, 1]]),
+        lambda model: model.compact(),
+        lambda model: model.refresh(),
+        lambda model: model.search_with("exact"),
+    ],
+)
+@pytest.mark.parametrize("outer", ["partial_fit", "verify"])
+def test_who_is_told_of_progress_cannot_change_the_model(inner, outer):
+    data = nl.datasets.make_local_labels(60, 3, 4)
+    model = nl.MLkNN(3).fit(data.X, data.Y)
+
+    def told(done, steps):
+        inner(model)
+
+    rows = () if outer == "verify" else (data.X[:3], data.Y[:3])
+    with pytest.raises(RuntimeError, match="while this thread changes"):
+        getattr(model, outer)(*rows, progress=told)
+    assert model.history_ == nl.MLkNN(3).fit(data.X, data.Y).history_
+    assert model.forget(7).verify()

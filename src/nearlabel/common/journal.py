@@ -11,10 +11,11 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+from weakref import WeakSet
 
 from nearlabel.common.file_locks import is_file_of, try_lock
 from nearlabel.common.files import (
@@ -44,17 +45,18 @@ class Journal:
 
     fold: Callable[[Any], None]
     """Writes the file anew, of the model that is given and has all changes."""
+    _all: ClassVar[WeakSet[Journal]] = WeakSet()
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _locked(path)
+        self._all.add(self)
         try:
             self._head = read_head(self._file, path)
         except BaseException:
             self.close()
             raise
         self._end = 0  # of the last record; negative while a write has not succeeded
-        self._process = os.getpid()
 
     @classmethod
     def create_or_open(
@@ -91,17 +93,19 @@ class Journal:
 
     @property
     def closed(self) -> bool:
-        """Whether it can no longer be written: it was closed, or this is the child of a fork."""
-        return self._file.closed or os.getpid() != self._process
+        """Whether it can no longer be written."""
+        return self._file.closed
 
     def append(self, *changes: Mapping[str, Any]) -> None:
         """Write changes, each a tree. On return all of them are on the disk; on error, none is."""
         if not changes:
             return
-        start = self._end
         if self.closed:
-            why = "is open in another process, of which this one is a fork; load the model again"
-            raise OSError(errno.EPERM, why, str(self.path))
+            raise FileError(
+                "is closed, as all journals are in the child of a fork; load the model again",
+                self.path,
+            )
+        start = self._end
         if start < 0:
             why = "could not be mended after an error; load the model again"
             raise OSError(errno.EIO, why, str(self.path))
@@ -116,6 +120,31 @@ class Journal:
             self._cut(start)
             if isinstance(error, OSError) and error.filename is None:
                 error.filename = str(self.path)
+            raise
+
+    @contextmanager
+    def appended(self, is_made: Callable[[], bool], *changes: Mapping[str, Any]) -> Iterator[None]:
+        """Write changes that are then made; where an interrupt prevents that, take them back."""
+        start = self._end
+        try:
+            self.append(*changes)
+            yield
+        except BaseException:
+            if self._end != start and start >= 0 and not is_made():
+                self._cut(start)
+            raise
+
+    @contextmanager
+    def replaced(self, model_path: str | os.PathLike[str]) -> Iterator[None]:
+        """Write the model file anew, and `restart`; where only the first succeeds, refuse changes.
+
+        They would belong to the file that is no more.
+        """
+        before, end, self._end = stored_digest(model_path), self._end, -1
+        try:
+            yield
+        except BaseException:
+            self._end = end if stored_digest(model_path) == before else -1
             raise
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -153,6 +182,12 @@ class Journal:
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             self.close()
+
+    @classmethod
+    def close_all(cls) -> None:
+        """Close all journals: the child of a fork must not write where its parent does."""
+        for journal in cls._all:
+            journal.close()
 
     def __reduce__(self) -> Any:  # a copy of a model has no journal: there is one writer
         return type(None), ()
@@ -212,11 +247,12 @@ def save_tree(
     try:
         replaced = {} if held.digest is None else {"replaces": held.digest}
         remove_parts(path)  # nobody else is writing
-        digest = write_tree(path, {**tree, **replaced})
-        if is_own:
-            held.restart(digest)
-        else:
-            held.remove()
+        with held.replaced(path):
+            digest = write_tree(path, {**tree, **replaced})
+            if is_own:
+                held.restart(digest)
+            else:
+                held.remove()
     finally:
         if not is_own:
             held.close()
@@ -249,3 +285,7 @@ def _is_of(head: bytes, path: Path, digest: str, replaces: str | None) -> bool:
             path,
         )
     return belongs_to == digest
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=Journal.close_all)

@@ -142,6 +142,14 @@ class ForkSafeLock:
         with self._lock:
             yield
 
+    @contextmanager
+    def held_once(self, why: str) -> Iterator[None]:
+        """Hold the lock; a RuntimeError says `why` not, where this thread holds it already."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
+            raise RuntimeError(why)
+        with self._lock:
+            yield
+
     @classmethod
     def free_all(cls) -> None:
         """Free all locks, of whatever thread."""

@@ -29,7 +29,6 @@ from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
     ArgumentError,
-    ArgumentTypeError,
     LabelClasses,
     Labels,
     check_integer,
@@ -350,8 +349,12 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             items.kept = KeptNeighbors.of(graph, min(k, n - 1))
         if told is not None:
             told(1, 1)
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            model._journal = journal
+            model._fold_journal()
         self.__dict__ = model.__dict__
-        return self._fold_journal()  # which is of other rows
+        return self
 
     def _learn_from(
         self,
@@ -429,7 +432,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """
         check_is_fitted(self)
         check_search(search)
-        with self._items.lock.held():
+        with self._changing():
             return self._become(changes.searching_with(self, search))
 
     def _have(self, items: Items) -> None:
@@ -489,7 +492,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             return self.fit(
                 X, y, label_names=names, ids=ids, separator=separator, progress=progress
             )
-        with self._items.lock.held():
+        with self._changing():
             X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
             _check_same_classes(self, classes)
             labels = further_labels(self, y, label_names, separator)
@@ -514,7 +517,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             places = self._places_of(ids)
             if not len(places):
                 return self
@@ -547,7 +550,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             places = self._places_of(ids)
             if np.ndim(ids) == 0 and not isinstance(self.classes_, np.ndarray):
                 y = as_one_item(y, self._separator_of([y]) or separator)
@@ -569,7 +572,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             self._become(changes.learn_again(self, anew=True, progress=progress))
             return self._fold_journal()
 
@@ -584,7 +587,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         self
         """
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self._changing():
             after = changes.compacted(self)
             if after._items.store is not None and after.needs.graph:
                 after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
@@ -609,6 +612,13 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             return verified(state, progress)
 
     @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While a change is made: the only one, also where `progress` of it asks for another."""
+        why = "a model cannot be changed while this thread changes, saves or verifies it"
+        with self._items.lock.held_once(why):
+            yield
+
+    @contextmanager
     def _settled(self) -> Iterator[Self]:
         """The model as it is, while nobody changes it."""
         check_is_fitted(self)
@@ -618,9 +628,11 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
         """Be what a change has made, in one step; first it is written to the journal."""
         journal = vars(self).get("_journal")
-        if journal is not None and record is not None:
-            journal.append(record())
-        self.__dict__ = state.__dict__
+        if journal is None or record is None:
+            self.__dict__ = state.__dict__
+            return self
+        with journal.appended(lambda: vars(self) is state.__dict__, record()):
+            self.__dict__ = state.__dict__
         return self
 
     def _replay(self, record: Mapping[str, Any]) -> None:
@@ -631,12 +643,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         """Write the file anew, of which this model keeps a journal: what no record can tell."""
         journal = vars(self).get("_journal")
         if journal is not None:
-            try:
-                journal.fold(self)
-            except BaseException:  # what follows must not be written behind what was before
-                journal.close()
-                del self.__dict__["_journal"]
-                raise
+            journal.fold(self)
         return self
 
     def _caught_up(self) -> Self:
@@ -656,7 +663,12 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
         if given.dtype == bool:
             message = "ids must be ids, not a mask of rows: give model.ids_[mask]"
-            raise ArgumentTypeError(message, "ids")
+            raise ArgumentError(message, "ids")
+        if given.size and (
+            given.dtype.kind not in "iuUO"
+            or (given.dtype == object and not all(isinstance(one, str | int) for one in given))
+        ):
+            raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
         twice = first_twice(given.tolist())
         if twice is not None:
             raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
@@ -975,6 +987,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def __getstate__(self) -> dict[str, Any]:
         # An answer at the same time may note what it has computed.
         state: dict[str, Any] = super().__getstate__().copy()
+        state.pop("_journal", None)  # there is one writer
         return state
 
     def __sklearn_is_fitted__(self) -> bool:

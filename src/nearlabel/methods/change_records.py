@@ -9,7 +9,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import csr_from, csr_tree
-from nearlabel.common.validation import check_choice, label_classes
+from nearlabel.common.validation import check_choice, check_same_length, label_classes
 from nearlabel.methods import changes
 from nearlabel.methods.fields import stored_tags
 from nearlabel.methods.further_labels import FurtherLabels
@@ -49,7 +49,9 @@ def replayed(model: Any, tree: Mapping[str, Any]) -> Any:
         return changes.forget(model, model._places_of(ids))
     labels = _labels(model, tree)
     if change == "relabel":
-        return changes.relabel(model, model._places_of(ids), labels)
+        places = model._places_of(ids)
+        check_same_length(ids=len(places), labels=labels.matrix.shape[0])
+        return changes.relabel(model, places, labels)
     vectors = vectors_of(tree["vectors"], labels.matrix.shape[0])
     return changes.add(model, vectors, labels, ids)
 

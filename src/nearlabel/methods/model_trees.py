@@ -138,7 +138,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
             vectors = items.index.vectors
         next_id = tree.get("next_id")
         if next_id is not None:
-            check_integer(next_id, "next_id", low=0, high=2**63)
+            check_integer(next_id, "next_id", low=0, high=2**62)
         items.store = VectorStore(vectors, _ids(tree["ids"]), next_id=next_id)
         if tree.get("kept") is not None:
             items.stored_kept = StoredNeighbors(tree["kept"], min(model.n_neighbors_, n - 1), n)

@@ -15,7 +15,7 @@ from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import check_same_length
 from nearlabel.graph import index_type
 
-_MOST_ID = 2**62  # so that numbers are left for rows without an id
+_MOST_ID = 2**62  # ids are below
 
 
 class VectorStore:
@@ -150,7 +150,9 @@ class VectorStore:
         found = np.full(len(asked), -1, np.intp)
         if not len(asked) or not len(self):
             return found
-        if self.ids.dtype.kind == "i" and asked.dtype.kind in "iu" and self._names.rise(self.ids):
+        if asked.dtype.kind == "u" and asked.max() < 2**63:  # else both would become floats
+            asked = asked.astype(np.int64)
+        if self.ids.dtype.kind == "i" and asked.dtype.kind == "i" and self._names.rise(self.ids):
             place = np.minimum(np.searchsorted(self.ids, asked), len(self) - 1)
             is_there = self.ids[place] == asked
             if self.alive is not None:
@@ -171,6 +173,8 @@ class VectorStore:
         if ids is None:
             if are_names:
                 raise ValueError("ids must be given: the rows stored before have names")
+            if self.next_id + n > _MOST_ID:
+                raise ValueError("ids must be given: there are no more numbers below 2**62")
             return np.arange(self.next_id, self.next_id + n)
         new = _checked_ids(ids, n)
         if n and len(self) and (new.dtype.kind == "U") != are_names:
