@@ -28,6 +28,8 @@ from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, sca
 from nearlabel.search.exact.row_arithmetic import points_of
 from nearlabel.search.living.arrivals import Reached
 
+_FEW_QUERIES = 8  # that are compared with long stripes: each step of Python counts,
+_WIDE = 2**14  # rows of one
 _SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
 
 
@@ -121,6 +123,7 @@ class CompiledIndex:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
         self._kept: PackedStripes | list[Any]
+        self._whole: Array | None = None  # all packed rows, of which the stripes are parts
         if packed is not None:
             self._kept, self._errors = packed, packed.errors
             return
@@ -128,6 +131,11 @@ class CompiledIndex:
         for number, stripe in enumerate(self._stripes):
             factors, its_errors = bounds.pack(vectors, rows, stripe, number)
             errors.append(its_errors)
+            if self._is_kept and starts is None and isinstance(factors, np.ndarray):
+                if self._whole is None:
+                    self._whole = np.empty((len(rows), factors.shape[1]), factors.dtype)
+                self._whole[stripe] = factors
+                factors = self._whole[stripe]
             if self._is_kept:
                 self._kept.append(factors)
         self._errors = np.concatenate(errors)
@@ -277,6 +285,10 @@ class CompiledIndex:
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0])
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
         kept, memory = self._kept, np.empty(0, np.float32)
+        if self._whole is not None and stripes is self._stripes and len(rows) <= _FEW_QUERIES:
+            n = len(self.rows)
+            stripes = [slice(start, min(start + _WIDE, n)) for start in range(0, n, _WIDE)]
+            kept = [self._whole[stripe] for stripe in stripes]
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
             base = kept[number] if kept else self._packed(stripes[number], number)
