@@ -7,6 +7,8 @@ arrives, before any of its labels is known (prequential evaluation): by a model 
 every change at once, by one that is refitted every hour, and by one that is never refitted.
 
 Usage: python examples/stream_of_items.py PICTURE [ITEMS]
+
+PICTURE ends in .png, .svg or .pdf; ITEMS is the number of items, 6,000 by default.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 import nearlabel as nl
-from nearlabel.experiments.reporting.drawing import add_legend, one_axes, save, styles
+from nearlabel.experiments.reporting.drawing import FORMATS, add_legend, one_axes, save, styles
 
+USAGE = "usage: python examples/stream_of_items.py PICTURE.png [ITEMS]"
 ITEMS = 6_000  # of the stream and of the two days before it
 HOURS = 12  # that the stream lasts
 BEFORE = 48  # hours whose items are known when it begins
@@ -193,5 +196,16 @@ def draw(picture: Path, truth: Any, outcome: Outcome) -> None:
         save(figure, picture)
 
 
+def arguments(words: list[str]) -> tuple[Path, int]:
+    """The picture and the number of items of a command, which ends with its usage otherwise."""
+    if {"-h", "--help"} & {*words}:
+        print(USAGE)
+        sys.exit()
+    picture, items = [*words, str(ITEMS)][:2] if words else ("", "")
+    if len(words) > 2 or Path(picture).suffix not in FORMATS or not items.isdecimal():
+        sys.exit(USAGE)
+    return Path(picture), int(items)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(*arguments(sys.argv[1:]))

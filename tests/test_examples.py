@@ -96,6 +96,19 @@ def test_a_stream_of_items(run_example, tmp_path, capsys):
     assert "all agree with the vectors and labels" in told  # the living model equals a fit
 
 
+@pytest.mark.parametrize("words", [[], ["--help"], ["stream.txt"], ["stream.png", "many"]])
+def test_a_stream_of_items_tells_its_usage_before_any_work(monkeypatch, capsys, tmp_path, words):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nearlabel.datasets.make_local_labels", None)
+    monkeypatch.setattr(sys, "argv", ["stream_of_items.py", *words])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(ROOT / "examples" / "stream_of_items.py"), run_name="__main__")
+    told = capsys.readouterr().out.strip() if words == ["--help"] else str(end.value)
+    assert told.startswith("usage: python examples/stream_of_items.py PICTURE")
+    assert "\n" not in told
+
+
 @pytest.mark.slow  # one picture of each method; test_figure draws one
 def test_figures_of_the_methods(run_example, tmp_path):
     run_example("method_figures.py", tmp_path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import shutil
 import sys
 from contextlib import chdir
@@ -153,6 +155,10 @@ def test_relabel_by_files(ask, folder):
     [
         (["calm", "sad"], {"calm", "sad"}),
         (["calm; gloomy"], {"calm", "gloomy"}),
+        (["calm|gloomy"], {"calm", "gloomy"}),
+        (["calm,sad"], {"calm", "sad"}),
+        (["calm, sad;gloomy"], {"calm, sad", "gloomy"}),
+        (["calm/sad, slow", "--separator", "/"], {"calm", "sad, slow"}),
         (["calm", "calm"], {"calm"}),
         ([""], set()),
     ],
@@ -163,12 +169,62 @@ def test_relabel_by_hand(ask, folder, words, labels):
     assert labels_of("all.model", "song 004", "song 005") == [labels] * 2
 
 
-def test_a_label_with_the_separator_in_its_name(ask, folder):
-    data = nl.datasets.load("old.csv")
-    names = ["calm;sad", *data.label_names[1:]]
+@pytest.mark.parametrize("mark", [";", "|", ","])
+def test_a_label_with_the_separator_in_its_name(ask, folder, mark):
+    data, both = nl.datasets.load("old.csv"), f"calm{mark}sad"
+    names = [both, *data.label_names[1:]]
     nl.MLkNN(5).fit(data.X, data.Y, label_names=names, ids=data.row_names).save("m")
-    ask("relabel", "m", "--item", "song 004", "--to", "calm;sad")
-    assert labels_of("m", "song 004") == [{"calm;sad"}]
+    ask("relabel", "m", "--item", "song 004", "--to", both)
+    assert labels_of("m", "song 004") == [{both}]
+
+
+def test_a_file_that_cannot_be_written_after_the_change(ask, fail, folder, monkeypatch):
+    before = Path("old.model").read_bytes()
+
+    def full(*_, **__):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), "old.model")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("nearlabel.common.files.put_tree", full)
+        message = fail("forget", "old.model", "song 003", "--compact")
+        parts = ("is kept in old.model.journal", "File too large", "forget old.model --compact")
+        assert all(part in message for part in parts), message
+        assert Path("old.model").read_bytes() == before
+        assert "song 003" not in nl.load("old.model").ids_
+        assert "the change is kept" not in fail("forget", "old.model", "--compact")
+    ask("forget", "old.model", "--compact")
+    assert not Path("old.model.journal").exists()
+
+
+@pytest.mark.parametrize(
+    ("fitting", "part"),
+    [
+        (["--algorithm", "LAMLkNN", "--set", "n_clusters=2"], "the centers"),
+        (["--algorithm", "PositivekNN"], "the rate and the cut"),
+        (["--scale", "standard"], "the preprocessing"),
+    ],
+)
+def test_compact_says_what_still_comes_from_forgotten_items(ask, folder, fitting, part):
+    ask("fit", "old.csv", "-o", "m", *fitting)
+    assert "forgotten items" not in " ".join(ask("add", "m", "more.csv", "--compact").split())
+    told = " ".join(ask("forget", "m", "song 003", "--compact").split())
+    assert f"without forgotten items, except for their part in {part}" in told
+    assert "without a trace" not in told
+
+
+def test_errors_name_where_an_id_was_given(fail, folder, monkeypatch):
+    Path("gone.txt").write_text("song 001\n")
+    message = fail("forget", "old.model", "song 9999", "--ids", "gone.txt")
+    assert "old.model has no item 'song 9999'" in message
+    assert "gone.txt" not in message
+    Path("gone.txt").write_text("song 9999\n")
+    message = fail("forget", "old.model", "song 001", "--ids", "gone.txt")
+    assert "gone.txt: old.model has no item 'song 9999'" in message
+    for command in (["forget", "old.model", "--ids"], ["relabel", "old.model"]):
+        content = b"id,tags\nsong 9999,sad\n"
+        stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert "standard input: old.model has no item" in fail(*command, "-")
 
 
 @pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
@@ -340,19 +396,21 @@ def wrong(two_parts, tmp_path_factory):
         (["add", "bare.model", "more.csv"], ["bare.model", "graph"]),
         (["forget", "bare.model", "1"], ["bare.model", "graph"]),
         (["forget", "old.model"], ["ID is missing"]),
-        (["forget", "old.model", "song 001", "song 900"], ["no row has the id 'song 900'"]),
+        (["forget", "old.model", "song 001", "song 900"], ["old.model has no item 'song 900'"]),
         (["forget", "old.model", "more.csv"], ["--ids more.csv"]),
         (["forget", "old.model", "--ids", "none.txt"], ["none.txt"]),
         (["forget", "old.model", "--ids", "empty.txt"], ["empty.txt has no id"]),
         (["forget", "old.model", "--ids", "all.txt"], ["all.txt", "at least 2"]),
         (["forget", "numbers.model", "one"], ["numbers.model", "numbers", "'one'"]),
-        (["forget", "numbers.model", "91"], ["no row has the id 91"]),
+        (["forget", "numbers.model", "91"], ["numbers.model has no item 91"]),
         (["relabel", "old.model"], ["DATA is missing", "--item"]),
+        (["relabel", "old.model", "--compact"], ["to compact only", "forget old.model --compact"]),
+        (["relabel", "old.model", "--verify"], ["forget old.model --compact --verify"]),
         (["relabel", "old.model", "--item", "song 001"], ["--item and --to"]),
         (["relabel", "old.model", "--to", "sad"], ["DATA is missing"]),
         (["relabel", "old.model", "more.csv", "--item", "a", "--to", "b"], ["--item", "DATA"]),
         (["relabel", "old.model", "more.csv"], ["more.csv", "'song 091'", "and 7 more"]),
-        (["relabel", "old.model", "twice.csv"], ["twice.csv must be unique", "'song 900'"]),
+        (["relabel", "old.model", "twice.csv"], ["twice.csv has two rows", "'song 900'"]),
         (["relabel", "old.model", "nameless.csv"], ["nameless.csv has no ids", "--id"]),
         (["relabel", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
     ],

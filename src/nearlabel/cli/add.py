@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.cli.model_changes import Changing, OpenModel
+from nearlabel.cli.model_changes import Changing, OpenModel, source_name
 from nearlabel.cli.model_items import items_for, vectors
 from nearlabel.cli.options import Data, Part
 from nearlabel.cli.options.reading import LabelReading, is_table, label_names
@@ -41,11 +41,12 @@ def add(
     nearlabel add yeast.model yeast --part test
     cat new.jsonl | nearlabel add songs.model - --json
     """
-    with changing.opened(model, ids=data) as opened:
+    source = source_name(data)
+    with changing.opened(model, ids=source) as opened:
         in_table = is_table(data, reading.format)
         items = items_for(opened.pipeline, reading, data, part)
-        labels = opened.labels(items.Y, label_names(items, data, in_table))
-        ids = _ids(opened, items, data, reading.id)
+        labels = opened.labels(items.Y, label_names(items, source, in_table))
+        ids = _ids(opened, items, source, reading.id)
         X = vectors(opened.pipeline, items.X)
         with steps("adding") as progress:
             opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
@@ -56,7 +57,7 @@ def add(
         return changing.finish(opened, added, added=len(new), ids=new)
 
 
-def _ids(opened: OpenModel, items: Dataset, data: str, column: str | None) -> Any:
+def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> Any:
     """The ids of new items, or None where they get the numbers that follow."""
     import numpy as np
 
@@ -65,19 +66,19 @@ def _ids(opened: OpenModel, items: Dataset, data: str, column: str | None) -> An
     if items.row_names is None:
         if not opened.has_numbers:
             raise ValueError(
-                f"{data} has no ids, and the items of {opened.path} have names as ids: give --id, "
-                "the column of the names"
+                f"{source} has no ids, and the items of {opened.path} have names as ids: give "
+                "--id, the column of the names"
             )
         return None
     names = items.row_names.tolist()
     way_out = "--ignore id" if column is None else f"leave out --id {column}"
-    ids = opened.ids(names, f" in {data}; {way_out}, and the numbers follow on")
+    ids = opened.ids(names, f" in {source}; {way_out}, and the numbers follow on")
     if (twice := first_twice(names)) is not None:
-        raise ValueError(f"{data} has two items with the id {shown(twice)}")
+        raise ValueError(f"{source} has two items with the id {shown(twice)}")
     known = ids[np.isin(ids, opened.model.ids_)].tolist()
     if known:
         raise ValueError(
-            f"{opened.path} has items with the ids of {data} already: {some(known)}; relabel gives "
-            "them other labels, forget takes them out"
+            f"{opened.path} has items with the ids of {source} already: {some(known)}; relabel "
+            "gives them other labels, forget takes them out"
         )
     return ids

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.model_changes import Changing, OpenModel
+from nearlabel.cli.model_changes import Changing, OpenModel, source_name
 from nearlabel.cli.output import counted, steps
 
 
@@ -40,12 +40,16 @@ def forget(
     nearlabel forget songs.model --ids withdrawn.txt --compact --verify
     nearlabel forget songs.model --compact
     """
-    names = [*dict.fromkeys([*id, *([] if ids is None else _lines(ids))])]
+    listed = [] if ids is None else _lines(ids)
+    source = None if ids is None else source_name(ids)
+    names = [*dict.fromkeys([*id, *listed])]
     if not names and not changing.compact:
-        where = f"{ids} has no id" if ids is not None else "ID is missing"
+        where = f"{source} has no id" if source else "ID is missing"
         raise ValueError(f"forget: {where}; for example: nearlabel forget songs.model 'song 017'")
-    with changing.opened(model, ids=ids or "ID") as opened:
+    with changing.opened(model, ids="ID" if source is None or id else source) as opened:
         _refuse_files(opened, id)
+        opened.known_ids(id)
+        opened.known_ids(listed, source)
         if names:
             with steps("forgetting") as progress:
                 opened.model.forget(opened.ids(names), progress=progress)

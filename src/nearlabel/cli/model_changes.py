@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.model_columns import transformers
 from nearlabel.cli.model_items import as_pipeline, label_name, naming_order, set_jobs
 from nearlabel.cli.options import Json, Switch, Whole
 from nearlabel.cli.options.errors import naming
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _UNVERIFIED = 1  # the exit code where something differs
 _LABELS_SHOWN = 20
+# What a method learned in fit and keeps when items are forgotten.
+_STAYS = {"LAMLkNN": "the centers", "PositivekNN": "the rate and the cut"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,17 @@ class OpenModel:
             raise ValueError(f"{what}{hint}")
         return np.array([int(name) for name in names], dtype=np.int64)
 
+    def known_ids(self, names: Sequence[str], source: str | None = None) -> Array:
+        """Ids of items that the model must have; errors name the file that they are from."""
+        from nearlabel.common.messages import some
+
+        ids = self.ids(names, f" in {source}" if source else "")
+        known = {*self.model.ids_.tolist()}
+        if missing := [one for one in ids.tolist() if one not in known]:
+            where = f"{source}: " if source else ""
+            raise ValueError(f"{where}{self.path} has no item {some(missing)}")
+        return ids
+
     def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:
         """Labels as `partial_fit` and `relabel` of the model take them.
 
@@ -107,7 +121,7 @@ class Changing:
     Parameters
     ----------
     compact
-        Write the whole model file anew, with all changes and without a trace of forgotten items.
+        Write the whole model file anew, with all changes and without forgotten items.
         By default changes go to a journal beside it, MODEL.journal.
     verify
         Compute everything again from the items, and compare.
@@ -158,7 +172,7 @@ class Changing:
         model, path = opened.model, opened.path
         if self.compact:
             set_jobs(model, opened.n_jobs)  # as the file keeps them
-            model.compact()
+            _write(opened, is_changed=any(what.values()))
             self._use_jobs(opened)
         verified = None
         if self.verify:
@@ -185,13 +199,26 @@ class Changing:
                 f"{done}: {path} has {counted(told['items'], 'item')} and "
                 f"{counted(n_labels, 'label')} now"
             )
-            _say_rest(told)
+            _say_rest(told, opened)
             if verified is not None:
                 say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
         return None if verified is None or verified else _UNVERIFIED
 
 
-def _say_rest(told: dict[str, Any]) -> None:
+def _write(opened: OpenModel, is_changed: bool) -> None:
+    """Write the model file anew; where that fails, what has changed is in the journal already."""
+    try:
+        opened.model.compact()
+    except OSError as error:
+        path = opened.path
+        kept = f"the change is kept in {_journal(path)}, but " if is_changed else ""
+        raise ValueError(
+            f"{kept}{path} could not be written ({error.strerror or error}); run 'nearlabel forget "
+            f"{path} --compact' to try again"
+        ) from error
+
+
+def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
     """Print which labels are new, where the changes are, and what --compact would do."""
     path, written, new = told["model"], told["written"], told["new_labels"]
     if new:
@@ -200,11 +227,22 @@ def _say_rest(told: dict[str, Any]) -> None:
         say_folded(f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(shown)}")
     size = f"wrote {written} ({file_size(written)})"
     if told["compacted"]:
-        say_folded(f"{size}, with all changes and without a trace of forgotten items")
+        say_folded(f"{size}, with all changes{_without_forgotten(opened)}")
     elif "forgotten" in told:
         say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
     else:
         say_folded(f"{size}; --compact folds it into {path}")
+
+
+def _without_forgotten(opened: OpenModel) -> str:
+    """What a file that is written anew still has of forgotten items, if there are any."""
+    if not opened.model.history_.forgotten:
+        return ""
+    learned = ["the preprocessing"] if transformers(opened.pipeline) else []
+    learned += [part for name, part in _STAYS.items() if type(opened.model).__name__ == name]
+    if not learned:
+        return " and without a trace of forgotten items"
+    return f" and without forgotten items, except for their part in {' and '.join(learned)}"
 
 
 def _n_labels(model: Any) -> int:
@@ -212,6 +250,11 @@ def _n_labels(model: Any) -> int:
     import numpy as np
 
     return 1 if isinstance(model.classes_, np.ndarray) else len(model.classes_)
+
+
+def source_name(data: str) -> str:
+    """A file as messages name it."""
+    return "standard input" if data == "-" else data
 
 
 def _journal(path: str) -> str:
