@@ -107,8 +107,8 @@ def read_records(
         if not is_last or not _is_torn(place, rest, length):
             raise FileError(f"is altered: the record at byte {place} is not as written", path)
         warnings.warn(
-            f"{path}: the last change was not written completely, and is dropped; whoever made it "
-            "was not told that it is kept",
+            f"{path}: the last change was not written completely, and is dropped; its caller "
+            "never got a confirmation",
             stacklevel=4,
         )
         return
