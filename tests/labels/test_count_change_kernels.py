@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.labels.count_changes import count_changes
+from nearlabel.labels.count_changes import CountChanges, count_changes
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
@@ -62,7 +62,7 @@ def test_changes(problem, rows_at_once):
     with mock.patch("nearlabel.labels.count_changes._ROWS_AT_ONCE", rows_at_once):
         for core in (CORE, None):
             with mock.patch.object(engine, "core", return_value=core):
-                results.append(count_changes(*problem))
+                results.append(CountChanges.joined(count_changes(*problem)))
     for name in NAMES:
         ours, twin = (getattr(result, name) for result in results)
         assert ours.dtype == twin.dtype

@@ -37,7 +37,7 @@ def changes_between(before, after, k, rng, n_jobs=1):
             np.array([heads[row] for row in rows], np.int32).reshape(-1, k) if there else None
             for heads, there in ((old, was_there), (new, is_there))
         ]
-        found.append(count_changes(rows, *near, *labels, n_jobs=n_jobs))
+        found += count_changes(rows, *near, *labels, n_jobs=n_jobs)
     return CountChanges.joined(found)
 
 
@@ -134,7 +134,7 @@ def test_tables_equal_fresh_ones(states, k, groups, bits, at_once):
             changes = changes_between(before, after, k, rng)
             q = after.Y.shape[1]
             group = None if groups == 1 else changes.row % groups
-            living = living.changed(changes, sizes(after, groups), q, group)
+            living = living.changed([changes], sizes(after, groups), q, group)
             true = fresh(after, k, groups)
             assert_same(living.compacted(), true)
             known.append((living, answers(living, k)))
@@ -156,7 +156,7 @@ def test_a_change_shares_all_blocks_but_those_it_touches(monkeypatch):
     for _ in range(60):
         after = rows.relabelled(rng.integers(0, n, 1), rng.random((1, q)) < 0.01)
         changes = changes_between(rows, after, k, rng)
-        state = living.changed(changes, np.array([n]), q)
+        state = living.changed([changes], np.array([n]), q)
         if state.pool is living.pool:
             copied = np.sum(state.slot[: len(living.slot)] != living.slot)
             assert copied <= len(changes.label) + 1  # one to which cells were moved
@@ -184,7 +184,7 @@ def test_changes_of_no_rows():
     Y = LivingRows(np.arange(3), np.eye(3)).labels()
     none = np.zeros((0, 2), np.int32)
     for before, after in ((none, none), (None, none), (none, None)):
-        changes = count_changes(np.zeros(0, np.int64), before, after, Y, Y)
+        (changes,) = count_changes(np.zeros(0, np.int64), before, after, Y, Y)
         assert len(changes.label) == len(changes.count) == len(changes.row) == 0
 
 
@@ -205,7 +205,7 @@ def test_what_does_not_fit_is_refused():
             count_changes(*wrong)
     living = LivingHistograms.of(fresh(rows, 2), 6, 2)
     change = [np.array([part]) for part in (0, 0, 0, 1, 0)]
-    living.changed(CountChanges(*change), np.array([6]), 6)
+    living.changed([CountChanges(*change)], np.array([6]), 6)
     for place, value, message in (
         (0, 6, "label"),
         (0, -1, "label"),
@@ -214,9 +214,9 @@ def test_what_does_not_fit_is_refused():
     ):
         wrong = CountChanges(*change[:place], np.array([value]), *change[place + 1 :])
         with pytest.raises(ValueError, match=f"{message}.*{value}"):
-            living.changed(wrong, np.array([6]), 6)
+            living.changed([wrong], np.array([6]), 6)
     for n, q in (([6, 6], 6), (6, 6), ([6], 5)):
         with pytest.raises(ValueError, match="n must have 1 entries, and q be at least 6"):
-            living.changed(CountChanges(*change), np.array(n), q)
+            living.changed([CountChanges(*change)], np.array(n), q)
     with pytest.raises(ValueError, match="group.*1"):
-        living.changed(CountChanges(*change), np.array([6]), 6, np.array([1]))
+        living.changed([CountChanges(*change)], np.array([6]), 6, np.array([1]))

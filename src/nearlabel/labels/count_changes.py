@@ -68,7 +68,7 @@ def count_changes(
     *,
     relabelled: Array | None = None,
     n_jobs: int = 1,
-) -> CountChanges:
+) -> list[CountChanges]:
     """For each of `rows`, the labels whose count among its neighbors, or itself, has changed.
 
     Parameters
@@ -87,8 +87,9 @@ def count_changes(
 
     Returns
     -------
-    CountChanges
-        Two entries for each row and label, in this order: where the row was, and where it is.
+    list of CountChanges
+        Of runs of rows: many in one would have to be copied. Two entries for each row and label, in
+        this order: where the row was, and where it is.
     """
     _check(rows, before, after, Y_before, Y_after)
     # A list without columns stands for rows that are not there.
@@ -99,19 +100,19 @@ def count_changes(
     if before is None or after is None or _is_longer(Y_before, Y_after):
         relabelled = np.empty(0, np.int64)
     differences = _differences(Y_before, Y_after, relabelled)
-    parts: dict[int, _Entries] = {}
+    places = rows.astype(index_type(Y_after.shape[0]))
+    parts: dict[int, CountChanges] = {}
 
     def look(block: slice) -> None:
-        parts[block.start] = differences(rows[block], old[block], new[block])
+        label, count, own, entries = differences(rows[block], old[block], new[block])
+        change = np.tile(np.array([-1, 1], np.int8), len(label) // 2)
+        row = np.repeat(places[block], entries)
+        parts[block.start] = CountChanges(label, count, own, change, row)
 
     run_blocks(look, len(rows), _ROWS_AT_ONCE, n_jobs, None)
     if not parts:
         look(slice(0, 0))
-    ordered = [parts[start] for start in sorted(parts)]
-    label, count, own, entries = (np.concatenate(part) for part in zip(*ordered, strict=True))
-    change = np.tile(np.array([-1, 1], np.int8), len(label) // 2)
-    row = np.repeat(rows.astype(index_type(Y_after.shape[0])), entries)
-    return CountChanges(label, count, own, change, row)
+    return [parts[start] for start in sorted(parts)]
 
 
 def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Callable[..., _Entries]:

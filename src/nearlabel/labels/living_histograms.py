@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,20 +99,20 @@ class LivingHistograms(CountedRows):
         return tables
 
     def changed(
-        self, changes: CountChanges, n: Array, q: int, group: Array | None = None
+        self, changes: Sequence[CountChanges], n: Array, q: int, group: Array | None = None
     ) -> LivingHistograms:
         """The tables after some changes.
 
         Parameters
         ----------
-        changes : CountChanges
+        changes : sequence of CountChanges
             Training rows that leave cells and enter others.
         n : ndarray of int, shape (groups,)
             Rows of each group, now.
         q : int
             Labels, now: there may be new ones at the end.
         group : ndarray of int, optional
-            The group of each change; without it all are of the first.
+            The group of each change, one sequence for all; without it all are of the first.
         """
         rows = np.array(n)
         if rows.shape != (self.groups,) or q < self.q:
@@ -202,13 +202,16 @@ def _cells_of(totals: Array, k: int) -> Array:
     return np.asarray(np.minimum(totals.sum(axis=0), k) + 1)
 
 
-def _parts(changes: CountChanges, group: Array | None) -> Iterator[tuple[Array, ...]]:
+def _parts(changes: Sequence[CountChanges], group: Array | None) -> Iterator[tuple[Array, ...]]:
     """The changes in runs: label, count, own, change, group."""
-    if group is None:
-        group = np.zeros(len(changes.label), np.int8)
-    parts = changes.label, changes.count, changes.own, changes.change.astype(np.int64), group
-    for start in range(0, len(changes.label), _ENTRIES_AT_ONCE):
-        yield tuple(part[start : start + _ENTRIES_AT_ONCE] for part in parts)
+    seen = 0
+    for some in changes:
+        size = len(some.label)
+        its = np.zeros(size, np.int8) if group is None else group[seen : seen + size]
+        parts = some.label, some.count, some.own, some.change.astype(np.int64), its
+        seen += size
+        for start in range(0, size, _ENTRIES_AT_ONCE):
+            yield tuple(part[start : start + _ENTRIES_AT_ONCE] for part in parts)
 
 
 def _check(values: Array, end: Any, name: str) -> None:

@@ -47,13 +47,13 @@ class Change(NamedTuple):
     ----------
     before : Items
         As they were; the model itself has the items as they are now.
-    counts : CountChanges or None
+    counts : list of CountChanges or None
         The training rows by label and number of neighbors that carry it, for a method that needs
         counts.
     """
 
     before: Items
-    counts: CountChanges | None
+    counts: list[CountChanges] | None
 
 
 def add(
@@ -82,12 +82,10 @@ def add(
     heads = kept.add(arrivals, n_jobs=n_jobs)
     places = np.arange(first, first + m)
     near, labels_of_both = arrivals.neighbors.indices[:, : kept.k], (before.labels, after.labels)
-    counts = CountChanges.joined(
-        [
-            count_changes(*heads, *labels_of_both, relabelled=_NOWHERE, n_jobs=n_jobs),
-            count_changes(places, None, near, *labels_of_both, n_jobs=n_jobs),
-        ]
-    )
+    counts = [
+        *count_changes(*heads, *labels_of_both, relabelled=_NOWHERE, n_jobs=n_jobs),
+        *count_changes(places, None, near, *labels_of_both, n_jobs=n_jobs),
+    ]
     return _measured(_follow(new, Change(before, counts)), m, n_jobs)
 
 
@@ -118,12 +116,10 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
         places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs), n_jobs=n_jobs
     )
     labels = before.labels
-    counts = CountChanges.joined(
-        [
-            count_changes(*heads, labels, labels, n_jobs=n_jobs),
-            count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
-        ]
-    )
+    counts = [
+        *count_changes(*heads, labels, labels, n_jobs=n_jobs),
+        *count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
+    ]
     return _measured(_follow(new, Change(before, counts)), len(places), n_jobs)
 
 

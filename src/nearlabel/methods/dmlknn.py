@@ -13,6 +13,7 @@ from nearlabel.common.arrays import Array, Floats, canonical_csr
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
@@ -87,7 +88,8 @@ class DMLkNN(NeighborClassifier):
 
     def _follow(self, change: Change) -> bool:
         assert change.counts is not None
-        items, before, counted = self._items, change.before, change.counts
+        items, before = self._items, change.before
+        counted = CountChanges.joined(change.counts)
         stayed = np.ones(len(before), bool)
         if items.alive is not None:
             stayed = items.alive[before.places]

@@ -124,7 +124,8 @@ class LAMLkNN(MLkNN):
         sizes = self.cluster_sizes_
         if len(sizes) > 1 and sizes.min() <= self.n_neighbors_:  # it joins the nearest, as in fit
             return False
-        rows, which = np.unique(change.counts.row, return_inverse=True)
+        places = np.concatenate([part.row for part in change.counts])
+        rows, which = np.unique(places, return_inverse=True)
         group = self._clusters_at(rows)[which]
         q = self._labels.shape[1]
         self._counted = self._living_tables().changed(change.counts, sizes, q, group)
