@@ -72,14 +72,14 @@ def add(
     n_jobs = check_n_jobs(model.n_jobs)
     if before.index is not None:
         after.index = before.living_index().added(store)
-    kept = _followed(new, before)
+    kept = _followed_by(new, before)
     if kept is None:
-        return _settled(new, before, progress)
+        return _not_followed(new, before, progress)
     arrivals = after.living_index().arrivals(
         first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
     )
-    after.version = kept.version = kept.version + 1
     heads = kept.add(arrivals, n_jobs=n_jobs)
+    after.version = kept.version
     places = np.arange(first, first + m)
     near, labels_of_both = arrivals.neighbors.indices[:, : kept.k], (before.labels, after.labels)
     counts = [
@@ -106,15 +106,15 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     n_jobs = check_n_jobs(model.n_jobs)
     if before.index is not None:
         after.index = before.living_index().removed(places)
-    kept = _followed(new, before)
+    kept = _followed_by(new, before)
     if kept is None:
-        return _settled(new, before, progress)
+        return _not_followed(new, before, progress)
     index, width = after.living_index(), kept.width
     own = kept.head(places).indices.copy()
-    after.version = kept.version = kept.version + 1
     heads = kept.remove(
         places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs), n_jobs=n_jobs
     )
+    after.version = kept.version
     labels = before.labels
     counts = [
         *count_changes(*heads, labels, labels, n_jobs=n_jobs),
@@ -135,9 +135,9 @@ def relabel(
     history = model.history_
     new.history_ = replace(history, relabelled=history.relabelled + len(places))
     n_jobs = check_n_jobs(model.n_jobs)
-    kept = _followed(new, before)
+    kept = _followed_by(new, before)
     if kept is None:
-        return _settled(new, before, progress)
+        return _not_followed(new, before, progress)
     rows = np.union1d(kept.pointing_at(places, n_jobs=n_jobs), places)
     near = kept.head(rows).indices
     counts = count_changes(
@@ -287,7 +287,7 @@ def _named(model: Any, after: Items, labels: FurtherLabels | None = None) -> Any
     return new
 
 
-def _followed(new: Any, before: Items) -> KeptNeighbors | None:
+def _followed_by(new: Any, before: Items) -> KeptNeighbors | None:
     """The neighbors by which the counts of a model can follow; None where they cannot."""
     if not keeps_neighbors(new, new._items) or not is_own(before) or before.kept is None:
         return None
@@ -310,7 +310,7 @@ def _neighbors_among(items: Items) -> int:
     return min(items.asked, n - 1)
 
 
-def _settled(new: Any, before: Items, progress: Progress | None) -> Any:
+def _not_followed(new: Any, before: Items, progress: Progress | None) -> Any:
     """The next state of a model whose counts need not follow, or cannot."""
     new._items.kept = new._items.stored_kept = None  # they are not those of the changed rows
     if new.needs.counts and follows(new):

@@ -240,7 +240,7 @@ def test_removed_rows_cost_a_mask_and_no_search_is_made_anew():
     rows.remove(np.array([3, 5]))
     assert rows.living.segments[0] is before.segments[0]
     assert before.alive is None
-    assert rows.living.n_alive == 58
+    assert np.count_nonzero(rows.living.alive) == 58
 
 
 def test_dead_rows_among_the_nearest_are_searched_beyond():

@@ -55,8 +55,9 @@ class KeptNeighbors:
     ----------
     width : int
         Neighbors that a row has at most.
-    is_whole : bool
-        False while arrays are being changed, and for good where that failed half-way.
+    version : int
+        Raised before anything changes: whoever expects another one has neighbors of other rows, or
+        of a change that was never finished.
     """
 
     def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
@@ -66,7 +67,6 @@ class KeptNeighbors:
         # Rows that come later have lists of their own: nothing large is copied to make room.
         self._first = NeighborLists(self.width, places, distances, lengths)
         self._later = NeighborLists(self.width, places[:0], distances[:0], lengths[:0])
-        self.is_whole = True
         self.version = 0  # the last: who copies all while it is changed finds another number here
 
     @classmethod
@@ -159,14 +159,12 @@ class KeptNeighbors:
             in_head[which] = distance[which] < lists.distances[own, self.k - 1]
         rows = np.flatnonzero(_mask(row[in_head], n))
         before = self._head("places", rows)
+        self.version += 1
         self._later.make_room(len(graph))
-        self.is_whole = False
         for lists, which, own in self._parts(row):
             lists.insert(own, new[which], distance[which], n_jobs)
         self._later.append(graph)
-        changes = HeadChanges(rows, before, self._head("places", rows))
-        self.is_whole = True
-        return changes
+        return HeadChanges(rows, before, self._head("places", rows))
 
     def remove(
         self, places: Array, search: Callable[[Array], NeighborGraph], *, n_jobs: int = 1
@@ -181,7 +179,7 @@ class KeptNeighbors:
             self._check_graph(found, len(short))
         rows = np.flatnonzero(changed & (first < self.k))
         before = self._head("places", rows)
-        self.is_whole = False
+        self.version += 1
         for lists, _, own in self._parts(np.flatnonzero(gone)):
             lists.clear(own)
         for lists, _, own in self._parts(np.flatnonzero(changed & (left >= self.k))):
@@ -189,9 +187,7 @@ class KeptNeighbors:
         if found is not None:
             for lists, which, own in self._parts(short):
                 lists.write(own, found.take(which))
-        changes = HeadChanges(rows, before, self._head("places", rows))
-        self.is_whole = True
-        return changes
+        return HeadChanges(rows, before, self._head("places", rows))
 
     def _parts(self, rows: Array) -> Iterator[tuple[NeighborLists, Array | slice, Array]]:
         """Both lists, where in `rows` theirs are, and which of their own rows these are."""

@@ -111,11 +111,6 @@ class LivingIndex:
         """Rows, those removed included."""
         return len(self.store)
 
-    @cached_property
-    def n_alive(self) -> int:
-        """Rows that were not removed."""
-        return self.n_places if self.alive is None else int(np.count_nonzero(self.alive))
-
     def _alive_places(self) -> Array:
         return np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
 
