@@ -122,7 +122,7 @@ public:
     void count_chosen(Span<I> labels_of_neighbor) {
         for (const I* label = labels_of_neighbor.begin; label != labels_of_neighbor.end; ++label) {
             const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
-            if (found_.contains(l)) ++count[l];
+            count[l] += found_.contains(l);  // no branch: which are chosen cannot be foretold
         }
     }
 
@@ -180,6 +180,10 @@ nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before
         ChangedLabels changed(q);
         std::vector<std::int64_t> old_row(before.shape(1)), new_row(after.shape(1));
         entries.reserve(n);
+        const std::size_t usual = n * 64;  // entries; more are rarely needed, and copied then
+        label.reserve(usual);
+        count.reserve(usual);
+        own.reserve(usual);
         for (std::size_t i = 0; i < n; ++i) {
             const std::vector<Span<I>>& neighbors = old_labels.row(i);
             const std::int64_t row = rows.data()[i];

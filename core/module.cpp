@@ -13,6 +13,7 @@ NB_MODULE(_core, module) {
     bind_count_changes(module);
     bind_counts(module);
     bind_distances(module);
+    bind_living_histograms(module);
     bind_neighbor_lists(module);
     bind_neighbors_of_neighbors(module);
     bind_packed_bounds(module);

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals, Reached
+from nearlabel.search.living.kept_neighbors import HeadChanges
 
 
 class LivingRows:
@@ -110,3 +111,14 @@ def histories(draw, least):
         q = rows.Y.shape[1]
         states.append(rows)
     return states
+
+
+def added(kept, arrivals, n_jobs=1):
+    """Let kept neighbors take in new rows; all changes of heads, by row."""
+    parts = []
+    kept.add(arrivals, parts.append, n_jobs=n_jobs)
+    none = np.empty((0, kept.k), np.int32)
+    parts.append(HeadChanges(np.empty(0, np.int64), none, none))
+    rows, before, after = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(rows)
+    return HeadChanges(rows[order], before[order], after[order])

@@ -16,7 +16,7 @@ from nearlabel.labels.count_changes import CountChanges, count_changes
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
-NAMES = ("label", "count", "own", "change", "row")
+NAMES = ("label", "count", "own", "rows", "entries")
 
 
 @st.composite

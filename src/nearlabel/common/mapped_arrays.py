@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from mmap import mmap
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, Self, cast
 
@@ -157,3 +158,10 @@ def checked_tree(node: Any) -> Any:
 def _identity(file: BinaryIO) -> tuple[int, int]:
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino
+
+
+def is_mapped(array: Array) -> bool:
+    """Whether an array is in a mapped file, of which every page is copied when it is written to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array.base, mmap)

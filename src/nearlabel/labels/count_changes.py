@@ -24,33 +24,46 @@ from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.counts import counts_and_own, kernel_places
 
 _ROWS_AT_ONCE = 2**14
+_ROWS_A_THREAD = 2**10  # one thread does fewer as soon
 # Labels, counts and own labels of `CountChanges`, and how many entries each row has.
 _Entries = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class CountChanges:
-    """Training rows that leave a cell of the tables, and enter another: arrays of one length.
+    """Training rows that leave a cell of the tables, and enter another.
+
+    Entries come in pairs, of one row and one label: first where the row was, then where it is.
 
     Attributes
     ----------
-    label : ndarray of int
+    label : ndarray of int32
         The label of the table.
-    count : ndarray of int
+    count : ndarray of int32
         How many of the row's neighbors carry the label.
-    own : ndarray of int
+    own : ndarray of int8
         1 where the row carries it, else 0.
-    change : ndarray of int
-        -1 where the row leaves this cell, 1 where it enters it.
-    row : ndarray of int
-        The place of the row.
+    rows : ndarray of int, shape (r,)
+        The places of the rows.
+    entries : ndarray of int, shape (r,)
+        How many of the entries belong to each of them.
     """
 
     label: Array
     count: Array
     own: Array
-    change: Array
-    row: Array
+    rows: Array
+    entries: Array
+
+    @property
+    def row(self) -> Array:
+        """The place of the row of each entry."""
+        return np.repeat(self.rows, self.entries)
+
+    @property
+    def change(self) -> Array:
+        """-1 for each entry where a row leaves its cell, 1 where it enters one."""
+        return np.tile(np.array([-1, 1], np.int8), len(self.label) // 2)
 
     @classmethod
     def joined(cls, parts: Sequence[CountChanges]) -> CountChanges:
@@ -88,8 +101,7 @@ def count_changes(
     Returns
     -------
     list of CountChanges
-        Of runs of rows: many in one would have to be copied. Two entries for each row and label, in
-        this order: where the row was, and where it is.
+        Of runs of rows: many in one would have to be copied.
     """
     _check(rows, before, after, Y_before, Y_after)
     # A list without columns stands for rows that are not there.
@@ -105,11 +117,10 @@ def count_changes(
 
     def look(block: slice) -> None:
         label, count, own, entries = differences(rows[block], old[block], new[block])
-        change = np.tile(np.array([-1, 1], np.int8), len(label) // 2)
-        row = np.repeat(places[block], entries)
-        parts[block.start] = CountChanges(label, count, own, change, row)
+        parts[block.start] = CountChanges(label, count, own, places[block], entries)
 
-    run_blocks(look, len(rows), _ROWS_AT_ONCE, n_jobs, None)
+    step = min(_ROWS_AT_ONCE, max(_ROWS_A_THREAD, -(-len(rows) // n_jobs)))
+    run_blocks(look, len(rows), step, n_jobs, None)
     if not parts:
         look(slice(0, 0))
     return [parts[start] for start in sorted(parts)]

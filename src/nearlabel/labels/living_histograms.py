@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, kernel_array, runs
+from nearlabel.common.threads import run_slices
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.histograms import CountedRows, Counts, LabelHistograms
 
 _BITS = 6  # of a cell's place within its block
 _BLOCK = 1 << _BITS  # cells
-_ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small
+_ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small; even: they are pairs
 
 
 class _Pool:
@@ -99,7 +101,13 @@ class LivingHistograms(CountedRows):
         return tables
 
     def changed(
-        self, changes: Sequence[CountChanges], n: Array, q: int, group: Array | None = None
+        self,
+        changes: Sequence[CountChanges],
+        n: Array,
+        q: int,
+        group: Array | None = None,
+        *,
+        n_jobs: int = 1,
     ) -> LivingHistograms:
         """The tables after some changes.
 
@@ -113,6 +121,8 @@ class LivingHistograms(CountedRows):
             Labels, now: there may be new ones at the end.
         group : ndarray of int, optional
             The group of each change, one sequence for all; without it all are of the first.
+        n_jobs : int
+            Threads.
         """
         rows = np.array(n)
         if rows.shape != (self.groups,) or q < self.q:
@@ -120,37 +130,44 @@ class LivingHistograms(CountedRows):
                 f"n must have {self.groups} entries, and q be at least {self.q}; "
                 f"got the shape {rows.shape} and {q}"
             )
-        parts = list(_parts(changes, group))
+        parts = list(_parts(changes, group, self.groups, q))
         totals = np.zeros((self.groups, q), np.int64)
         totals[:, : self.q] = self.totals
-        for label, _, own, change, some in parts:
-            _check(label, q, "label")
-            _check(some, self.groups, "group")
-            np.add.at(totals.reshape(-1), (some * np.int64(q) + label)[own == 1], change[own == 1])
+        for part in parts:
+            part.add_to_totals(totals.reshape(-1))
         state, moved = self._with_room(rows, totals)
-        touched = np.zeros(_blocks(state.end), bool)
+        touched = np.zeros(_blocks(state.end), np.uint8)
         touched[self.end >> _BITS :] = len(moved) > 0
-        for label, count, _, _, some in parts:
-            _check(count, state.room[label], "count")
-            touched[state._address(label, count, some) >> _BITS] = True
+        if sum(len(part.table) for part in parts) > len(touched):  # all of them, more or less
+            touched[:] = 1
+        else:
+            for part in parts:
+                part.mark_blocks(state, touched)
         state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end))
         if len(moved):
             state._move_from(self, moved)
-        for label, count, own, change, some in parts:
-            place = state._places(label, count, some)
-            np.add.at(state.pool.numbers, 2 * place + (own == 0), change)
+
+        def add(tables: slice) -> None:
+            for part in parts:
+                part.add_to_cells(state, tables)
+
+        shares = [slice(0, totals.size)]
+        if len(parts) > 1:  # tables with as many rows have about as many changes
+            rows_of = totals.reshape(-1) + 1
+            shares = list(runs(rows_of, int(rows_of.sum()) // n_jobs + 1))
+        run_slices(add, shares, n_jobs, None)
         return state
 
     def _number(self, label: Any, group: Any) -> Any:
         """The number of a label among those of all groups."""
         return label if self.groups == 1 else label + group * np.int64(self.q)
 
-    def _address(self, label: Any, count: Any, group: Any) -> Any:
-        return self.start.take(self._number(label, group)) + count
-
     def _places(self, label: Any, count: Any, group: Any) -> Any:
         """Where cells are in the pool; a count is below the room of its label."""
-        address = self._address(label, count, group)
+        return self._places_of(self._number(label, group), count)
+
+    def _places_of(self, table: Any, count: Any) -> Any:
+        address = self.start.take(table) + count
         block = self.slot.take(address >> _BITS)
         return (block.astype(np.int64) << _BITS) + (address & (_BLOCK - 1))
 
@@ -173,8 +190,8 @@ class LivingHistograms(CountedRows):
         slot[:known] = self.slot
         if pool.used + len(touched) > len(pool.blocks):  # live blocks only, into a new pool
             pool = _Pool(len(slot) + len(touched))
-            slot[:known] = pool.take(known)
             np.take(self.pool.blocks, self.slot, axis=0, out=pool.blocks[:known], mode="clip")
+            return replace(self, slot=pool.take(len(slot)), pool=pool)
         own = pool.take(len(touched))
         is_old = touched < known
         pool.blocks[own[is_old]] = pool.blocks[slot[touched[is_old]]]
@@ -202,16 +219,69 @@ def _cells_of(totals: Array, k: int) -> Array:
     return np.asarray(np.minimum(totals.sum(axis=0), k) + 1)
 
 
-def _parts(changes: Sequence[CountChanges], group: Array | None) -> Iterator[tuple[Array, ...]]:
-    """The changes in runs: label, count, own, change, group."""
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A run of pairs of changes; `table` numbers the labels of all groups."""
+
+    table: Array
+    count: Array
+    own: Array
+
+    def add_to_totals(self, totals: Array) -> None:
+        """Count the rows that carry the label."""
+        core = engine.core()
+        if core is not None:
+            core.add_to_totals(self.table, self.own, totals)
+            return
+        _check(self.table, len(totals), "label")
+        is_own = self.own == 1
+        np.add.at(totals, self.table[is_own], self._signs()[is_own])
+
+    def mark_blocks(self, state: LivingHistograms, touched: Array) -> None:
+        """Mark the blocks that are about to change."""
+        core, start = engine.core(), state.start.reshape(-1)
+        if core is not None:
+            core.mark_blocks(self.table, self.count, start, state.room, _BITS, touched)
+            return
+        _check(self.count, state.room[self.table % state.q], "count")
+        touched[(start[self.table] + self.count) >> _BITS] = 1
+
+    def add_to_cells(self, state: LivingHistograms, tables: slice) -> None:
+        """Let the rows leave their cells of some tables, and enter others."""
+        core, numbers = engine.core(), state.pool.numbers
+        if core is not None:
+            cells = state.start.reshape(-1), state.room, _BITS, state.slot, numbers
+            core.add_to_cells(self.table, self.count, self.own, *cells, tables.start, tables.stop)
+            return
+        chosen = (self.table >= tables.start) & (self.table < tables.stop)
+        place = state._places_of(self.table[chosen], self.count[chosen])
+        np.add.at(numbers, 2 * place + (self.own[chosen] == 0), self._signs()[chosen])
+
+    def _signs(self) -> Array:
+        return np.tile([-1, 1], len(self.table) // 2)
+
+
+def _parts(
+    changes: Sequence[CountChanges], group: Array | None, groups: int, q: int
+) -> Iterator[_Part]:
+    """The changes in runs."""
     seen = 0
     for some in changes:
-        size = len(some.label)
-        its = np.zeros(size, np.int8) if group is None else group[seen : seen + size]
-        parts = some.label, some.count, some.own, some.change.astype(np.int64), its
+        size, table = len(some.label), some.label
+        if group is not None:
+            its = group[seen : seen + size].astype(np.int64)
+            _check(its, groups, "group")
+            _check(table, q, "label")
+            table = its * q + table
         seen += size
+        kind = np.int32 if table.dtype == np.int32 else np.int64
         for start in range(0, size, _ENTRIES_AT_ONCE):
-            yield tuple(part[start : start + _ENTRIES_AT_ONCE] for part in parts)
+            run = slice(start, start + _ENTRIES_AT_ONCE)
+            yield _Part(
+                kernel_array(table[run], kind),
+                kernel_array(some.count[run], np.int32),
+                kernel_array(some.own[run], np.int8),
+            )
 
 
 def _check(values: Array, end: Any, name: str) -> None:

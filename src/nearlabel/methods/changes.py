@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.graph import NeighborGraph
@@ -21,7 +21,14 @@ from nearlabel.labels.label_rows import LabelRows
 from nearlabel.methods.further_labels import FurtherLabels
 from nearlabel.methods.items import Items
 from nearlabel.methods.states import next_state
-from nearlabel.search import KeptNeighbors, VectorStore, is_plugged, is_precomputed, width_of
+from nearlabel.search import (
+    HeadChanges,
+    KeptNeighbors,
+    VectorStore,
+    is_plugged,
+    is_precomputed,
+    width_of,
+)
 
 _MEASURED_EVERY = 10  # recall is measured again when one row in so many has changed
 _NOWHERE = np.empty(0, np.int64)
@@ -78,14 +85,16 @@ def add(
     arrivals = after.living_index().arrivals(
         first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
     )
-    heads = kept.add(arrivals, n_jobs=n_jobs)
+    both: tuple[Csr, Csr] = (before.labels, after.labels)
+    counts: list[CountChanges] = []
+
+    def count(heads: HeadChanges) -> None:
+        counts.extend(count_changes(*heads, *both, relabelled=_NOWHERE))
+
+    kept.add(arrivals, count, n_jobs=n_jobs)
     after.version = kept.version
-    places = np.arange(first, first + m)
-    near, labels_of_both = arrivals.neighbors.indices[:, : kept.k], (before.labels, after.labels)
-    counts = [
-        *count_changes(*heads, *labels_of_both, relabelled=_NOWHERE, n_jobs=n_jobs),
-        *count_changes(places, None, near, *labels_of_both, n_jobs=n_jobs),
-    ]
+    places, near = np.arange(first, first + m), arrivals.neighbors.indices[:, : kept.k]
+    counts += count_changes(places, None, near, *both, n_jobs=n_jobs)
     return _measured(_follow(new, Change(before, counts)), m, n_jobs)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from nearlabel.common.arrays import Array, Floats, row_numbers, with_data
 from nearlabel.common.progress import Stages
-from nearlabel.common.validation import check_integer, check_vectors
+from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
@@ -127,8 +127,8 @@ class LAMLkNN(MLkNN):
         places = np.concatenate([part.row for part in change.counts])
         rows, which = np.unique(places, return_inverse=True)
         group = self._clusters_at(rows)[which]
-        q = self._labels.shape[1]
-        self._counted = self._living_tables().changed(change.counts, sizes, q, group)
+        q, n_jobs = self._labels.shape[1], check_n_jobs(self.n_jobs)
+        self._counted = self._living_tables().changed(change.counts, sizes, q, group, n_jobs=n_jobs)
         return True
 
     def _clusters_at(self, places: Array) -> Array:

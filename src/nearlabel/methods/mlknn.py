@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats, with_data
+from nearlabel.common.validation import check_n_jobs
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
@@ -115,8 +116,9 @@ class MLkNN(NeighborClassifier):
 
     def _follow(self, change: Change) -> bool:
         assert change.counts is not None
-        n = np.array([len(self._items)])
-        self._counted = self._living_tables().changed(change.counts, n, self._labels.shape[1])
+        n, q = np.array([len(self._items)]), self._labels.shape[1]
+        tables, n_jobs = self._living_tables(), check_n_jobs(self.n_jobs)
+        self._counted = tables.changed(change.counts, n, q, n_jobs=n_jobs)
         return True
 
     def _compact_learned(self) -> None:

@@ -15,7 +15,12 @@ from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.interfaces import Index, Search
-from nearlabel.search.living.kept_neighbors import KeptNeighbors, StoredNeighbors, width_of
+from nearlabel.search.living.kept_neighbors import (
+    HeadChanges,
+    KeptNeighbors,
+    StoredNeighbors,
+    width_of,
+)
 from nearlabel.search.living.living_index import LivingIndex
 from nearlabel.search.living.segments import makes_plans
 from nearlabel.search.living.stored_index import index_tree
@@ -27,6 +32,7 @@ from nearlabel.search.vector_store import VectorStore
 __all__ = [
     "ExactIndex",
     "ExactSearch",
+    "HeadChanges",
     "Index",
     "InvertedLists",
     "KeptNeighbors",

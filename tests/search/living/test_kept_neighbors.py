@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from living_rows import LivingRows, histories
+from living_rows import LivingRows, added, histories
 
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals, Reached
@@ -66,7 +66,7 @@ def test_kept_neighbors_are_those_of_a_search(history, seed):
         if len(after.x) > n:
             found = int(order.integers(k, kept.width + 2))
             arrivals = after.arrivals(n, found, kept.limits(), order)
-            changes = kept.add(arrivals, n_jobs=n_jobs)
+            changes = added(kept, arrivals, n_jobs)
         else:
             gone = order.permutation(np.flatnonzero(rows.alive & ~after.alive))
             pointing = [row for row, near in rows.heads(k).items() if set(near) & set(gone)]
@@ -81,13 +81,13 @@ def test_kept_neighbors_are_those_of_a_search(history, seed):
 @pytest.mark.parametrize("k", [1, 8, 40])
 def test_many_rows_at_once_in_blocks(k, monkeypatch):
     monkeypatch.setattr("nearlabel.search.living.neighbor_lists._ROWS_AT_ONCE", 7)
-    monkeypatch.setattr("nearlabel.search.living.neighbor_lists._CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("nearlabel.search.living.kept_neighbors._ROWS_A_RUN", 7)
     rng = np.random.default_rng(k)
     rows = LivingRows(rng.integers(0, 300, 150), np.zeros((150, 1)))
     kept = KeptNeighbors.of(rows.graph(np.arange(150), width_of(k)), k)
     after = rows.added(rng.integers(0, 300, 100), np.zeros((100, 1)))
     arrivals = after.arrivals(150, kept.width, kept.limits(), rng)
-    check_changes(kept.add(arrivals, n_jobs=2), rows, after, k)
+    check_changes(added(kept, arrivals, n_jobs=2), rows, after, k)
     check(kept, after, k)
     least = after.removed(rng.permutation(250)[: 250 - kept.width - 2])
     gone = np.flatnonzero(~least.alive)
@@ -167,7 +167,7 @@ def test_a_copy_has_the_lists_and_no_more():
     rows = LivingRows(np.arange(12), np.zeros((12, 1)))
     kept = KeptNeighbors.of(rows.graph(np.arange(12), 5), 2)
     after = rows.added(np.array([3]), np.zeros((1, 1)))
-    kept.add(after.arrivals(12, 5, kept.limits(), np.random.default_rng(0)))
+    added(kept, after.arrivals(12, 5, kept.limits(), np.random.default_rng(0)))
     again = pickle.loads(pickle.dumps(kept))
     assert len(kept._later._places) > len(again._later._places) == 1
     check(again, after, 2)
@@ -208,5 +208,5 @@ def test_what_does_not_fit_is_refused():
         (Arrivals(new, reached(distances=())), "same length"),
     ):
         with pytest.raises(ValueError, match=message):
-            kept.add(wrong)
+            added(kept, wrong)
     check(kept, rows, 2)

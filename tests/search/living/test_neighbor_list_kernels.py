@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from living_rows import histories
+from living_rows import added, histories
 
 from nearlabel.common import engine
 from nearlabel.search.living import neighbor_lists
@@ -40,7 +40,7 @@ def test_changes_of_lists(states, k, few, data):
                     # Of these pairs some are at the limit, or beyond it, or of dead rows.
                     limits = kept.limits() + order.integers(0, 2, n)
                     limits[~before.alive] = 3
-                    changes.append(kept.add(after.arrivals(n, width, limits, order)))
+                    changes.append(added(kept, after.arrivals(n, width, limits, order)))
                 else:
                     search = lambda places: after.graph(places, kept.width)  # noqa: B023, E731
                     changes.append((kept.pointing_at(gone), *kept.remove(gone, search)))

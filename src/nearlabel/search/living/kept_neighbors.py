@@ -10,11 +10,14 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.mapped_arrays import MappedArray, checked
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals
 from nearlabel.search.living.neighbor_lists import NeighborLists
 
 _ROWS_AT_ONCE = 2**12  # that are copied together, so that temporaries stay small
+_ROWS_A_RUN = 2**12  # that are changed in one go, while they are in a processor's cache
+_MANY = 8  # neighbors come to many rows if to one of so many
 _MOST_PLACES = np.iinfo(np.int32).max
 
 
@@ -24,7 +27,7 @@ class HeadChanges(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int, shape (r,)
-        Their places, rising.
+        Their places.
     before, after : ndarray of int, shape (r, k)
         Places of the neighbors.
     """
@@ -139,8 +142,13 @@ class KeptNeighbors:
         left, _ = self._left_without(places, _mask(places, len(self)), self.k, n_jobs)
         return np.flatnonzero(left < np.minimum(self.lengths, self.k))
 
-    def add(self, arrivals: Arrivals, *, n_jobs: int = 1) -> HeadChanges:
-        """Take in new rows, which get the next places."""
+    def add(
+        self, arrivals: Arrivals, look: Callable[[HeadChanges], None], *, n_jobs: int = 1
+    ) -> None:
+        """Take in new rows, which get the next places.
+
+        `look` is called by several threads, with runs of rows whose first neighbors have changed.
+        """
         graph, reached = arrivals
         n, end = len(self), len(self) + len(graph)
         self._check_graph(graph, len(graph))
@@ -151,19 +159,33 @@ class KeptNeighbors:
             raise ValueError("row, new and distance must be of the same length")
         order = np.argsort(reached.row, kind="stable")
         order = order[self.lengths[reached.row[order]] > 0]  # nobody reaches a removed row
+        order = order[_side_by_side(reached.row[order], reached.new[order])]
         row = reached.row[order].astype(np.int64)
         new = reached.new[order].astype(np.int32)
         distance = reached.distance[order].astype(self._first.distances.dtype)
+        begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
+
+        def insert(run: slice) -> None:
+            pairs = slice(begin[run.start], begin[run.stop])
+            look(self._insert(row[pairs], new[pairs], distance[pairs]))
+
+        self.version += 1
+        self._later.make_room(len(graph))
+        if len(row) * _MANY > n:
+            self._first.take_into_memory()
+        run_blocks(insert, len(begin) - 1, _ROWS_A_RUN, n_jobs, None)
+        self._later.append(graph)
+
+    def _insert(self, row: Array, new: Array, distance: Array) -> HeadChanges:
+        """Put in new neighbors, all of a row one after the other."""
         in_head = np.empty(len(row), bool)
         for lists, which, own in self._parts(row):
             in_head[which] = distance[which] < lists.distances[own, self.k - 1]
-        rows = np.flatnonzero(_mask(row[in_head], n))
+        rows = row[in_head]
+        rows = rows[np.diff(rows, prepend=-1) != 0]
         before = self._head("places", rows)
-        self.version += 1
-        self._later.make_room(len(graph))
         for lists, which, own in self._parts(row):
-            lists.insert(own, new[which], distance[which], n_jobs)
-        self._later.append(graph)
+            lists.insert(own, new[which], distance[which])
         return HeadChanges(rows, before, self._head("places", rows))
 
     def remove(
@@ -299,6 +321,16 @@ def _lengths(graph: NeighborGraph, most: int) -> Array:
 def width_of(k: int) -> int:
     """How many neighbors of a row are kept so that k are left when some of them go."""
     return k + max(3, k // 8)
+
+
+def _side_by_side(row: Array, new: Array) -> Array:
+    """An order of rising rows in which those that a new row reaches are together.
+
+    They share neighbors, so that what is read of these is more often in a processor's cache.
+    """
+    is_first = np.diff(row, prepend=-1) > 0
+    which = np.cumsum(is_first) - 1
+    return np.argsort(new[is_first][which], kind="stable")
 
 
 def _mask(places: Array, n: int) -> Array:

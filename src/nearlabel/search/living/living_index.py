@@ -326,7 +326,7 @@ class LivingIndex:
             graphs.append(graph)
             if pairs is not None:
                 reached.append(pairs)
-        found, pairs = merged(graphs, k, self.n_places), Reached.joined(reached)
+        found, pairs = merged(graphs, k, self.n_places, n_jobs=n_jobs), Reached.joined(reached)
         kind = found.distances.dtype
         if limits is not None and pairs.distance.dtype != kind:
             pairs = pairs._replace(distance=pairs.distance.astype(kind))

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, runs
-from nearlabel.common.threads import run_blocks, run_slices
+from nearlabel.common.arrays import Array
+from nearlabel.common.mapped_arrays import is_mapped
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 
 _GROWTH = 8  # arrays that are full grow by one part in so many, at least,
 _MORE_ROOM = 64  # and by some rows
 _ROWS_AT_ONCE = 2**14
-_CELLS_AT_ONCE = 2**20  # of lists, so that temporaries stay small
 _CELLS_A_THREAD = 2**24
 _FEW = 16  # places that are compared with all of a list, rather than looked up one by one
 
@@ -107,22 +107,15 @@ class NeighborLists:
         run_blocks(look, self._n, _ROWS_AT_ONCE, _threads(lists.size, n_jobs), None)
         return left, first
 
-    def insert(self, row: Array, new: Array, distance: Array, n_jobs: int) -> None:
-        """Put in new neighbors, sorted by row, where they are nearer than the last one there."""
+    def insert(self, row: Array, new: Array, distance: Array) -> None:
+        """Put in new neighbors, all of a row one after the other, where the last one is farther."""
         core = engine.core()
         begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
-        rows, added = row[begin[:-1]], np.diff(begin)
-
-        def work(run: slice) -> None:
-            here = slice(begin[run.start], begin[run.stop])
-            if core is None:
-                self._merge(rows[run], added[run], new[here], distance[here])
-                return
-            lists = self.places, self.distances, self.lengths
-            core.insert_neighbors(*lists, row[here], new[here], distance[here])
-
-        blocks = list(runs(added + self._width, _CELLS_AT_ONCE))
-        run_slices(work, blocks, _threads(len(rows) * self._width, n_jobs), None)
+        rows = row[begin[:-1]]
+        if core is not None:
+            core.insert_neighbors(self.places, self.distances, self.lengths, row, new, distance)
+        elif len(rows):
+            self._merge(rows, np.diff(begin), new, distance)
         self._note(rows)
 
     def _merge(self, rows: Array, added: Array, new: Array, distance: Array) -> None:
@@ -176,6 +169,12 @@ class NeighborLists:
         """Leave some rows without neighbors."""
         self.places[rows], self.distances[rows], self.lengths[rows] = -1, np.inf, 0
         self._note(rows)
+
+    def take_into_memory(self) -> None:
+        """Copy lists of a mapped file as a whole: page by page, many changes would take longer."""
+        if is_mapped(self._places):
+            self._places = _copied(self.places, self._n, self._width)
+            self._distances = _copied(self.distances, self._n, self._width)
 
     def make_room(self, rows: int) -> None:
         """Let some rows more have room; until they are appended, nothing has changed."""

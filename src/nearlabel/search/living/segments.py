@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.approximate.list_index import ListIndex, TailIndex
 from nearlabel.search.automatic import AutoIndex
@@ -19,6 +20,8 @@ from nearlabel.search.interfaces import Index
 from nearlabel.search.living.arrivals import Reached
 from nearlabel.search.plugged.foreign_answers import PluggedIndex
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
+
+_ROWS_AT_ONCE = 2**10  # that are merged together
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,20 +113,31 @@ class Segment:
         return exact_index(self.vectors, self.metric)
 
 
-def merged(graphs: list[NeighborGraph], k: int, n_base: int) -> NeighborGraph:
+def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1) -> NeighborGraph:
     """The k nearest of what several segments have found, by (distance, place)."""
-    indices, distances = graphs[0].indices, graphs[0].distances
-    if len(graphs) > 1:
-        in_float32 = any(graph.distances.dtype == np.float32 for graph in graphs)
-        indices = np.concatenate([graph.indices for graph in graphs], axis=1)
-        distances = np.concatenate([graph.distances for graph in graphs], axis=1)
-        if in_float32 and distances.max() <= np.finfo(np.float32).max:
-            distances = distances.astype(np.float32, copy=False)
+    first, kind = graphs[0], index_type(n_base)
+    if len(graphs) == 1:
+        places = first.indices.astype(kind, copy=False)
+        return NeighborGraph.unchecked(places, first.distances, n_base, first.recall)
+    told = np.result_type(*(graph.distances for graph in graphs))
+    if any(graph.distances.dtype == np.float32 for graph in graphs):
+        most = np.finfo(np.float32).max
+        fits = all(graph.distances.max(initial=0) <= most for graph in graphs)
+        told = np.dtype(np.float32) if fits else told
+    shape = len(first), min(k, sum(graph.k for graph in graphs))
+    found = NeighborGraph.unchecked(np.empty(shape, kind), np.empty(shape, told), n_base)
+    found.recall = first.recall
+
+    def merge(block: slice) -> None:
+        indices = np.concatenate([graph.indices[block] for graph in graphs], axis=1)
+        distances = np.concatenate([graph.distances[block] for graph in graphs], axis=1)
+        distances = distances.astype(told, copy=False)
         order = np.lexsort((indices, distances), axis=1)[:, :k]
-        indices = np.take_along_axis(indices, order, axis=1)
-        distances = np.take_along_axis(distances, order, axis=1)
-    indices = indices.astype(index_type(n_base), copy=False)
-    return NeighborGraph.unchecked(indices, distances, n_base, graphs[0].recall)
+        found.indices[block] = np.take_along_axis(indices, order, axis=1)
+        found.distances[block] = np.take_along_axis(distances, order, axis=1)
+
+    run_blocks(merge, len(first), _ROWS_AT_ONCE, n_jobs, None)
+    return found
 
 
 def is_exact(index: Index) -> bool:
