@@ -227,23 +227,32 @@ def test_errors_name_where_an_id_was_given(fail, folder, monkeypatch):
         assert "standard input: old.model has no item" in fail(*command, "-")
 
 
-@pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
-def test_files_of_every_format(ask, tmp_path, monkeypatch, kind):
-    """Labels are matched by name; sparse text has names in files beside it."""
-    pytest.importorskip("polars")
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """A small data set, and a folder with it and with models of its first 30 rows and of all."""
+    folder = tmp_path_factory.mktemp("named")
     data = nl.datasets.make_local_labels(40, 3, 4, random_state=1)
     names = np.array(["sea", "sun", "city", "rain"])
     data = nl.datasets.Dataset(data.X, data.Y, names, np.array(["a", "b", "c"]))
-    nl.datasets.save(data, "all.npz")
-    nl.datasets.save(data.rows(np.arange(30)), "old.npz")
-    more = data.rows(np.arange(30, 40))
+    nl.datasets.save(data, folder / "all.npz")
+    nl.datasets.save(data.rows(np.arange(30)), folder / "old.npz")
+    for name in ("all", "old"):
+        assert run(["fit", f"{folder}/{name}.npz", "-o", f"{folder}/{name}.model", "--k", "3"]) == 0
+    return data, folder
+
+
+@pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
+def test_files_of_every_format(ask, named, tmp_path, monkeypatch, kind):
+    """Labels are matched by name; sparse text has names in files beside it."""
+    pytest.importorskip("polars")
+    data, folder = named
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    more, names = data.rows(np.arange(30, 40)), data.label_names
     turned = nl.datasets.Dataset(
         more.X[:, ::-1].copy(), more.Y[:, ::-1], names[::-1], more.feature_names[::-1]
     )
     nl.datasets.save(turned, f"more.{kind}")
-    for name in ("all", "old"):
-        ask("fit", f"{name}.npz", "-o", f"{name}.model", "--k", 3)
     printed = ask("add", "old.model", f"more.{kind}", "--verify")
     assert printed.startswith("added 10 items, ids 31 to 40: old.model has 40 items and 4 labels")
     assert "all agree" in " ".join(printed.split())

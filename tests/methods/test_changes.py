@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-import threading
 import warnings
 
 import numpy as np
@@ -296,34 +295,6 @@ def test_nothing_of_a_forgotten_row_is_left_after_compact(kind, tmp_path):
 
 def _parts(row):
     return [value.tobytes() for value in row[0]]
-
-
-def test_readers_see_only_states_that_were_there():
-    model, states = fitted(), []
-    states.append(model.predict_proba(Q[:1]).tobytes())
-    seen, stop = set(), threading.Event()
-
-    def read():
-        while not stop.is_set():
-            seen.add(model.predict_proba(Q[:1]).tobytes())
-
-    readers = [threading.Thread(target=read, daemon=True) for _ in range(2)]
-    for one in readers:
-        one.start()
-    for step in range(60):
-        row = 40 + step % 20
-        if step % 3 == 0:
-            model.partial_fit(X[row : row + 1], Y[row : row + 1], ids=[1000 + step])
-        elif step % 3 == 1:
-            model.relabel(1000 + step - 1, 1 - Y[row : row + 1])
-        else:
-            model.forget(1000 + step - 2 if step % 2 else step % 40)
-        states.append(model.predict_proba(Q[:1]).tobytes())
-    stop.set()
-    for one in readers:
-        one.join()
-    assert seen <= {*states}
-    assert model.verify()
 
 
 def test_ids_may_come_in_any_collection():

@@ -271,7 +271,7 @@ def test_recall_of_queries_is_told_by_distance():
 
 
 def test_more_probes_for_queries_where_the_measured_rows_need_them():
-    X = clustered(2000, 8)
+    X = clustered(1000, 8)
     for seed in range(12):  # with few rows to choose by, the choice is too low for some
         index = InvertedLists(0.9, seed).build(X)
         assert index.graph(8, X[:2]).recall.value >= 0.9
@@ -405,7 +405,7 @@ def test_rows_at_one_distance_take_no_more_probes():
 
 
 def test_threads_and_blocks_change_nothing():
-    X = clustered(600, 7)
+    X = clustered(300, 7)
     queries = X[::5] + 0.1
     search = InvertedLists(0.9)
     graph, asked = search.build(X).graph(11), search.build(X).graph(11, queries)
@@ -414,7 +414,7 @@ def test_threads_and_blocks_change_nothing():
         index = search.build(X)
         assert_same(index.graph(11, n_jobs=n_jobs), graph)
         assert_same(index.graph(11, queries, n_jobs=n_jobs), asked)
-    for size in (1, 7, 100):
+    for size in (1, 7, 70):
         with (
             mock.patch.multiple(probing, _QUERIES_AT_ONCE=size, _ROWS_A_PASS=size),
             mock.patch.object(DenseBounds, "side", size),

@@ -49,7 +49,7 @@ def test_every_row_is_in_one_list_and_no_list_is_empty_or_long(X, metric):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_lists_depend_neither_on_threads_nor_on_how_the_numbers_are_stored(metric, tmp_path):
-    X = np.random.default_rng(0).integers(0, 50, (500, 3))
+    X = np.random.default_rng(0).integers(0, 50, (200, 3))
     np.save(tmp_path / "x.npy", X.astype(np.float16))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     # Centers are as precise as the rows are.
