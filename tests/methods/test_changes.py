@@ -67,6 +67,38 @@ def test_the_first_rows_may_tell_of_labels_to_come():
     assert matrix.label_names_.tolist() == ["a", "b", "c"]
 
 
+def test_classes_may_be_repeated_when_labels_have_come():
+    classes = np.array(["city", "sea"])
+    model = nl.BRkNN(2).partial_fit(X[:4], [["sea"], [], ["city"], ["sea"]], classes=classes)
+    model.partial_fit(X[4:5], [["alps"]], classes=classes)
+    model.partial_fit(X[5:6], [["sea"]], classes=["sea", "city"])
+    model.partial_fit(X[6:7], [["sea"]], classes=["city", "sea", "alps"])
+    assert model.label_names_.tolist() == ["city", "sea", "alps"]
+    for wrong in (["sea"], ["city", "alps"], ["city", "sea", "moon"], []):
+        with pytest.raises(ValueError, match="classes"):
+            model.partial_fit(X[7:8], [["sea"]], classes=wrong)
+    with pytest.raises(ValueError, match="classes"):
+        nl.BRkNN(2).fit(X, Y).partial_fit(X[:1], Y[:1], classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize("two", [[0, 1], [1, 0], ["no", "yes"]])
+def test_a_first_1d_y_may_lack_a_class_that_is_named(two):
+    """As scikit-learn has it: the first call names all classes, whichever its rows have."""
+    low, high = sorted(two)
+    for only, other in ((low, high), (high, low)):
+        model = nl.MLkNN(3).partial_fit(X[:20], [only] * 20, classes=two)
+        assert model.classes_.tolist() == [low, high]
+        assert model.predict(Q).tolist() == [only] * len(Q)
+        model.partial_fit(X[20:], [other] * 40, classes=two)
+        fresh = nl.MLkNN(3).fit(X, [only] * 20 + [other] * 40)
+        np.testing.assert_array_equal(model.predict_proba(Q), fresh.predict_proba(Q))
+        assert model.verify()
+    with pytest.raises(ValueError, match="y .*classes"):
+        nl.MLkNN(3).partial_fit(X[:2], [low, "other"] if low == "no" else [low, 7], classes=two)
+    with pytest.raises(ValueError, match="classes .*two"):
+        nl.MLkNN(3).partial_fit(X[:2], [low, low], classes=[low])
+
+
 def test_1d_y_keeps_its_classes():
     y = np.where(Y[:, 0] == 1, "yes", "no")
     model = nl.MLkNN(5).partial_fit(X[:40], y[:40], classes=["no", "yes"])
