@@ -19,7 +19,6 @@ import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.process import OUR_ERROR
 from nearlabel.methods.verification import Verification
-from nearlabel.persistence.models import changing
 
 HEAD = "id,tempo,energy,loudness,brightness,speech,acoustic,tags"
 
@@ -433,7 +432,7 @@ def test_errors_are_one_line_and_change_nothing(fail, wrong, monkeypatch, argume
 
 
 def test_a_file_that_another_process_changes(fail, folder):
-    with changing("old.model"):
+    with nl.load("old.model", journal=True):
         message = fail("add", "old.model", "more.csv")
         assert all(part in message for part in ("old.model", "another process"))
     assert not Path("old.model.journal").exists()

@@ -343,6 +343,26 @@ def test_ids_of_several_kinds_are_refused(ids):
         nl.MLkNN(5).fit(X, Y, ids=[*map(str, range(58)), *ids])
 
 
+@pytest.mark.parametrize("form", [list, np.array, lambda names: np.array(names, ">U9")])
+def test_ids_that_no_file_can_keep_are_refused_when_they_are_given(form):
+    names = [*map(str, range(58)), "\U0001f3b5", "a \ud83c b"]
+    with pytest.raises(ValueError, match=r"ids .*half a character.*'a \\ud83c b'"):
+        nl.MLkNN(5).fit(X, Y, ids=form(names))
+    model = nl.MLkNN(5).fit(X[:59], Y[:59], ids=form(names[:59]))
+    with pytest.raises(ValueError, match=r"ids .*\\ud83c"):
+        model.partial_fit(X[59:], Y[59:], ids=form(names[59:]))
+    assert model.forget("\U0001f3b5").ids_.tolist() == names[:58]
+
+
+def test_a_label_that_no_file_can_keep(tmp_path):
+    model = nl.MLkNN(5).fit(X, Y, label_names=["sea", "a \udc00", *map(str, range(Y.shape[1] - 2))])
+    for save in (model.save, lambda path: nl.save(model, path)):
+        with pytest.raises(ValueError, match=r"half a character.*\\udc00") as told:
+            save(tmp_path / "model")
+        assert type(told.value) is ValueError
+    assert not [*tmp_path.iterdir()]
+
+
 def test_one_id_takes_the_labels_of_one_item():
     tags = [["sea"] if one else ["city", "night"] for one in Y[:, 0]]
     model = nl.MLkNN(5).fit(X, tags)

@@ -142,12 +142,12 @@ class Changing:
     def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel]:
         """Open a model file for changes; errors about `ids` name where these were given."""
         import_scikit_learn(scaling=True)
-        from nearlabel.persistence.models import changing
+        from nearlabel.persistence.models import load
 
         with ExitStack() as stack:
             try:
                 with naming_order(path):
-                    loaded = stack.enter_context(changing(path))
+                    loaded = stack.enter_context(load(path, journal=True))
             except BlockingIOError:
                 raise ValueError(
                     f"{path} is being changed by another process; try again when that is done"

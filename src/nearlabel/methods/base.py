@@ -291,6 +291,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         A fit that fails or is interrupted leaves this model as it was.
         """
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
+        self._refuse_closed()
         model = copy(self)
         n = labels.matrix.shape[0]
         X = model._check_training(X, n, graph)

@@ -253,15 +253,44 @@ class LivingModel(FittedModel, ABC):
         """
         check_is_fitted(self)
         check_search(search)
-        with self._changing():
+        with self._changing(is_kept=False):
             return self._become(changes.searching_with(self, search))
 
+    def close(self) -> None:
+        """Let others change the file that this model was loaded from with ``journal=True``.
+
+        The model still answers, but takes no more changes. One without a journal stays as it is.
+        To close it again does no harm, and ``with nl.load(path, journal=True) as model:`` does it
+        by itself.
+        """
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            with self._items.lock.held():
+                journal.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """While a change is made: the only one, also where `progress` of it asks for another."""
+    def _changing(self, *, is_kept: bool = True) -> Iterator[None]:
+        """While a change is made: the only one, also where `progress` of it asks for another.
+
+        One that is kept goes to the journal or the file, where the model has a journal.
+        """
         why = "a model cannot be changed while this thread changes, saves or verifies it"
         with self._items.lock.held_once(why):
+            if is_kept:
+                self._refuse_closed()
             yield
+
+    def _refuse_closed(self) -> None:
+        """Refuse a change that its journal would not have: others may have changed the file."""
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            journal.refuse_closed()
 
     @contextmanager
     def _settled(self) -> Iterator[Self]:

@@ -7,10 +7,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from tree_paths import read_tree
 from twin_graphs import assert_same
 
 from nearlabel.common import engine
-from nearlabel.common.files import read_tree, write_tree
+from nearlabel.common.files import write_tree
 from nearlabel.graph import Recall
 from nearlabel.search import (
     InvertedLists,
