@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.neighbors import KNeighborsTransformer
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
@@ -419,3 +420,12 @@ def test_who_is_told_of_progress_cannot_change_the_model(inner, outer):
         getattr(model, outer)(*rows, progress=told)
     assert model.history_ == nl.MLkNN(3).fit(data.X, data.Y).history_
     assert model.forget(7).verify()
+
+
+def test_a_transformer_that_gives_no_neighbor_more_than_the_model_uses():
+    model = nl.MLkNN(5, search=KNeighborsTransformer(n_neighbors=5)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"n_neighbors=5; 6 .*one more than its n_neighbors"):
+        model.forget(3)
+    assert len(model.ids_) == len(X)  # as it was
+    model = nl.MLkNN(5, search=KNeighborsTransformer(n_neighbors=6)).fit(X, Y).forget(3)
+    assert model.verify()

@@ -70,7 +70,8 @@ class TransformerIndex(PluggedIndex):
         reach = getattr(self._unfitted, "n_neighbors", None)
         if isinstance(reach, int) and reach < k:
             raise ValueError(
-                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed of it"
+                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed of it (for "
+                "changes of a model one more than its n_neighbors, since a row finds itself, too)"
             )
 
     def _checked_graph(self, graph: Any, n: int) -> Csr:
