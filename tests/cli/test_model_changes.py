@@ -168,6 +168,82 @@ def test_relabel_by_hand(ask, folder, words, labels):
     assert labels_of("all.model", "song 004", "song 005") == [labels] * 2
 
 
+def test_single_labels_are_added_and_removed(ask, fail, folder):
+    ask("relabel", "all.model", "--item", "song 004", "--to", "calm", "sad")
+    ask("relabel", "all.model", "--item", "song 005", "--to", "")
+    others = labels_of("all.model", "song 003", "song 006")
+    both = ("--item", "song 004", "song 005")
+    printed = ask("relabel", "all.model", *both, "--add", "calm", "epic;odd", "--remove", "sad")
+    assert printed.startswith("relabelled 2 items: all.model has 100 items and 13 labels now")
+    assert "new label: odd" in printed
+    assert labels_of("all.model", "song 004", "song 005") == [{"calm", "epic", "odd"}] * 2
+    ask("relabel", "all.model", "--item", "song 005", "--remove", "odd", "calm")
+    ask("relabel", "all.model", "--item", "song 004", "--add", "sad", "--verify")
+    expected = [{"calm", "epic", "odd", "sad"}, {"epic"}]
+    assert labels_of("all.model", "song 004", "song 005") == expected
+    assert labels_of("all.model", "song 003", "song 006") == others
+    before = files()
+    for words, parts in (
+        (["--remove", "gloomy"], ["--remove", "'gloomy'"]),
+        (["--add", "calm", "--remove", "calm"], ["'calm'", "--add", "--remove"]),
+        (["--to", "calm", "--add", "sad"], ["--to", "--add"]),
+    ):
+        message = fail("relabel", "all.model", "--item", "song 004", *words)
+        assert all(part in message for part in parts), message
+    assert files() == before
+
+
+def test_items_that_are_there_can_be_left_out(ask, fail, folder):
+    head, *rows = Path("all.csv").read_text().splitlines()
+    table("later.csv", [f"{rows[0]};fresh", *rows[1:]])  # a new label of an item that is there
+    given = told(ask("add", "old.model", "later.csv", "--skip-known", "--json"))
+    assert (given["added"], given["skipped"], given["new_labels"]) == (10, 90, [])
+    assert ask("rank", "old.model", "new.csv") == ask("rank", "all.model", "new.csv")
+    before = files()
+    printed = ask("add", "old.model", "all.csv", "--skip-known")
+    told_in = "added 0 items, left out 100 that were there already: old.model has 100 items"
+    assert printed.startswith(told_in)
+    assert "wrote" not in printed
+    assert files() == before
+    table("nameless.csv", [row.partition(",")[2] for row in rows], head.removeprefix("id,"))
+    assert "--skip-known: nameless.csv" in fail("add", "old.model", "nameless.csv", "--skip-known")
+
+
+def test_missing_items_can_be_passed_over(ask, folder):
+    words = ("song 001", "song 9999", "song 002", "--ignore-missing")
+    printed = ask("forget", "old.model", *words)
+    assert printed.startswith("forgot 2 items, 1 id not found: old.model has 88 items")
+    before = files()
+    given = told(ask("forget", "old.model", *words, "--json"))
+    assert (given["forgotten"], given["missing"], given["written"]) == (0, 3, None)
+    assert files() == before
+
+
+def test_verify(answer, ask, fail, folder, monkeypatch):
+    ask("add", "old.model", "more.csv")
+    before = files()
+    assert ask("verify", "old.model", "--jobs", 2).startswith("verified: labels, vectors,")
+    given = told(ask("verify", "old.model", "--json"))
+    assert (given["model"], given["agrees"], given["items"]) == ("old.model", True, 100)
+    assert files() == before
+    assert "old.csv" in fail("verify", "old.csv")
+    assert "--jobs" in fail("verify", "old.model", "--jobs", 0)
+    wrong = Verification(100, ("labels",), ("label 1 is carried by 3 rows, not by 4",))
+    monkeypatch.setattr(nl.MLkNN, "verify", lambda *_, **__: wrong)
+    code, printed, _ = answer("verify", "old.model")
+    assert (code, printed.startswith("not verified: "), "label 1 is" in printed) == (1, True, True)
+    code, printed, _ = answer("verify", "old.model", "--json")
+    assert (code, told(printed)["agrees"]) == (1, False)
+
+
+def test_a_new_model_in_the_place_of_one_with_changes_is_told_of(answer, ask, folder):
+    ask("add", "old.model", "more.csv")
+    code, _, notes = answer("fit", "old.csv", "-o", "old.model")
+    assert (code, "old.model.journal" in notes) == (0, True)
+    assert len(nl.load("old.model").ids_) == 90
+    ask("fit", "old.csv", "-o", "old.model")  # without a note
+
+
 @pytest.mark.parametrize("mark", [";", "|", ","])
 def test_a_label_with_the_separator_in_its_name(ask, folder, mark):
     data, both = nl.datasets.load("old.csv"), f"calm{mark}sad"
@@ -315,6 +391,7 @@ def test_json(ask, folder):
         "model": "old.model",
         "added": 2,
         "ids": ["song 700", "song 701"],
+        "skipped": 0,
         "items": 92,
         "labels": 14,
         "new_labels": ["odd", "wild"],
@@ -413,8 +490,8 @@ def wrong(two_parts, tmp_path_factory):
         (["forget", "numbers.model", "91"], ["numbers.model has no item 91"]),
         (["relabel", "old.model"], ["DATA is missing", "--item"]),
         (["relabel", "old.model", "--compact"], ["to compact only", "forget old.model --compact"]),
-        (["relabel", "old.model", "--verify"], ["forget old.model --compact --verify"]),
-        (["relabel", "old.model", "--item", "song 001"], ["--item and --to"]),
+        (["relabel", "old.model", "--verify"], ["to verify only: nearlabel verify old.model"]),
+        (["relabel", "old.model", "--item", "song 001"], ["--item", "--to, --add"]),
         (["relabel", "old.model", "--to", "sad"], ["DATA is missing"]),
         (["relabel", "old.model", "more.csv", "--item", "a", "--to", "b"], ["--item", "DATA"]),
         (["relabel", "old.model", "more.csv"], ["more.csv", "'song 091'", "and 7 more"]),

@@ -1,4 +1,4 @@
-"""A model file whose items change: what add, forget and relabel share."""
+"""A model file whose items change: what add, forget, relabel and verify share."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ class OpenModel:
         Labels that there were at the beginning.
     n_jobs : int or None
         Threads that the model asks for by itself.
+    history : History
+        Changes that were made before.
     """
 
     path: str
     pipeline: Any
     n_labels: int
     n_jobs: int | None
+    history: Any
 
     @property
     def model(self) -> Any:
@@ -71,16 +74,23 @@ class OpenModel:
             raise ValueError(f"{what}{hint}")
         return np.array([int(name) for name in names], dtype=np.int64)
 
-    def known_ids(self, names: Sequence[str], source: str | None = None) -> Array:
-        """Ids of items that the model must have; errors name the file that they are from."""
+    def known_ids(
+        self, names: Sequence[str], source: str | None = None, *, ignore_missing: bool = False
+    ) -> Array:
+        """Ids of items that the model has; errors name the file that they are from.
+
+        Others are left out where missing ones are to be ignored, and refused otherwise.
+        """
+        import numpy as np
+
         from nearlabel.common.messages import some
 
         ids = self.ids(names, f" in {source}" if source else "")
-        known = {*self.model.ids_.tolist()}
-        if missing := [one for one in ids.tolist() if one not in known]:
+        is_known = np.isin(ids, self.model.ids_)
+        if not ignore_missing and not is_known.all():
             where = f"{source}: " if source else ""
-            raise ValueError(f"{where}{self.path} has no item {some(missing)}")
-        return ids
+            raise ValueError(f"{where}{self.path} has no item {some(ids[~is_known].tolist())}")
+        return ids[is_known]
 
     def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:
         """Labels as `partial_fit` and `relabel` of the model take them.
@@ -135,8 +145,7 @@ class Changing:
     json: Json = False
 
     def __post_init__(self) -> None:
-        if self.jobs == 0:
-            raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
+        check_jobs(self.jobs)
 
     @contextmanager
     def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel]:
@@ -158,7 +167,7 @@ class Changing:
             model = pipeline[-1]
             if model.ids_ is None:
                 raise ValueError(f"{path} was fitted to a graph without items: nothing can change")
-            opened = OpenModel(path, pipeline, _n_labels(model), model.n_jobs)
+            opened = OpenModel(path, pipeline, _n_labels(model), model.n_jobs, model.history_)
             self._use_jobs(opened)
             with naming(ids=ids):
                 yield opened
@@ -170,15 +179,17 @@ class Changing:
     def finish(self, opened: OpenModel, done: str, **what: Any) -> int | None:
         """Compact and verify, if that was asked for, and tell what was `done`; the exit code."""
         model, path = opened.model, opened.path
+        is_changed = model.history_ != opened.history
         if self.compact:
             set_jobs(model, opened.n_jobs)  # as the file keeps them
-            _write(opened, is_changed=any(what.values()))
+            _write(opened, is_changed)
             self._use_jobs(opened)
         verified = None
         if self.verify:
             with steps("verifying") as progress:
                 verified = model.verify(progress=progress)
-        written, n_labels = path if self.compact else _journal(path), _n_labels(model)
+        written = path if self.compact else _journal(path) if is_changed else None
+        n_labels = _n_labels(model)
         told = {
             "model": path,
             **what,
@@ -186,11 +197,9 @@ class Changing:
             "labels": n_labels,
             "new_labels": [label_name(model, one) for one in range(opened.n_labels, n_labels)],
             "written": written,
-            "bytes": Path(written).stat().st_size,
+            "bytes": None if written is None else Path(written).stat().st_size,
             "compacted": self.compact,
-            "verified": None
-            if verified is None
-            else {"agrees": bool(verified), **asdict(verified)},
+            "verified": None if verified is None else verification_record(verified),
         }
         if self.json:
             say_json(told)
@@ -201,8 +210,29 @@ class Changing:
             )
             _say_rest(told, opened)
             if verified is not None:
-                say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
-        return None if verified is None or verified else _UNVERIFIED
+                say_verification(verified)
+        return None if verified is None else verification_code(verified)
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of threads that is none."""
+    if jobs == 0:
+        raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
+
+
+def verification_record(verified: Any) -> dict[str, Any]:
+    """What was compared and what differs, for JSON."""
+    return {"agrees": bool(verified), **asdict(verified)}
+
+
+def say_verification(verified: Any) -> None:
+    """Print what was compared and what differs."""
+    say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
+
+
+def verification_code(verified: Any) -> int | None:
+    """The exit code of a command that has verified a model."""
+    return None if verified else _UNVERIFIED
 
 
 def _write(opened: OpenModel, is_changed: bool) -> None:
@@ -225,6 +255,8 @@ def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
         shown = [printable(name) for name in new[:_LABELS_SHOWN]]
         shown += [f"…and {len(new) - len(shown):,} more"] if len(new) > len(shown) else []
         say_folded(f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(shown)}")
+    if written is None:
+        return
     size = f"wrote {written} ({file_size(written)})"
     if told["compacted"]:
         say_folded(f"{size}, with all changes{_without_forgotten(opened)}")
