@@ -287,6 +287,21 @@ def test_compact_says_what_still_comes_from_forgotten_items(ask, folder, fitting
     assert "without a trace" not in told
 
 
+def test_refresh_learns_what_changes_leave(ask, folder):
+    how = ("--algorithm", "LAMLkNN", "--set", "n_clusters=2")
+    for name in ("old", "all"):
+        ask("fit", f"{name}.csv", "-o", f"{name}.model", *how)
+    before = nl.load("old.model").cluster_centers_
+    ask("add", "old.model", "more.csv", "--compact")
+    np.testing.assert_array_equal(nl.load("old.model").cluster_centers_, before)
+    assert ask("forget", "old.model", "--refresh").startswith("refreshed: old.model has 100 items")
+    expected = nl.load("all.model").cluster_centers_
+    np.testing.assert_array_equal(nl.load("old.model").cluster_centers_, expected)
+    told = " ".join(ask("forget", "old.model", "song 003", "--refresh", "--verify").split())
+    assert "without a trace of forgotten items" in told
+    assert not Path("old.model.journal").exists()
+
+
 def test_errors_name_where_an_id_was_given(fail, folder, monkeypatch):
     Path("gone.txt").write_text("song 001\n")
     message = fail("forget", "old.model", "song 9999", "--ids", "gone.txt")
@@ -398,6 +413,7 @@ def test_json(ask, folder):
         "written": "old.model.journal",
         "bytes": size,
         "compacted": False,
+        "refreshed": False,
     }
     assert verified["agrees"] is True
     assert verified["items"] == 92

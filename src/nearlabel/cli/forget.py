@@ -25,7 +25,7 @@ def forget(
     """Take items out of a model, and out of all that it has learned from them.
 
     From then on no answer depends on them. Without any id, --compact removes the traces of those
-    that were forgotten before.
+    that were forgotten before, and --refresh learns everything again.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def forget(
     listed = [] if ids is None else _lines(ids)
     source = None if ids is None else source_name(ids)
     names = [*dict.fromkeys([*id, *listed])]
-    if not names and not changing.compact:
+    if not names and not changing.writes_anew:
         where = f"{source} has no id" if source else "ID is missing"
         raise ValueError(f"forget: {where}; for example: nearlabel forget songs.model 'song 017'")
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:
@@ -59,7 +59,8 @@ def forget(
         known = opened.known_ids(names, ignore_missing=ignore_missing)
         with steps("forgetting") as progress:
             opened.model.forget(known, progress=progress)
-        forgot = f"forgot {counted(len(known), 'item')}" if names else "compacted"
+        nothing = "refreshed" if changing.refresh else "compacted"
+        forgot = f"forgot {counted(len(known), 'item')}" if names else nothing
         missing = len(names) - len(known)
         if missing:
             forgot += f", {counted(missing, 'id')} not found"

@@ -133,6 +133,9 @@ class Changing:
     compact
         Write the whole model file anew, with all changes and without forgotten items.
         By default changes go to a journal beside it, MODEL.journal.
+    refresh
+        Learn everything again, also what changes leave as it is: centers, rates and cuts. The
+        whole model file is written anew for that.
     verify
         Compute everything again from the items, and compare.
     jobs
@@ -140,6 +143,7 @@ class Changing:
     """
 
     compact: Switch = False
+    refresh: Switch = False
     verify: Switch = False
     jobs: Whole | None = None
     json: Json = False
@@ -172,23 +176,28 @@ class Changing:
             with naming(ids=ids):
                 yield opened
 
+    @property
+    def writes_anew(self) -> bool:
+        """Whether the whole model file is written."""
+        return self.compact or self.refresh
+
     def _use_jobs(self, opened: OpenModel) -> None:
         if self.jobs is not None:
             set_jobs(opened.model, self.jobs)
 
     def finish(self, opened: OpenModel, done: str, **what: Any) -> int | None:
-        """Compact and verify, if that was asked for, and tell what was `done`; the exit code."""
+        """Do what else was asked for, and tell what was `done`; the exit code."""
         model, path = opened.model, opened.path
         is_changed = model.history_ != opened.history
-        if self.compact:
+        if self.writes_anew:
             set_jobs(model, opened.n_jobs)  # as the file keeps them
-            _write(opened, is_changed)
+            self._write(opened, is_changed)
             self._use_jobs(opened)
         verified = None
         if self.verify:
             with steps("verifying") as progress:
                 verified = model.verify(progress=progress)
-        written = path if self.compact else _journal(path) if is_changed else None
+        written = path if self.writes_anew else _journal(path) if is_changed else None
         n_labels = _n_labels(model)
         told = {
             "model": path,
@@ -199,6 +208,7 @@ class Changing:
             "written": written,
             "bytes": None if written is None else Path(written).stat().st_size,
             "compacted": self.compact,
+            "refreshed": self.refresh,
             "verified": None if verified is None else verification_record(verified),
         }
         if self.json:
@@ -212,6 +222,22 @@ class Changing:
             if verified is not None:
                 say_verification(verified)
         return None if verified is None else verification_code(verified)
+
+    def _write(self, opened: OpenModel, is_changed: bool) -> None:
+        """Write the model file anew; where that fails, changes are in the journal already."""
+        try:
+            if self.refresh:
+                with steps("learning") as progress:
+                    opened.model.refresh(progress=progress)
+            if self.compact:
+                opened.model.compact()
+        except OSError as error:
+            path, how = opened.path, "--refresh" if self.refresh else "--compact"
+            kept = f"the change is kept in {_journal(path)}, but " if is_changed else ""
+            raise ValueError(
+                f"{kept}{path} could not be written ({error.strerror or error}); run 'nearlabel "
+                f"forget {path} {how}' to try again"
+            ) from error
 
 
 def check_jobs(jobs: int | None) -> None:
@@ -235,19 +261,6 @@ def verification_code(verified: Any) -> int | None:
     return None if verified else _UNVERIFIED
 
 
-def _write(opened: OpenModel, is_changed: bool) -> None:
-    """Write the model file anew; where that fails, what has changed is in the journal already."""
-    try:
-        opened.model.compact()
-    except OSError as error:
-        path = opened.path
-        kept = f"the change is kept in {_journal(path)}, but " if is_changed else ""
-        raise ValueError(
-            f"{kept}{path} could not be written ({error.strerror or error}); run 'nearlabel forget "
-            f"{path} --compact' to try again"
-        ) from error
-
-
 def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
     """Print which labels are new, where the changes are, and what --compact would do."""
     path, written, new = told["model"], told["written"], told["new_labels"]
@@ -258,20 +271,22 @@ def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
     if written is None:
         return
     size = f"wrote {written} ({file_size(written)})"
-    if told["compacted"]:
-        say_folded(f"{size}, with all changes{_without_forgotten(opened)}")
+    if written == path:
+        rest = _without_forgotten(opened, told["refreshed"])
+        say_folded(f"{size}, with all changes{rest}")
     elif "forgotten" in told:
         say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
     else:
         say_folded(f"{size}; --compact folds it into {path}")
 
 
-def _without_forgotten(opened: OpenModel) -> str:
+def _without_forgotten(opened: OpenModel, refreshed: bool) -> str:
     """What a file that is written anew still has of forgotten items, if there are any."""
     if not opened.model.history_.forgotten:
         return ""
     learned = ["the preprocessing"] if transformers(opened.pipeline) else []
-    learned += [part for name, part in _STAYS.items() if type(opened.model).__name__ == name]
+    if not refreshed:
+        learned += [part for name, part in _STAYS.items() if type(opened.model).__name__ == name]
     if not learned:
         return " and without a trace of forgotten items"
     return f" and without forgotten items, except for their part in {' and '.join(learned)}"
