@@ -264,9 +264,8 @@ class Life:
 
     def let_go(self) -> None:
         """Read the model again with all changes of its journal, if it has one, and close that."""
-        journal = vars(self.learner).get("_journal")
-        if journal is not None:
-            journal.close()
+        if "_journal" in vars(self.learner):
+            self.model.close()
             is_mapped = bool(self.random.random() < 0.5)
             self.model = nl.load(self.path, mmap=is_mapped)
 

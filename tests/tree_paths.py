@@ -1,6 +1,13 @@
-"""Trees of model files with one value changed."""
+"""Trees of model files: as they are read, and with one value changed."""
 
 from __future__ import annotations
+
+from nearlabel.common.files import read_stored
+
+
+def read_tree(path, *, mmap=False):
+    """The tree of a file, and the version of its format."""
+    return read_stored(path, mmap=mmap)[:2]
 
 
 def paths(tree, path=()):

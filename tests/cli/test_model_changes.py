@@ -19,7 +19,6 @@ import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.cli.process import OUR_ERROR
 from nearlabel.methods.verification import Verification
-from nearlabel.persistence.models import changing
 
 HEAD = "id,tempo,energy,loudness,brightness,speech,acoustic,tags"
 
@@ -169,6 +168,82 @@ def test_relabel_by_hand(ask, folder, words, labels):
     assert labels_of("all.model", "song 004", "song 005") == [labels] * 2
 
 
+def test_single_labels_are_added_and_removed(ask, fail, folder):
+    ask("relabel", "all.model", "--item", "song 004", "--to", "calm", "sad")
+    ask("relabel", "all.model", "--item", "song 005", "--to", "")
+    others = labels_of("all.model", "song 003", "song 006")
+    both = ("--item", "song 004", "song 005")
+    printed = ask("relabel", "all.model", *both, "--add", "calm", "epic;odd", "--remove", "sad")
+    assert printed.startswith("relabelled 2 items: all.model has 100 items and 13 labels now")
+    assert "new label: odd" in printed
+    assert labels_of("all.model", "song 004", "song 005") == [{"calm", "epic", "odd"}] * 2
+    ask("relabel", "all.model", "--item", "song 005", "--remove", "odd", "calm")
+    ask("relabel", "all.model", "--item", "song 004", "--add", "sad", "--verify")
+    expected = [{"calm", "epic", "odd", "sad"}, {"epic"}]
+    assert labels_of("all.model", "song 004", "song 005") == expected
+    assert labels_of("all.model", "song 003", "song 006") == others
+    before = files()
+    for words, parts in (
+        (["--remove", "gloomy"], ["--remove", "'gloomy'"]),
+        (["--add", "calm", "--remove", "calm"], ["'calm'", "--add", "--remove"]),
+        (["--to", "calm", "--add", "sad"], ["--to", "--add"]),
+    ):
+        message = fail("relabel", "all.model", "--item", "song 004", *words)
+        assert all(part in message for part in parts), message
+    assert files() == before
+
+
+def test_items_that_are_there_can_be_left_out(ask, fail, folder):
+    head, *rows = Path("all.csv").read_text().splitlines()
+    table("later.csv", [f"{rows[0]};fresh", *rows[1:]])  # a new label of an item that is there
+    given = told(ask("add", "old.model", "later.csv", "--skip-known", "--json"))
+    assert (given["added"], given["skipped"], given["new_labels"]) == (10, 90, [])
+    assert ask("rank", "old.model", "new.csv") == ask("rank", "all.model", "new.csv")
+    before = files()
+    printed = ask("add", "old.model", "all.csv", "--skip-known")
+    told_in = "added 0 items, left out 100 that were there already: old.model has 100 items"
+    assert printed.startswith(told_in)
+    assert "wrote" not in printed
+    assert files() == before
+    table("nameless.csv", [row.partition(",")[2] for row in rows], head.removeprefix("id,"))
+    assert "--skip-known: nameless.csv" in fail("add", "old.model", "nameless.csv", "--skip-known")
+
+
+def test_missing_items_can_be_passed_over(ask, folder):
+    words = ("song 001", "song 9999", "song 002", "--ignore-missing")
+    printed = ask("forget", "old.model", *words)
+    assert printed.startswith("forgot 2 items, 1 id not found: old.model has 88 items")
+    before = files()
+    given = told(ask("forget", "old.model", *words, "--json"))
+    assert (given["forgotten"], given["missing"], given["written"]) == (0, 3, None)
+    assert files() == before
+
+
+def test_verify(answer, ask, fail, folder, monkeypatch):
+    ask("add", "old.model", "more.csv")
+    before = files()
+    assert ask("verify", "old.model", "--jobs", 2).startswith("verified: labels, vectors,")
+    given = told(ask("verify", "old.model", "--json"))
+    assert (given["model"], given["agrees"], given["items"]) == ("old.model", True, 100)
+    assert files() == before
+    assert "old.csv" in fail("verify", "old.csv")
+    assert "--jobs" in fail("verify", "old.model", "--jobs", 0)
+    wrong = Verification(100, ("labels",), ("label 1 is carried by 3 rows, not by 4",))
+    monkeypatch.setattr(nl.MLkNN, "verify", lambda *_, **__: wrong)
+    code, printed, _ = answer("verify", "old.model")
+    assert (code, printed.startswith("not verified: "), "label 1 is" in printed) == (1, True, True)
+    code, printed, _ = answer("verify", "old.model", "--json")
+    assert (code, told(printed)["agrees"]) == (1, False)
+
+
+def test_a_new_model_in_the_place_of_one_with_changes_is_told_of(answer, ask, folder):
+    ask("add", "old.model", "more.csv")
+    code, _, notes = answer("fit", "old.csv", "-o", "old.model")
+    assert (code, "old.model.journal" in notes) == (0, True)
+    assert len(nl.load("old.model").ids_) == 90
+    ask("fit", "old.csv", "-o", "old.model")  # without a note
+
+
 @pytest.mark.parametrize("mark", [";", "|", ","])
 def test_a_label_with_the_separator_in_its_name(ask, folder, mark):
     data, both = nl.datasets.load("old.csv"), f"calm{mark}sad"
@@ -212,6 +287,21 @@ def test_compact_says_what_still_comes_from_forgotten_items(ask, folder, fitting
     assert "without a trace" not in told
 
 
+def test_refresh_learns_what_changes_leave(ask, folder):
+    how = ("--algorithm", "LAMLkNN", "--set", "n_clusters=2")
+    for name in ("old", "all"):
+        ask("fit", f"{name}.csv", "-o", f"{name}.model", *how)
+    before = nl.load("old.model").cluster_centers_
+    ask("add", "old.model", "more.csv", "--compact")
+    np.testing.assert_array_equal(nl.load("old.model").cluster_centers_, before)
+    assert ask("forget", "old.model", "--refresh").startswith("refreshed: old.model has 100 items")
+    expected = nl.load("all.model").cluster_centers_
+    np.testing.assert_array_equal(nl.load("old.model").cluster_centers_, expected)
+    told = " ".join(ask("forget", "old.model", "song 003", "--refresh", "--verify").split())
+    assert "without a trace of forgotten items" in told
+    assert not Path("old.model.journal").exists()
+
+
 def test_errors_name_where_an_id_was_given(fail, folder, monkeypatch):
     Path("gone.txt").write_text("song 001\n")
     message = fail("forget", "old.model", "song 9999", "--ids", "gone.txt")
@@ -227,23 +317,32 @@ def test_errors_name_where_an_id_was_given(fail, folder, monkeypatch):
         assert "standard input: old.model has no item" in fail(*command, "-")
 
 
-@pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
-def test_files_of_every_format(ask, tmp_path, monkeypatch, kind):
-    """Labels are matched by name; sparse text has names in files beside it."""
-    pytest.importorskip("polars")
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """A small data set, and a folder with it and with models of its first 30 rows and of all."""
+    folder = tmp_path_factory.mktemp("named")
     data = nl.datasets.make_local_labels(40, 3, 4, random_state=1)
     names = np.array(["sea", "sun", "city", "rain"])
     data = nl.datasets.Dataset(data.X, data.Y, names, np.array(["a", "b", "c"]))
-    nl.datasets.save(data, "all.npz")
-    nl.datasets.save(data.rows(np.arange(30)), "old.npz")
-    more = data.rows(np.arange(30, 40))
+    nl.datasets.save(data, folder / "all.npz")
+    nl.datasets.save(data.rows(np.arange(30)), folder / "old.npz")
+    for name in ("all", "old"):
+        assert run(["fit", f"{folder}/{name}.npz", "-o", f"{folder}/{name}.model", "--k", "3"]) == 0
+    return data, folder
+
+
+@pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
+def test_files_of_every_format(ask, named, tmp_path, monkeypatch, kind):
+    """Labels are matched by name; sparse text has names in files beside it."""
+    pytest.importorskip("polars")
+    data, folder = named
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    more, names = data.rows(np.arange(30, 40)), data.label_names
     turned = nl.datasets.Dataset(
         more.X[:, ::-1].copy(), more.Y[:, ::-1], names[::-1], more.feature_names[::-1]
     )
     nl.datasets.save(turned, f"more.{kind}")
-    for name in ("all", "old"):
-        ask("fit", f"{name}.npz", "-o", f"{name}.model", "--k", 3)
     printed = ask("add", "old.model", f"more.{kind}", "--verify")
     assert printed.startswith("added 10 items, ids 31 to 40: old.model has 40 items and 4 labels")
     assert "all agree" in " ".join(printed.split())
@@ -307,12 +406,14 @@ def test_json(ask, folder):
         "model": "old.model",
         "added": 2,
         "ids": ["song 700", "song 701"],
+        "skipped": 0,
         "items": 92,
         "labels": 14,
         "new_labels": ["odd", "wild"],
         "written": "old.model.journal",
         "bytes": size,
         "compacted": False,
+        "refreshed": False,
     }
     assert verified["agrees"] is True
     assert verified["items"] == 92
@@ -405,8 +506,8 @@ def wrong(two_parts, tmp_path_factory):
         (["forget", "numbers.model", "91"], ["numbers.model has no item 91"]),
         (["relabel", "old.model"], ["DATA is missing", "--item"]),
         (["relabel", "old.model", "--compact"], ["to compact only", "forget old.model --compact"]),
-        (["relabel", "old.model", "--verify"], ["forget old.model --compact --verify"]),
-        (["relabel", "old.model", "--item", "song 001"], ["--item and --to"]),
+        (["relabel", "old.model", "--verify"], ["to verify only: nearlabel verify old.model"]),
+        (["relabel", "old.model", "--item", "song 001"], ["--item", "--to, --add"]),
         (["relabel", "old.model", "--to", "sad"], ["DATA is missing"]),
         (["relabel", "old.model", "more.csv", "--item", "a", "--to", "b"], ["--item", "DATA"]),
         (["relabel", "old.model", "more.csv"], ["more.csv", "'song 091'", "and 7 more"]),
@@ -424,7 +525,7 @@ def test_errors_are_one_line_and_change_nothing(fail, wrong, monkeypatch, argume
 
 
 def test_a_file_that_another_process_changes(fail, folder):
-    with changing("old.model"):
+    with nl.load("old.model", journal=True):
         message = fail("add", "old.model", "more.csv")
         assert all(part in message for part in ("old.model", "another process"))
     assert not Path("old.model.journal").exists()

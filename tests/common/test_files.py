@@ -23,13 +23,13 @@ from hypothesis.extra.numpy import (
     floating_dtypes,
     integer_dtypes,
 )
+from tree_paths import read_tree
 
 from nearlabel.common import files
 from nearlabel.common.files import (
     FORMAT,
     FileError,
     read_stored,
-    read_tree,
     replacing,
     stored_digest,
     write_tree,

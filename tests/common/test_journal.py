@@ -102,14 +102,16 @@ def test_a_journal_torn_at_any_byte(written, monkeypatch):
         put(path, whole[:size])
         expected = [0, 1, 2][: sum(end <= size for end in ends[1:])]
         is_torn = size > HEAD and size not in ends
-        for use in (read, read_and_add):
+        is_near_an_end = min(abs(size - end) for end in ends) < 9
+        for use in (read, read_and_add) if is_near_an_end or size % 7 == 0 else (read,):
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 assert use(model) == expected
             assert [str(one.message).startswith(f"{path}: the last") for one in told] == (
                 [True] * is_torn
             )
-        assert read(model) == [*expected, 9]
+        if use is read_and_add:
+            assert read(model) == [*expected, 9]
 
 
 def read_and_add(model):
@@ -221,7 +223,7 @@ def test_one_writer_at_a_time(model):
         journal.append({"number": 0})
         with pytest.raises(BlockingIOError, match=re.escape(str(journal.path))):
             opened(model)
-        with pytest.raises(BlockingIOError, match="open for changes"):
+        with pytest.raises(BlockingIOError, match="journal=True.*not closed"):
             save_tree(model, {"x": 2})
         assert read_stored(model).tree == {"x": 1}
     with opened(model) as journal:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from unittest import mock
 
 import numpy as np
 import oracles
@@ -217,3 +218,12 @@ def test_rows_are_left_out_by_one_step_of_newton(is_sparse, ridge):
             hessian = (kept[others].T * (p * (1 - p))) @ kept[others] + penalty
             step = w - np.linalg.solve(hessian, gradient)
             assert found[row, label] == pytest.approx(kept[row] @ step, abs=1e-6)
+
+
+def test_no_step_is_made_from_the_minimum():
+    """Where the gradient is zero to the last digit, it cannot become smaller."""
+    inputs = np.array([[2.0, 2.0], *[[-0.4999999999999999] * 2] * 4])
+    labels = sparse.csr_array([[0], [0], [1], [1], [0]])
+    with mock.patch.object(regressions, "_solution", wraps=regressions._solution) as solved:
+        logistic_regressions(inputs, labels, 1.0)
+    assert 2 < solved.call_count < 30

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples, problems
+from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, write_tree
 from nearlabel.methods import balancedknn
 
 pytestmark = pytest.mark.engines

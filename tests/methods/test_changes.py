@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import pickle
-import threading
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.neighbors import KNeighborsTransformer
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
@@ -66,6 +66,38 @@ def test_the_first_rows_may_tell_of_labels_to_come():
     assert model.partial_fit(X[4:5], [["alps"]]).label_names_.tolist() == ["alps", "city", "sea"]
     matrix = nl.BRkNN(2).partial_fit(X[:4], Y[:4], classes=["a", "b", "c"])
     assert matrix.label_names_.tolist() == ["a", "b", "c"]
+
+
+def test_classes_may_be_repeated_when_labels_have_come():
+    classes = np.array(["city", "sea"])
+    model = nl.BRkNN(2).partial_fit(X[:4], [["sea"], [], ["city"], ["sea"]], classes=classes)
+    model.partial_fit(X[4:5], [["alps"]], classes=classes)
+    model.partial_fit(X[5:6], [["sea"]], classes=["sea", "city"])
+    model.partial_fit(X[6:7], [["sea"]], classes=["city", "sea", "alps"])
+    assert model.label_names_.tolist() == ["city", "sea", "alps"]
+    for wrong in (["sea"], ["city", "alps"], ["city", "sea", "moon"], []):
+        with pytest.raises(ValueError, match="classes"):
+            model.partial_fit(X[7:8], [["sea"]], classes=wrong)
+    with pytest.raises(ValueError, match="classes"):
+        nl.BRkNN(2).fit(X, Y).partial_fit(X[:1], Y[:1], classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize("two", [[0, 1], [1, 0], ["no", "yes"]])
+def test_a_first_1d_y_may_lack_a_class_that_is_named(two):
+    """As scikit-learn has it: the first call names all classes, whichever its rows have."""
+    low, high = sorted(two)
+    for only, other in ((low, high), (high, low)):
+        model = nl.MLkNN(3).partial_fit(X[:20], [only] * 20, classes=two)
+        assert model.classes_.tolist() == [low, high]
+        assert model.predict(Q).tolist() == [only] * len(Q)
+        model.partial_fit(X[20:], [other] * 40, classes=two)
+        fresh = nl.MLkNN(3).fit(X, [only] * 20 + [other] * 40)
+        np.testing.assert_array_equal(model.predict_proba(Q), fresh.predict_proba(Q))
+        assert model.verify()
+    with pytest.raises(ValueError, match="y .*classes"):
+        nl.MLkNN(3).partial_fit(X[:2], [low, "other"] if low == "no" else [low, 7], classes=two)
+    with pytest.raises(ValueError, match="classes .*two"):
+        nl.MLkNN(3).partial_fit(X[:2], [low, low], classes=[low])
 
 
 def test_1d_y_keeps_its_classes():
@@ -298,34 +330,6 @@ def _parts(row):
     return [value.tobytes() for value in row[0]]
 
 
-def test_readers_see_only_states_that_were_there():
-    model, states = fitted(), []
-    states.append(model.predict_proba(Q[:1]).tobytes())
-    seen, stop = set(), threading.Event()
-
-    def read():
-        while not stop.is_set():
-            seen.add(model.predict_proba(Q[:1]).tobytes())
-
-    readers = [threading.Thread(target=read, daemon=True) for _ in range(2)]
-    for one in readers:
-        one.start()
-    for step in range(60):
-        row = 40 + step % 20
-        if step % 3 == 0:
-            model.partial_fit(X[row : row + 1], Y[row : row + 1], ids=[1000 + step])
-        elif step % 3 == 1:
-            model.relabel(1000 + step - 1, 1 - Y[row : row + 1])
-        else:
-            model.forget(1000 + step - 2 if step % 2 else step % 40)
-        states.append(model.predict_proba(Q[:1]).tobytes())
-    stop.set()
-    for one in readers:
-        one.join()
-    assert seen <= {*states}
-    assert model.verify()
-
-
 def test_ids_may_come_in_any_collection():
     model = fitted()
     model.forget({1, 2}).forget({3: 0}.keys()).forget(i for i in (4, 5)).forget([])
@@ -338,6 +342,26 @@ def test_ids_may_come_in_any_collection():
 def test_ids_of_several_kinds_are_refused(ids):
     with pytest.raises((TypeError, ValueError), match="ids"):
         nl.MLkNN(5).fit(X, Y, ids=[*map(str, range(58)), *ids])
+
+
+@pytest.mark.parametrize("form", [list, np.array, lambda names: np.array(names, ">U9")])
+def test_ids_that_no_file_can_keep_are_refused_when_they_are_given(form):
+    names = [*map(str, range(58)), "\U0001f3b5", "a \ud83c b"]
+    with pytest.raises(ValueError, match=r"ids .*half a character.*'a \\ud83c b'"):
+        nl.MLkNN(5).fit(X, Y, ids=form(names))
+    model = nl.MLkNN(5).fit(X[:59], Y[:59], ids=form(names[:59]))
+    with pytest.raises(ValueError, match=r"ids .*\\ud83c"):
+        model.partial_fit(X[59:], Y[59:], ids=form(names[59:]))
+    assert model.forget("\U0001f3b5").ids_.tolist() == names[:58]
+
+
+def test_a_label_that_no_file_can_keep(tmp_path):
+    model = nl.MLkNN(5).fit(X, Y, label_names=["sea", "a \udc00", *map(str, range(Y.shape[1] - 2))])
+    for save in (model.save, lambda path: nl.save(model, path)):
+        with pytest.raises(ValueError, match=r"half a character.*\\udc00") as told:
+            save(tmp_path / "model")
+        assert type(told.value) is ValueError
+    assert not [*tmp_path.iterdir()]
 
 
 def test_one_id_takes_the_labels_of_one_item():
@@ -396,3 +420,12 @@ def test_who_is_told_of_progress_cannot_change_the_model(inner, outer):
         getattr(model, outer)(*rows, progress=told)
     assert model.history_ == nl.MLkNN(3).fit(data.X, data.Y).history_
     assert model.forget(7).verify()
+
+
+def test_a_transformer_that_gives_no_neighbor_more_than_the_model_uses():
+    model = nl.MLkNN(5, search=KNeighborsTransformer(n_neighbors=5)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"n_neighbors=5; 6 .*one more than its n_neighbors"):
+        model.forget(3)
+    assert len(model.ids_) == len(X)  # as it was
+    model = nl.MLkNN(5, search=KNeighborsTransformer(n_neighbors=6)).fit(X, Y).forget(3)
+    assert model.verify()

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from literal_answers import assert_posterior
 from scipy import sparse
 from strategies import examples, problems
+from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, write_tree
 
 pytestmark = pytest.mark.engines
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import read_tree
 from nearlabel.methods.base import HOOKS, NeighborClassifier
 from nearlabel.methods.fields import Integer, Numbers, Real, Reals
 from nearlabel.methods.registry import METHODS, estimator

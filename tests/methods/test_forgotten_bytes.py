@@ -84,7 +84,6 @@ def memory(thing):
 
 
 def assert_nothing_is_left(model, folder):
-    gc.collect()
     assert not found_in(b"|".join(memory(model)))
     assert not found_in(pickle.dumps(model))
     nl.save(model, folder / "another.model")

@@ -88,7 +88,7 @@ def check_a_life(name, seed, steps, folder):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("name", METHODS)
-@settings(phases=[Phase.generate], max_examples=3)
+@settings(phases=[Phase.generate], max_examples=min(3, 1 + settings().max_examples // 12))
 @given(history=HISTORIES)
 def test_any_history_ends_in_a_fresh_fit(name, history, tmp_path_factory):
     check_a_life(name, *history, tmp_path_factory.getbasetemp())

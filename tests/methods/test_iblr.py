@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit
 from strategies import examples, problems
+from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, write_tree
 from nearlabel.formulas.regressions import logistic_regressions
 from nearlabel.labels.counts import neighbor_counts
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples, problems
+from tree_paths import read_tree
 
 import nearlabel as nl
 from nearlabel.common import engine
-from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, write_tree
 from nearlabel.formulas.reconstruction import reconstruct
 from nearlabel.search import ExactIndex
 

@@ -97,7 +97,7 @@ def test_another_model_takes_the_place_of_one_with_a_journal(path, replayed, mad
     model = nl.load(path, journal=True)
     learner(model)._journal.append({"number": 0})
     other = nl.BRkNN(n_neighbors=3).fit(made.X, made.Y)
-    with pytest.raises(BlockingIOError, match="open for changes"):
+    with pytest.raises(BlockingIOError, match="journal=True.*not closed"):
         other.save(path)
     learner(model)._journal.close()
     other.save(path)
@@ -150,15 +150,15 @@ def test_a_file_that_is_saved_anew_while_it_is_loaded(path, replayed, monkeypatc
 
 
 def test_a_journal_without_changes_goes_with_who_opened_it(path, replayed):
-    with models.changing(path) as model:
+    with nl.load(path, journal=True) as model:
         assert journal_path(path).exists()
         with pytest.raises(BlockingIOError):
             nl.load(path, journal=True)
     assert not journal_path(path).exists()
-    with models.changing(path) as model:
+    with nl.load(path, journal=True) as model:
         learner(model)._journal.append({"number": 7})
-    with models.changing(path):
+    with nl.load(path, journal=True):
         assert replayed == [7]
-    with models.changing(path) as model:
+    with nl.load(path, journal=True) as model:
         nl.save(model, path)
     assert not journal_path(path).exists()

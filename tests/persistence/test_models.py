@@ -18,11 +18,11 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, StandardScaler
 from strategies import examples
-from tree_paths import paths, replaced
+from tree_paths import paths, read_tree, replaced
 
 import nearlabel as nl
 from nearlabel.common import files
-from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, write_tree
 from nearlabel.methods.registry import METHODS, estimator
 
 FILES = Path(__file__).parents[1] / "files"

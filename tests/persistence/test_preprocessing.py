@@ -41,10 +41,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from strategies import examples
-from tree_paths import paths, replaced
+from tree_paths import paths, read_tree, replaced
 
 import nearlabel as nl
-from nearlabel.common.files import FORMAT, read_tree, write_tree
+from nearlabel.common.files import FORMAT, write_tree
 from nearlabel.common.validation import check_integer
 from nearlabel.persistence import category_encoders
 from nearlabel.persistence.models import OWN

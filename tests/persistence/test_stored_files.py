@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tree_paths import paths
+from tree_paths import paths, read_tree
 
 import nearlabel as nl
 from nearlabel.common import files
@@ -48,7 +48,7 @@ def test_a_stored_model_answers_as_it_did(name):
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.nearlabel")), ids=lambda path: path.stem)
 def test_a_mapped_file_is_the_same(path, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", 8)
-    plain, mapped = files.read_tree(path)[0], files.read_tree(path, mmap=True)[0]
+    plain, mapped = read_tree(path)[0], read_tree(path, mmap=True)[0]
     for place in paths(plain):
         one, other = (reduce(getitem, place, tree) for tree in (plain, mapped))
         if isinstance(one, np.ndarray):

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
 from nearlabel.cli.model_items import items_for, vectors
-from nearlabel.cli.options import Data, Part
+from nearlabel.cli.options import Data, Part, Switch
 from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Array
     from nearlabel.datasets import Dataset
 
 
@@ -19,6 +20,7 @@ def add(
     data: Data,
     *,
     part: Part = "all",
+    skip_known: Switch = False,
     changing: Changing = Changing(),
     reading: LabelReading = LabelReading(),
 ) -> int | None:
@@ -33,28 +35,62 @@ def add(
         Model file, as fit writes it.
     part
         Rows to add, where the data set has a split.
+    skip_known
+        Leave out items whose ids the model has already; they stay as they are.
 
     Examples
     --------
     nearlabel add songs.model more.csv
     nearlabel add songs.model more.csv --tags moods --id title --verify
     nearlabel add yeast.model yeast --part test
+    nearlabel add songs.model all.csv --skip-known
     cat new.jsonl | nearlabel add songs.model - --json
     """
     source = source_name(data)
     with changing.opened(model, ids=source) as opened:
         in_table = is_table(data, reading.format)
         items = items_for(opened.pipeline, reading, data, part)
-        labels = opened.labels(items.Y, label_names(items, source, in_table))
+        names = label_names(items, source, in_table)
+        given = len(items)
+        if skip_known:
+            items, names = _only(items, _are_new(opened, items, source), names)
+        skipped = given - len(items)
+        labels = opened.labels(items.Y, names)
         ids = _ids(opened, items, source, reading.id)
-        X = vectors(opened.pipeline, items.X)
-        with steps("adding") as progress:
-            opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
-        new = opened.model.ids_[-len(items) :].tolist()
+        if len(items):
+            X = vectors(opened.pipeline, items.X)
+            with steps("adding") as progress:
+                opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
+        new = opened.model.ids_[len(opened.model.ids_) - len(items) :].tolist()
         added = f"added {counted(len(new), 'item')}"
         if ids is None:  # what they are called, since the file does not say it
             added += f", ids {new[0]} to {new[-1]}" if len(new) > 1 else f", id {new[0]}"
-        return changing.finish(opened, added, added=len(new), ids=new)
+        if skipped:
+            added += f", left out {skipped:,} that were there already"
+        return changing.finish(opened, added, added=len(new), ids=new, skipped=skipped)
+
+
+def _are_new(opened: OpenModel, items: Dataset, source: str) -> Array:
+    """Which items have ids that the model does not know."""
+    import numpy as np
+
+    if items.row_names is None:
+        raise ValueError(f"--skip-known: {source} has no ids; give --id, the column that has them")
+    return ~np.isin(opened.ids(items.row_names.tolist(), f" in {source}"), opened.model.ids_)
+
+
+def _only(items: Dataset, rows: Array, names: list[str] | None) -> tuple[Dataset, list[str] | None]:
+    """Some of the items, without the labels that only others carry."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    some = items.rows(rows)
+    if names is None:
+        return some, None
+    is_carried = (some.Y.sum(axis=0) > 0) | (items.Y.sum(axis=0) == 0)
+    kept = [name for name, carried in zip(names, is_carried, strict=True) if carried]
+    return replace(some, Y=some.Y[:, np.flatnonzero(is_carried)], label_names=None), kept
 
 
 def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> Any:
@@ -79,6 +115,6 @@ def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> 
     if known:
         raise ValueError(
             f"{opened.path} has items with the ids of {source} already: {some(known)}; relabel "
-            "gives them other labels, forget takes them out"
+            "gives them other labels, forget takes them out, --skip-known leaves them as they are"
         )
     return ids

@@ -22,7 +22,7 @@ from nearlabel.cli import datasets
 
 # A verb is the function of its name in the module of its name.
 _VERBS = (
-    *("demo", "fit", "predict", "rank", "add", "forget", "relabel"),
+    *("demo", "fit", "predict", "rank", "add", "forget", "relabel", "verify"),
     *("evaluate", "tune", "compare", "reproduce"),
 )
 _USAGES = {  # where cyclopts would say ARGS

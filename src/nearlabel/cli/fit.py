@@ -68,12 +68,20 @@ def fit(
     items = reading.load_labeled(data, part, **preparation.reading)
     import_scikit_learn(scaling=True)
     import nearlabel as nl
+    from nearlabel.common.journal import journal_path
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
     with naming(scale="--scale", text="--text"):
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
     fitted = _fitted(model, preparing, items, _column_names(items, data, reading.format))
+    had_changes = journal_path(output).exists()
     nl.save(fitted, output)
+    if had_changes:
+        warnings.warn(
+            f"{output} was a model with changes in {output}.journal: both have been replaced by "
+            "the new model",
+            stacklevel=2,
+        )
     if reading.labels:
         warn_of_labels_among_features(items)
     preparation.recommend_scale(items, learning.distance)

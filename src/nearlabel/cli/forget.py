@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
+from nearlabel.cli.options import Switch
 from nearlabel.cli.output import counted, steps
 
 
@@ -18,12 +19,13 @@ def forget(
     ids: Annotated[
         str | None, Parameter(name="--ids", metavar="FILE", allow_leading_hyphen=True)
     ] = None,
+    ignore_missing: Switch = False,
     changing: Changing = Changing(),
 ) -> int | None:
     """Take items out of a model, and out of all that it has learned from them.
 
     From then on no answer depends on them. Without any id, --compact removes the traces of those
-    that were forgotten before.
+    that were forgotten before, and --refresh learns everything again.
 
     Parameters
     ----------
@@ -33,28 +35,36 @@ def forget(
         Ids of items.
     ids
         A file with further ids, one on each line; - for standard input.
+    ignore_missing
+        Pass over ids that the model does not have.
 
     Examples
     --------
     nearlabel forget songs.model "song 017" "song 230"
     nearlabel forget songs.model --ids withdrawn.txt --compact --verify
+    nearlabel forget songs.model --ids withdrawn.txt --ignore-missing
     nearlabel forget songs.model --compact
     """
     listed = [] if ids is None else _lines(ids)
     source = None if ids is None else source_name(ids)
     names = [*dict.fromkeys([*id, *listed])]
-    if not names and not changing.compact:
+    if not names and not changing.writes_anew:
         where = f"{source} has no id" if source else "ID is missing"
         raise ValueError(f"forget: {where}; for example: nearlabel forget songs.model 'song 017'")
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:
         _refuse_files(opened, id)
-        opened.known_ids(id)
-        opened.known_ids(listed, source)
-        if names:
-            with steps("forgetting") as progress:
-                opened.model.forget(opened.ids(names), progress=progress)
-        forgot = f"forgot {counted(len(names), 'item')}" if names else "compacted"
-        return changing.finish(opened, forgot, forgotten=len(names))
+        if not ignore_missing:  # each error names where the id was given
+            opened.known_ids(id)
+            opened.known_ids(listed, source)
+        known = opened.known_ids(names, ignore_missing=ignore_missing)
+        with steps("forgetting") as progress:
+            opened.model.forget(known, progress=progress)
+        nothing = "refreshed" if changing.refresh else "compacted"
+        forgot = f"forgot {counted(len(known), 'item')}" if names else nothing
+        missing = len(names) - len(known)
+        if missing:
+            forgot += f", {counted(missing, 'id')} not found"
+        return changing.finish(opened, forgot, forgotten=len(known), missing=missing)
 
 
 def _refuse_files(opened: OpenModel, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A model file whose items change: what add, forget and relabel share."""
+"""A model file whose items change: what add, forget, relabel and verify share."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ class OpenModel:
         Labels that there were at the beginning.
     n_jobs : int or None
         Threads that the model asks for by itself.
+    history : History
+        Changes that were made before.
     """
 
     path: str
     pipeline: Any
     n_labels: int
     n_jobs: int | None
+    history: Any
 
     @property
     def model(self) -> Any:
@@ -71,16 +74,23 @@ class OpenModel:
             raise ValueError(f"{what}{hint}")
         return np.array([int(name) for name in names], dtype=np.int64)
 
-    def known_ids(self, names: Sequence[str], source: str | None = None) -> Array:
-        """Ids of items that the model must have; errors name the file that they are from."""
+    def known_ids(
+        self, names: Sequence[str], source: str | None = None, *, ignore_missing: bool = False
+    ) -> Array:
+        """Ids of items that the model has; errors name the file that they are from.
+
+        Others are left out where missing ones are to be ignored, and refused otherwise.
+        """
+        import numpy as np
+
         from nearlabel.common.messages import some
 
         ids = self.ids(names, f" in {source}" if source else "")
-        known = {*self.model.ids_.tolist()}
-        if missing := [one for one in ids.tolist() if one not in known]:
+        is_known = np.isin(ids, self.model.ids_)
+        if not ignore_missing and not is_known.all():
             where = f"{source}: " if source else ""
-            raise ValueError(f"{where}{self.path} has no item {some(missing)}")
-        return ids
+            raise ValueError(f"{where}{self.path} has no item {some(ids[~is_known].tolist())}")
+        return ids[is_known]
 
     def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:
         """Labels as `partial_fit` and `relabel` of the model take them.
@@ -123,6 +133,9 @@ class Changing:
     compact
         Write the whole model file anew, with all changes and without forgotten items.
         By default changes go to a journal beside it, MODEL.journal.
+    refresh
+        Learn everything again, also what changes leave as it is: centers, rates and cuts. The
+        whole model file is written anew for that.
     verify
         Compute everything again from the items, and compare.
     jobs
@@ -130,24 +143,24 @@ class Changing:
     """
 
     compact: Switch = False
+    refresh: Switch = False
     verify: Switch = False
     jobs: Whole | None = None
     json: Json = False
 
     def __post_init__(self) -> None:
-        if self.jobs == 0:
-            raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
+        check_jobs(self.jobs)
 
     @contextmanager
     def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel]:
         """Open a model file for changes; errors about `ids` name where these were given."""
         import_scikit_learn(scaling=True)
-        from nearlabel.persistence.models import changing
+        from nearlabel.persistence.models import load
 
         with ExitStack() as stack:
             try:
                 with naming_order(path):
-                    loaded = stack.enter_context(changing(path))
+                    loaded = stack.enter_context(load(path, journal=True))
             except BlockingIOError:
                 raise ValueError(
                     f"{path} is being changed by another process; try again when that is done"
@@ -158,27 +171,34 @@ class Changing:
             model = pipeline[-1]
             if model.ids_ is None:
                 raise ValueError(f"{path} was fitted to a graph without items: nothing can change")
-            opened = OpenModel(path, pipeline, _n_labels(model), model.n_jobs)
+            opened = OpenModel(path, pipeline, _n_labels(model), model.n_jobs, model.history_)
             self._use_jobs(opened)
             with naming(ids=ids):
                 yield opened
+
+    @property
+    def writes_anew(self) -> bool:
+        """Whether the whole model file is written."""
+        return self.compact or self.refresh
 
     def _use_jobs(self, opened: OpenModel) -> None:
         if self.jobs is not None:
             set_jobs(opened.model, self.jobs)
 
     def finish(self, opened: OpenModel, done: str, **what: Any) -> int | None:
-        """Compact and verify, if that was asked for, and tell what was `done`; the exit code."""
+        """Do what else was asked for, and tell what was `done`; the exit code."""
         model, path = opened.model, opened.path
-        if self.compact:
+        is_changed = model.history_ != opened.history
+        if self.writes_anew:
             set_jobs(model, opened.n_jobs)  # as the file keeps them
-            _write(opened, is_changed=any(what.values()))
+            self._write(opened, is_changed)
             self._use_jobs(opened)
         verified = None
         if self.verify:
             with steps("verifying") as progress:
                 verified = model.verify(progress=progress)
-        written, n_labels = path if self.compact else _journal(path), _n_labels(model)
+        written = path if self.writes_anew else _journal(path) if is_changed else None
+        n_labels = _n_labels(model)
         told = {
             "model": path,
             **what,
@@ -186,11 +206,10 @@ class Changing:
             "labels": n_labels,
             "new_labels": [label_name(model, one) for one in range(opened.n_labels, n_labels)],
             "written": written,
-            "bytes": Path(written).stat().st_size,
+            "bytes": None if written is None else Path(written).stat().st_size,
             "compacted": self.compact,
-            "verified": None
-            if verified is None
-            else {"agrees": bool(verified), **asdict(verified)},
+            "refreshed": self.refresh,
+            "verified": None if verified is None else verification_record(verified),
         }
         if self.json:
             say_json(told)
@@ -201,21 +220,45 @@ class Changing:
             )
             _say_rest(told, opened)
             if verified is not None:
-                say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
-        return None if verified is None or verified else _UNVERIFIED
+                say_verification(verified)
+        return None if verified is None else verification_code(verified)
+
+    def _write(self, opened: OpenModel, is_changed: bool) -> None:
+        """Write the model file anew; where that fails, changes are in the journal already."""
+        try:
+            if self.refresh:
+                with steps("learning") as progress:
+                    opened.model.refresh(progress=progress)
+            if self.compact:
+                opened.model.compact()
+        except OSError as error:
+            path, how = opened.path, "--refresh" if self.refresh else "--compact"
+            kept = f"the change is kept in {_journal(path)}, but " if is_changed else ""
+            raise ValueError(
+                f"{kept}{path} could not be written ({error.strerror or error}); run 'nearlabel "
+                f"forget {path} {how}' to try again"
+            ) from error
 
 
-def _write(opened: OpenModel, is_changed: bool) -> None:
-    """Write the model file anew; where that fails, what has changed is in the journal already."""
-    try:
-        opened.model.compact()
-    except OSError as error:
-        path = opened.path
-        kept = f"the change is kept in {_journal(path)}, but " if is_changed else ""
-        raise ValueError(
-            f"{kept}{path} could not be written ({error.strerror or error}); run 'nearlabel forget "
-            f"{path} --compact' to try again"
-        ) from error
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of threads that is none."""
+    if jobs == 0:
+        raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
+
+
+def verification_record(verified: Any) -> dict[str, Any]:
+    """What was compared and what differs, for JSON."""
+    return {"agrees": bool(verified), **asdict(verified)}
+
+
+def say_verification(verified: Any) -> None:
+    """Print what was compared and what differs."""
+    say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
+
+
+def verification_code(verified: Any) -> int | None:
+    """The exit code of a command that has verified a model."""
+    return None if verified else _UNVERIFIED
 
 
 def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
@@ -225,21 +268,25 @@ def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
         shown = [printable(name) for name in new[:_LABELS_SHOWN]]
         shown += [f"…and {len(new) - len(shown):,} more"] if len(new) > len(shown) else []
         say_folded(f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(shown)}")
+    if written is None:
+        return
     size = f"wrote {written} ({file_size(written)})"
-    if told["compacted"]:
-        say_folded(f"{size}, with all changes{_without_forgotten(opened)}")
+    if written == path:
+        rest = _without_forgotten(opened, told["refreshed"])
+        say_folded(f"{size}, with all changes{rest}")
     elif "forgotten" in told:
         say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
     else:
         say_folded(f"{size}; --compact folds it into {path}")
 
 
-def _without_forgotten(opened: OpenModel) -> str:
+def _without_forgotten(opened: OpenModel, refreshed: bool) -> str:
     """What a file that is written anew still has of forgotten items, if there are any."""
     if not opened.model.history_.forgotten:
         return ""
     learned = ["the preprocessing"] if transformers(opened.pipeline) else []
-    learned += [part for name, part in _STAYS.items() if type(opened.model).__name__ == name]
+    if not refreshed:
+        learned += [part for name, part in _STAYS.items() if type(opened.model).__name__ == name]
     if not learned:
         return " and without a trace of forgotten items"
     return f" and without forgotten items, except for their part in {' and '.join(learned)}"

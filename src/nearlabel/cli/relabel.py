@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -12,8 +13,9 @@ from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
-    from nearlabel.common.arrays import Csr
+    from nearlabel.common.arrays import Array, Csr
 
+Tags = Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)]
 _EXAMPLE = "for example: nearlabel relabel songs.model corrected.csv"
 
 
@@ -22,14 +24,17 @@ def relabel(
     data: Data | None = None,
     *,
     item: Texts = (),
-    to: Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)] = None,
+    to: Tags = None,
+    add: Tags = None,
+    remove: Tags = None,
     changing: Changing = Changing(),
     reading: LabelReading = LabelReading(),
 ) -> int | None:
     """Give items of a model other labels, from which it learns at once.
 
-    They replace those that the items have. DATA has the ids of items and their labels; features in
-    it are not looked at. Names that the model does not know become new labels.
+    They replace those that the items have, unless --add or --remove is given. DATA has the ids of
+    items and their labels; features in it are not looked at. Names that the model does not know
+    become new labels.
 
     Parameters
     ----------
@@ -40,31 +45,49 @@ def relabel(
     to
         The labels that each --item gets: calm sad, or 'calm;sad' as in a cell of tags; "" for
         none. The name of a label that the model has is never divided.
+    add
+        Labels that each --item gets beside those that it has.
+    remove
+        Labels that are taken away from each --item.
 
     Examples
     --------
     nearlabel relabel songs.model corrected.csv
     nearlabel relabel songs.model corrected.csv --tags moods --id title
     nearlabel relabel songs.model --item "song 017" --to calm sad
+    nearlabel relabel songs.model --item "song 017" --add calm --remove wild
     """
+    given = [one for one in (to, add, remove) if one is not None]
     if (data is None) == (not item):
         missing = "DATA is missing" if data is None else "--item cannot be given beside DATA"
-        if data is None and to is None and (changing.compact or changing.verify):
-            only = "--compact --verify" if changing.verify else "--compact"
-            raise ValueError(
-                f"relabel: {missing}; to compact only: nearlabel forget {model} {only}"
+        if data is None and not given and (changing.compact or changing.verify):
+            only = (
+                f"to verify only: nearlabel verify {model}"
+                if changing.verify
+                else f"to compact only: nearlabel forget {model} --compact"
             )
+            raise ValueError(f"relabel: {missing}; {only}")
         raise ValueError(f"relabel: {missing}; {_EXAMPLE}, or --item 'song 017' --to calm sad")
-    if bool(item) != (to is not None):
-        raise ValueError("--item and --to go together: --item 'song 017' --to calm sad")
+    if bool(item) != bool(given):
+        raise ValueError(
+            "--item goes together with --to, --add or --remove: --item 'song 017' --to calm sad"
+        )
+    if to is not None and len(given) > 1:
+        raise ValueError("--to replaces all labels: it cannot be given beside --add or --remove")
     source = None if data is None else source_name(data)
     with changing.opened(model, ids=source or "--item") as opened:
-        names, Y, tags = (
-            _typed(opened, item, to or (), reading.separator)
-            if data is None
-            else _read(reading, data)
-        )
-        ids, labels = opened.known_ids(names, source), opened.labels(Y, tags)
+        if data is not None:
+            names, Y, tags = _read(reading, data)
+            ids = opened.known_ids(names, source)
+        else:
+            ids = opened.known_ids([*dict.fromkeys(item)])
+            tags_of = partial(_tags, opened, separator=reading.separator)
+            Y, tags = (
+                _edited(opened, ids, tags_of("--add", add), tags_of("--remove", remove))
+                if to is None
+                else _all_with(tags_of("--to", to), len(ids))
+            )
+        labels = opened.labels(Y, tags)
         with steps("relabelling") as progress:
             opened.model.relabel(ids, progress=progress, **labels)
         done = f"relabelled {counted(len(ids), 'item')}"
@@ -85,10 +108,12 @@ def _read(reading: LabelReading, data: str) -> tuple[list[str], Csr, list[str] |
     return ids, items.Y, label_names(items, source, in_table)
 
 
-def _typed(
-    opened: OpenModel, item: tuple[str, ...], to: tuple[str, ...], separator: str | None
-) -> tuple[list[str], Csr, list[str]]:
-    """The ids of items, the labels that all of them get, and the names of these."""
+def _tags(
+    opened: OpenModel, option: str, texts: tuple[str, ...] | None, separator: str | None
+) -> list[str]:
+    """The labels that the texts of an option name, each once."""
+    if texts is None:
+        return []
     import numpy as np
     from scipy import sparse
 
@@ -99,12 +124,45 @@ def _typed(
     known = opened.model.label_names_
     there = set() if known is None else {str(name) for name in known}
     # As cells of a table are, unless the model has a label of that name.
-    cells = RowFields(TextFile("--to"), separator, for_model=True)
-    for text in to:
+    cells = RowFields(TextFile(option), separator, for_model=True)
+    for text in texts:
         cells.add([text] if text in there else text, None, None)
-    nothing = np.empty((len(to), 0))
+    nothing = np.empty((len(texts), 0))
     given = cells.finish(Dataset(nothing, sparse.csr_array(nothing, dtype=np.int8)))
-    names = label_names(given, "--to", in_table=True) or []
-    ids = [*dict.fromkeys(item)]
-    Y = sparse.csr_array(np.ones((len(ids), len(names)), dtype=np.int8))
-    return ids, Y, names
+    return label_names(given, option, in_table=True) or []
+
+
+def _all_with(names: list[str], n: int) -> tuple[Csr, list[str]]:
+    """Labels of n items that have just these."""
+    import numpy as np
+    from scipy import sparse
+
+    return sparse.csr_array(np.ones((n, len(names)), dtype=np.int8)), names
+
+
+def _edited(
+    opened: OpenModel, ids: Array, added: list[str], removed: list[str]
+) -> tuple[Csr, list[str]]:
+    """Labels of items as they are, with some more and without others, and their names."""
+    import numpy as np
+    from scipy import sparse
+
+    from nearlabel.cli.model_items import label_name
+    from nearlabel.common.messages import some
+
+    model = opened.model
+    names = [label_name(model, label) for label in range(opened.n_labels)]
+    if unknown := [name for name in removed if name not in {*names}]:
+        raise ValueError(f"--remove: {opened.path} has no label {some(unknown)}")
+    if both := [name for name in added if name in {*removed}]:
+        raise ValueError(f"{some(both)} is given by --add and by --remove")
+    names += [name for name in added if name not in {*names}]
+    place = {name: column for column, name in enumerate(names)}
+    before = model._labels[model._places_of(ids)].tocoo()
+    stays = ~np.isin(before.col, [place[name] for name in removed])
+    more = np.array([place[name] for name in added], dtype=np.int64)
+    rows = np.concatenate([before.row[stays], np.repeat(np.arange(len(ids)), len(more))])
+    columns = np.concatenate([before.col[stays], np.tile(more, len(ids))])
+    pairs = np.unique(np.stack([rows, columns]), axis=1)
+    ones = np.ones(pairs.shape[1], dtype=np.int8)
+    return sparse.csr_array((ones, pairs), shape=(len(ids), len(names))), names

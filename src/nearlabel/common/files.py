@@ -158,11 +158,6 @@ class StoredTree(NamedTuple):
     digest: str
 
 
-def read_tree(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], int]:
-    """Read a file of `write_tree` as `read_stored` does: its tree and its format version."""
-    return read_stored(path, mmap=mmap)[:2]
-
-
 def read_stored(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredTree:
     """Read a file of `write_tree`, checked to the last bit.
 
@@ -250,7 +245,12 @@ def _sha256(content: Any) -> str:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        around = error.object[max(0, error.start - 20) : error.end + 20]
+        what = "a text holds half a character, which no file can keep"
+        raise ValueError(f"{what}: {around!r}") from None
 
 
 def _head(tree: bytes, entries: list[dict[str, Any]]) -> tuple[bytes, str]:

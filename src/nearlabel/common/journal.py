@@ -96,15 +96,20 @@ class Journal:
         """Whether it can no longer be written."""
         return self._file.closed
 
+    def refuse_closed(self) -> None:
+        """Refuse a change where the journal is closed."""
+        if self.closed:
+            raise FileError(
+                "is closed, by close() or in the child of a fork; load the model again to change "
+                "it",
+                self.path,
+            )
+
     def append(self, *changes: Mapping[str, Any]) -> None:
         """Write changes, each a tree. On return all of them are on the disk; on error, none is."""
         if not changes:
             return
-        if self.closed:
-            raise FileError(
-                "is closed, as all journals are in the child of a fork; load the model again",
-                self.path,
-            )
+        self.refuse_closed()
         start = self._end
         if start < 0:
             why = "could not be mended after an error; load the model again"
@@ -172,6 +177,12 @@ class Journal:
     def close(self) -> None:
         """Let others write."""
         self._file.close()
+
+    def finish(self) -> None:
+        """Close it; one without changes is removed."""
+        if self.empty and not self.closed:
+            self.remove()
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -264,7 +275,10 @@ def _locked(path: Path) -> FileIO:
         file = FileIO(path, "r+", opener=_made_if_missing)
         if not try_lock(file):
             file.close()
-            why = "is open for changes already, in another process or in this one"
+            why = (
+                "another model was loaded from this file with journal=True, in this process or in "
+                "another, and is not closed yet"
+            )
             raise BlockingIOError(errno.EAGAIN, why, str(path))
         if is_file_of(file, path):
             return file

@@ -168,10 +168,13 @@ def all_finite(values: Array) -> bool:
     )
 
 
-def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Labels:
+def check_labels(
+    y: Any, names: Any = None, separator: str | None = None, classes: Any = None
+) -> Labels:
     """Read y: a 0/1 matrix of shape (n, q), in any form; the tags of each row; or two classes, 1-d.
 
-    `names` are those of the labels, where y does not bring them or they are to be others.
+    `names` are those of the labels, where y does not bring them or they are to be others. `classes`
+    are names, too, or the two classes of a 1-d y, of which it may then hold one alone.
     """
     from sklearn.utils import check_array
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -180,7 +183,7 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     tags = read_tags(y, separator)
     if tags is not None:
-        return _labels_of_tags(tags, names)
+        return _labels_of_tags(tags, names if classes is None else classes)
     y = stacked_rows(y)
     if not hasattr(y, "shape"):
         if isinstance(y, Iterator | str):
@@ -190,6 +193,7 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
         y = np.asarray(y)
     if len(y.shape) == 2:
         matrix = label_matrix(y, "y")
+        names = classes if names is None else names
         names = getattr(y, "columns", None) if names is None else names
         names = _label_names(names, matrix.shape[1])
         return Labels(matrix, label_classes(matrix.shape[1]), names, bool(sparse.issparse(y)))
@@ -207,10 +211,24 @@ def check_labels(y: Any, names: Any = None, separator: str | None = None) -> Lab
             "row has one), as texts with fit(…, separator=…), or as a 0/1 matrix with one column "
             "per label."
         )
-    if len(two) < 2:
+    if classes is not None:
+        two, codes = _in_classes(column, classes)
+    elif len(two) < 2:
         raise ValueError(f"a 1-d y must hold two classes; got one class: {two[0]!r}")
     matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
     return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1))
+
+
+def _in_classes(column: Array, classes: Any) -> tuple[Array, Array]:
+    """The two classes that a 1-d y may hold, and which of them each row has."""
+    two = np.unique(np.asarray(classes))
+    if len(two) != 2:
+        message = f"classes must be the two that a 1-d y may hold; got {some(two.tolist())}"
+        raise ArgumentError(message, "classes")
+    odd = column[~np.isin(column, two)]
+    if len(odd):
+        raise ValueError(f"y holds {odd[0]!r}, which is not in classes: {two.tolist()}")
+    return two, np.searchsorted(two, column)
 
 
 def _labels_of_tags(tags: Tags, names: Any) -> Labels:

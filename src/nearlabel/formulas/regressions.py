@@ -213,10 +213,12 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
     w = np.zeros(len(penalty))
     margin, height, gradient = look(w)
     for _ in range(_MOST_STEPS):
+        steepness, noise = np.abs(gradient).sum(), _ROUNDING * height
+        if not steepness:
+            return w  # it is the minimum to the last digit
         hessian = design.curvature(expit(margin) * expit(-margin))
         hessian[np.diag_indices(len(w))] += least_curvature
         step = -_solution(hessian, gradient)
-        steepness, noise = np.abs(gradient).sum(), _ROUNDING * height
         size = 1.0
         while size >= _SMALLEST_STEP:
             trial = w + size * step

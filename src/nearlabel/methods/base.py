@@ -1,18 +1,17 @@
 """The base of all methods: scikit-learn's contract once, around the hooks of a method.
 
 A method says what it needs, what it learns from the neighbors of the training rows, and how it
-scores labels from the neighbors of queries. Everything else is here or in a collaborator: the items
-(`items.py`), answers by runs of rows (`answers.py`), explanations (`explanations.py`) and files
-(`model_trees.py`).
+scores labels from the neighbors of queries. Everything else is here, in `living_model.py`, which
+has the changes of a fitted model, or in a collaborator: the items (`items.py`), answers by runs of
+rows (`answers.py`), explanations (`explanations.py`) and files (`model_trees.py`).
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -24,12 +23,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.journal import save_tree
-from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.tag_lists import holds_texts, read_tags
 from nearlabel.common.validation import (
-    ArgumentError,
-    LabelClasses,
     Labels,
     check_integer,
     check_labels,
@@ -40,19 +35,18 @@ from nearlabel.common.validation import (
     label_matrix,
     refuse_arguments,
 )
-from nearlabel.graph import NeighborGraph, Recall, as_query_graph, as_self_graph
+from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods import answers, change_records, changes, explanations, retrieval
+from nearlabel.methods import answers, explanations, retrieval
 from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
-from nearlabel.methods.further_labels import as_one_item, further_labels
 from nearlabel.methods.items import Items, Training
+from nearlabel.methods.living_model import LivingModel
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
-from nearlabel.methods.states import computed_names, of_one_state, state_of
-from nearlabel.methods.verification import Verification, verified
+from nearlabel.methods.states import computed_names, of_one_state
 from nearlabel.search import (
     KeptNeighbors,
     VectorStore,
@@ -76,21 +70,8 @@ HOOKS = (
 )
 
 
-class FittedModel:
-    """The attributes of every fitted model, whatever its method has learned."""
-
-    n_neighbors_: int
-    classes_: LabelClasses | Array
-    label_names_: Array | None
-    n_features_in_: int
-    feature_names_in_: Array
-    search_recall_: Recall | None
-    history_: History
-    _items: Items
-
-
 @dataclass(repr=False, eq=False)
-class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
     """A method that reads labels off a neighbor graph. Its fields are the parameters of all."""
 
     n_neighbors: int | None = 10
@@ -144,6 +125,9 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         that learns something and has no such hook learns again when it is next used.
         """
         return True
+
+    def _compact_learned(self) -> None:
+        """Bring what was learned into the form that `_learn` gives it."""
 
     def _prepare(self) -> None:
         """Compute what follows from what was learned: after `_learn`, and when a file was read."""
@@ -200,13 +184,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
     def _totals(self) -> Array:
         """How many training rows carry each label, shape (q,)."""
         return self._items.totals
-
-    @property
-    def ids_(self) -> Array | None:
-        """The ids of the training rows, in order of arrival, shape (n,); None without vectors."""
-        check_is_fitted(self)
-        items = self._items
-        return None if items.store is None else items.ids(items.places)
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
@@ -314,6 +291,7 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         A fit that fails or is interrupted leaves this model as it was.
         """
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
+        self._refuse_closed()
         model = copy(self)
         n = labels.matrix.shape[0]
         X = model._check_training(X, n, graph)
@@ -417,262 +395,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
                 stacklevel=4,
             )
         return min(int(self.n_neighbors), n - 1)
-
-    def search_with(self, search: Any) -> Self:
-        """Search in another way from now on, without learning anew.
-
-        Parameters
-        ----------
-        search : {"auto", "exact", "approximate"} or object
-            As the parameter `search`.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        check_search(search)
-        with self._changing():
-            return self._become(changes.searching_with(self, search))
-
-    def _have(self, items: Items) -> None:
-        """Have other training items, of which nothing was learned."""
-        self._items = items
-
-    def _compact_learned(self) -> None:
-        """Bring what was learned into the form that `_learn` gives it."""
-
-    # Changes.
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        ids: Any = None,
-        *,
-        label_names: Any = None,
-        separator: str | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Add training rows, and learn from them at once.
-
-        Only what the new rows change is computed: the neighbors of the rows near them, and the
-        counts of these. The model is then what `fit` on all rows gives; but `LAMLkNN` keeps its
-        centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`, `BalancedkNN` and
-        `LabelThresholds` learn again when they are next used, with a warning.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (m, d)
-        y : labels of these rows, in any form that `fit` takes
-            Labels that the model does not know yet become its last columns: further columns of a
-            matrix, columns of a DataFrame with new names, or new tags.
-        classes : array-like, optional
-            For the first call on a model that is not fitted: the two classes of a 1-d y, or all
-            tags or names of labels. Later ones must agree with the first.
-        ids : sequence of str or int, shape (m,), optional
-            Unique row ids; by default the numbers that follow. Those of forgotten rows do not come
-            again by themselves.
-        label_names : sequence of str, optional
-            Names of the columns of y.
-        separator, progress
-            As in `fit`.
-
-        Returns
-        -------
-        self
-        """
-        if not self.__sklearn_is_fitted__():
-            names = label_names
-            if classes is not None and (_are_tags(y) or (names is None and np.ndim(y) != 1)):
-                names = classes
-            elif classes is not None:
-                _check_classes(y, classes)
-            return self.fit(
-                X, y, label_names=names, ids=ids, separator=separator, progress=progress
-            )
-        with self._changing():
-            X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
-            _check_same_classes(self, classes)
-            labels = further_labels(self, y, label_names, separator)
-            check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
-            after = changes.add(self, X, labels, ids, progress)
-            return self._become(after, partial(change_records.added, self, after))
-
-    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
-        """Take training rows out of the model, and of all that it has learned.
-
-        From then on no answer depends on them. Their vectors and labels stay in memory that nothing
-        reads until `compact`.
-
-        Parameters
-        ----------
-        ids : id or sequence of ids, each once
-        progress : callable, optional
-            Called with (rows searched, rows in all) where the model has to search all again.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        with self._changing():
-            places = self._places_of(ids)
-            if not len(places):
-                return self
-            after = changes.forget(self, places, progress)
-            return self._become(after, partial(change_records.forgotten, self, places))
-
-    def relabel(
-        self,
-        ids: Any,
-        y: Any,
-        *,
-        label_names: Any = None,
-        separator: str | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Give training rows other labels, and learn from that at once.
-
-        Parameters
-        ----------
-        ids : id or sequence of m ids, each once
-        y : labels of these rows, as in `partial_fit`
-            They replace those that the rows have. For a single id, also its tags alone.
-        label_names, separator
-            As in `partial_fit`.
-        progress
-            As in `forget`.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        with self._changing():
-            places = self._places_of(ids)
-            if np.ndim(ids) == 0 and not isinstance(self.classes_, np.ndarray):
-                y = as_one_item(y, self._separator_of([y]) or separator)
-            labels = further_labels(self, y, label_names, separator)
-            check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            after = changes.relabel(self, places, labels, progress)
-            return self._become(after, partial(change_records.relabelled, self, after, places))
-
-    def refresh(self, *, progress: Progress | None = None) -> Self:
-        """Learn everything again, also what changes leave as it is: centers, rates and cuts.
-
-        Parameters
-        ----------
-        progress : callable, optional
-            Called with (rows searched, rows in all), where something has to be searched for that.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        with self._changing():
-            self._become(changes.learn_again(self, anew=True, progress=progress))
-            return self._fold_journal()
-
-    def compact(self) -> Self:
-        """Close the gaps of forgotten rows, and arrange the search anew.
-
-        Nothing of a forgotten row is in memory afterwards, nor in a file that is saved then. Rows
-        get new numbers, in the order that they have; their ids stay.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        with self._changing():
-            after = changes.compacted(self)
-            if after._items.store is not None and after.needs.graph:
-                after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
-            self._become(after)
-            return self._fold_journal()
-
-    def verify(self, *, progress: Progress | None = None) -> Verification:
-        """Compute everything again from the vectors and the labels, and compare.
-
-        Parameters
-        ----------
-        progress : callable, optional
-            Called with (rows searched, rows in all).
-
-        Returns
-        -------
-        Verification
-            True where all agrees; says what was compared, and what differs. No change is made in
-            the meantime.
-        """
-        with self._settled() as state:
-            return verified(state, progress)
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """While a change is made: the only one, also where `progress` of it asks for another."""
-        why = "a model cannot be changed while this thread changes, saves or verifies it"
-        with self._items.lock.held_once(why):
-            yield
-
-    @contextmanager
-    def _settled(self) -> Iterator[Self]:
-        """The model as it is, while nobody changes it."""
-        check_is_fitted(self)
-        with self._items.lock.held():
-            yield self._caught_up()
-
-    def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
-        """Be what a change has made, in one step; first it is written to the journal."""
-        journal = vars(self).get("_journal")
-        if journal is None or record is None:
-            self.__dict__ = state.__dict__
-            return self
-        with journal.appended(lambda: vars(self) is state.__dict__, record()):
-            self.__dict__ = state.__dict__
-        return self
-
-    def _replay(self, record: Mapping[str, Any]) -> None:
-        """Make a change of the journal of a file again."""
-        self._become(change_records.replayed(self, record))
-
-    def _fold_journal(self) -> Self:
-        """Write the file anew, of which this model keeps a journal: what no record can tell."""
-        journal = vars(self).get("_journal")
-        if journal is not None:
-            journal.fold(self)
-        return self
-
-    def _caught_up(self) -> Self:
-        """A state that has learned from all rows: now, where that was put off."""
-        with self._items.lock.held():
-            if vars(self).get("_is_outdated"):
-                self._become(changes.learn_again(self))
-            state: Self = state_of(self)
-            return state
-
-    def _places_of(self, ids: Any) -> Array:
-        """Where rows stand, whose ids are given: one, or several, each once."""
-        if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
-            ids = [*ids]  # a set, the keys of a dict, what a generator gives
-        given = np.atleast_1d(np.asarray(ids))
-        if given.ndim != 1:
-            raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
-        if given.dtype == bool:
-            message = "ids must be ids, not a mask of rows: give model.ids_[mask]"
-            raise ArgumentError(message, "ids")
-        if given.size and (
-            given.dtype.kind not in "iuUO"
-            or (given.dtype == object and not all(isinstance(one, str | int) for one in given))
-        ):
-            raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
-        twice = first_twice(given.tolist())
-        if twice is not None:
-            raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
-        return self._items.places_of(given)
 
     # Answers.
 
@@ -909,11 +631,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
             raise ValueError(f"y must have {q} columns, one a label; got {matrix.shape[1]}")
         return matrix
 
-    def _separator_of(self, y: Any) -> str | None:
-        """What stands between the tags of y, where it holds texts as the y given to fit did."""
-        form = self._items.tags
-        return form.separator if form is not None and holds_texts(y) else None
-
     @of_one_state
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose label set is predicted exactly.
@@ -990,9 +707,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         state.pop("_journal", None)  # there is one writer
         return state
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_items" in vars(self)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -1002,27 +716,6 @@ class NeighborClassifier(FittedModel, ClassifierMixin, BaseEstimator, metaclass=
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _are_tags(y: Any) -> bool:
-    return read_tags(y, None) is not None
-
-
-def _check_classes(y: Any, classes: Any) -> None:
-    """Refuse a first 1-d y that does not hold the two classes that are told."""
-    told, given = np.unique(np.asarray(classes)), np.unique(np.asarray(y))
-    if not np.isin(given, told).all():
-        odd = given[~np.isin(given, told)][0]
-        raise ValueError(f"y holds {odd!r}, which is not in classes: {told.tolist()}")
-
-
-def _check_same_classes(model: Any, classes: Any) -> None:
-    """Refuse classes that are not those of a fitted model."""
-    if classes is None:
-        return
-    own = model.classes_ if isinstance(model.classes_, np.ndarray) else model.label_names_
-    if own is None or {*np.asarray(classes).tolist()} != {*own.tolist()}:
-        raise ValueError("classes must be those that the model was fitted with, or not be given")
 
 
 def _first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:

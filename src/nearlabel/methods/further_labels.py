@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
-from nearlabel.common.messages import first_twice
+from nearlabel.common.messages import first_twice, some
 from nearlabel.common.tag_lists import Tags, stacked_rows, tag_array
 from nearlabel.common.validation import (
+    ArgumentError,
     LabelClasses,
     known_tags,
     label_classes,
@@ -90,6 +91,21 @@ def _alike(known: Array, new: list[str]) -> list[Any]:
     if not new or known.dtype.kind == "U" or any(isinstance(name, str) for name in known.tolist()):
         return [*new]
     return [int(name) if name.isdecimal() else name for name in new]
+
+
+def check_same_classes(model: Any, classes: Any) -> None:
+    """Refuse classes that are not those of a fitted model; labels that came later may be left out.
+
+    These are the last ones, so that the first classes are the first names.
+    """
+    if classes is None:
+        return
+    has_two, given = isinstance(model.classes_, np.ndarray), np.asarray(classes, object).tolist()
+    own = model.classes_ if has_two else model.label_names_
+    first = [] if own is None else own.tolist() if has_two else own[: max(1, len(given))].tolist()
+    if {*given} != {*first}:
+        message = f"classes must be those of the first call, or not be given; got {some(given)}"
+        raise ArgumentError(message, "classes")
 
 
 def as_one_item(y: Any, separator: str | None) -> Any:

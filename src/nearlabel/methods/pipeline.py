@@ -126,6 +126,17 @@ class Pipeline(SklearnPipeline):
         found: Verification = self._method().verify(progress=progress)
         return found
 
+    @_if_the_method_has("close")
+    def close(self) -> None:
+        """Let others change the file that this pipeline was loaded from, as the method does."""
+        self._method().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @property
     def ids_(self) -> Any:
         """The ids of the training items."""

@@ -15,9 +15,10 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NO_ROWS, FittedModel, NeighborClassifier
+from nearlabel.methods.base import NO_ROWS, NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
 from nearlabel.methods.items import Items, Training
+from nearlabel.methods.living_model import FittedModel
 from nearlabel.methods.model_trees import learned_tree, read_learned
 from nearlabel.methods.wrapping import forwards_hooks
 

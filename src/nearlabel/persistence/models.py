@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from sklearn.pipeline import Pipeline as SklearnPipeline
@@ -67,17 +67,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     learner = _learner(model)
     # Nobody changes it until it is written: what a journal gets meanwhile would be lost.
     unchanged = learner._settled() if isinstance(learner, NeighborClassifier) else nullcontext()
-    try:
-        with unchanged:
-            tree = _tree(model)
-            _check_loads(tree)
-            save_tree(path, tree, getattr(learner, "_journal", None))
-    except UnicodeEncodeError as error:
-        around = error.object[max(0, error.start - 20) : error.end + 20]
-        raise ValueError(
-            f"cannot save a {type(model).__name__}: a text of it holds half a character, which no "
-            f"file can keep: {around!r}"
-        ) from None
+    with unchanged:
+        tree = _tree(model)
+        _check_loads(tree)
+        save_tree(path, tree, getattr(learner, "_journal", None))
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = False) -> Any:
@@ -92,7 +85,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
         checksums when they are first used, all else at once.
     journal : bool, default=False
         Keep every change of the model from now on: it is on the disk, in the file `path` +
-        ".journal", when the method that makes it returns. One model at a time can be loaded so.
+        ".journal", when the method that makes it returns. One model at a time can be loaded so,
+        until its `close()`, or the end of ``with nl.load(path, journal=True) as model:``.
 
     Returns
     -------
@@ -103,7 +97,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
     FileError
         A ValueError, with the reason: a file of another kind, cut off, altered, or newer.
     BlockingIOError
-        Where a model with this journal is loaded already.
+        Where a model was loaded with this journal, and is not closed yet.
 
     Examples
     --------
@@ -132,19 +126,6 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
     if stored_digest(path) in (stored.digest, None):
         return model
     return load(path, mmap=mmap, journal=journal)  # somebody has saved it anew meanwhile
-
-
-@contextmanager
-def changing(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """Load a model with its journal, and close it in the end; one without changes is removed."""
-    model = load(path, journal=True)
-    journal = _learner(model)._journal
-    try:
-        yield model
-    finally:
-        if journal.empty and not journal.closed:
-            journal.remove()
-        journal.close()
 
 
 def _take_up_changes(

@@ -330,10 +330,21 @@ def _checked_ids(ids: Any, n: int) -> Array:
         if len(beyond):
             raise ValueError(f"ids must be less than 2**62; got {beyond[0]}")
         new = new.astype(np.int64)  # unsigned and signed integers would promote to floats
+    else:
+        _refuse_half_characters(new)
     values, counts = np.unique(new, return_counts=True)
     if len(values) < len(new):
         raise ValueError(f"ids must be unique; {values[counts > 1][0].item()!r} is given twice")
     return new
+
+
+def _refuse_half_characters(names: Array) -> None:
+    """Refuse names that no file can keep: with one of the two halves of a character alone."""
+    codes = np.ascontiguousarray(names, names.dtype.newbyteorder("=")).view(np.uint32)
+    half = np.flatnonzero((codes >= 0xD800) & (codes <= 0xDFFF))
+    if len(half):
+        name = names[half[0] // (len(codes) // len(names))].item()
+        raise ValueError(f"ids must not hold half a character (a lone surrogate); got {name!r}")
 
 
 def _listed_ids(ids: Any) -> Any:

@@ -27,6 +27,10 @@ from nearlabel.search.exact.packed_bounds import DenseBounds
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
 ALL = InvertedLists(recall=1.0)
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
+SOME = [
+    *("euclidean", "cosine"),
+    *(pytest.param(metric, marks=pytest.mark.slow) for metric in ("sqeuclidean", "manhattan")),
+]
 
 
 def clustered(n, d, seed=0):
@@ -91,7 +95,7 @@ def some_of(X, rng):
 HARD = {
     "clusters": lambda rng: clustered(200, 6),
     "one feature": lambda rng: rng.normal(size=(160, 1)),
-    "many features": lambda rng: clustered(70, 600),
+    "many features": lambda rng: clustered(70, 300),
     "half the same": lambda rng: np.vstack([np.full((90, 4), 0.3), rng.normal(size=(90, 4))]),
     "a blob and outliers": in_a_blob,
     "all the same": lambda rng: np.full((120, 3), 0.1),
@@ -182,7 +186,7 @@ def test_any_data_in_both_engines(data, X, metric, recall, core):
         assert_exact(asked, X, metric, X[:5])
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", SOME)
 def test_every_layout_and_type_in_memory(metric, tmp_path):
     X = np.random.default_rng(0).integers(0, 99, (200, 6))
     twin = neighbor_graph(X.astype(float), 7, metric=metric, search=ALL)
@@ -218,8 +222,17 @@ def of_usual_size():
         yield
 
 
-@pytest.mark.parametrize("recall", [0.9, 0.99])
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize(
+    ("metric", "recall"),
+    [
+        ("euclidean", 0.9),
+        ("cosine", 0.99),
+        *(
+            pytest.param(*other, marks=pytest.mark.slow)
+            for other in (("euclidean", 0.99), ("cosine", 0.9))
+        ),
+    ],
+)
 def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_size, core):
     X, queries = np.split(clustered(3400, 10), [3000])
     k = 12
@@ -271,7 +284,7 @@ def test_recall_of_queries_is_told_by_distance():
 
 
 def test_more_probes_for_queries_where_the_measured_rows_need_them():
-    X = clustered(2000, 8)
+    X = clustered(1000, 8)
     for seed in range(12):  # with few rows to choose by, the choice is too low for some
         index = InvertedLists(0.9, seed).build(X)
         assert index.graph(8, X[:2]).recall.value >= 0.9
@@ -355,7 +368,7 @@ def with_probes(probes, through):
     return mock.patch.object(list_index, "among_rows", return_value=(probes, through))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", SOME)
 def test_the_pass_takes_the_nearest_of_the_neighbors_of_neighbors(metric, core):
     X = clustered(300, 6).astype(np.float32)
     k, through = 6, 4
@@ -405,7 +418,7 @@ def test_rows_at_one_distance_take_no_more_probes():
 
 
 def test_threads_and_blocks_change_nothing():
-    X = clustered(600, 7)
+    X = clustered(300, 7)
     queries = X[::5] + 0.1
     search = InvertedLists(0.9)
     graph, asked = search.build(X).graph(11), search.build(X).graph(11, queries)
@@ -414,7 +427,7 @@ def test_threads_and_blocks_change_nothing():
         index = search.build(X)
         assert_same(index.graph(11, n_jobs=n_jobs), graph)
         assert_same(index.graph(11, queries, n_jobs=n_jobs), asked)
-    for size in (1, 7, 100):
+    for size in (1, 7, 70):
         with (
             mock.patch.multiple(probing, _QUERIES_AT_ONCE=size, _ROWS_A_PASS=size),
             mock.patch.object(DenseBounds, "side", size),
@@ -616,7 +629,7 @@ def test_equal_rows_are_searched_once(metric, core):
     assert shares(graph, exact).mean() >= 0.6
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", SOME)
 def test_lists_far_from_each_other(metric):
     """Seen from one center, float32 could not tell the rows of a list apart."""
     rng = np.random.default_rng(0)

@@ -8,9 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import EfficiencyWarning
 from sklearn.model_selection import cross_val_score
+from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search import check_search
+from nearlabel.search.plugged.faiss_indexes import FaissIndex
 
 METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 
@@ -370,3 +372,13 @@ def test_a_model_file_by_way_of_the_graph(faiss, data, tmp_path):
     np.testing.assert_array_equal(
         nl.load(tmp_path / "model").predict_proba(queries), model.predict_proba(queries)
     )
+
+
+def test_other_rows_are_searched_in_the_same_way(data):
+    index = FaissIndex(data.X, "euclidean", Fake(8))
+    index.graph(3)
+    assert_same(index.over(data.X[:50]).graph(3), nl.neighbor_graph(data.X[:50], 3))
+    filled = Fake(8)
+    filled.add(data.X.astype(np.float32))
+    with pytest.raises(ValueError, match="holds 400 rows"):
+        FaissIndex(data.X, "euclidean", filled).over(data.X[:50])

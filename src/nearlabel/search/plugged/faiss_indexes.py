@@ -45,7 +45,7 @@ class FaissIndex(PluggedIndex):
     _by_metric = True
 
     def __init__(self, vectors: Any, metric: Metric, source: Any) -> None:
-        super().__init__(vectors, metric, type(source).__name__)
+        super().__init__(vectors, metric, source)
         self._check_kind(source)
         n = vectors.shape[0]
         if source.ntotal not in (0, n):
@@ -53,7 +53,7 @@ class FaissIndex(PluggedIndex):
                 f"search={self._name} holds {source.ntotal} rows; it must be empty, or hold the "
                 f"{n} rows of X in their order"
             )
-        self._index = source if source.ntotal else self._copy(source)
+        self._source = source if source.ntotal else self._copy(source)
         if source.ntotal:
             self._check_rows_held()
 
@@ -95,7 +95,7 @@ class FaissIndex(PluggedIndex):
         """Refuse an index that holds other rows, as far as it can say what it holds."""
         some = sample_rows(self._vectors.shape[0], seed=0, rows=_COMPARED)
         try:
-            held = np.array([self._index.reconstruct(int(row)) for row in some], np.float64)
+            held = np.array([self._source.reconstruct(int(row)) for row in some], np.float64)
         except (RuntimeError, AttributeError):  # many kinds cannot, or not without a map
             return
         rows = self._float32(self._vectors[some])
@@ -135,9 +135,9 @@ class FaissIndex(PluggedIndex):
     @cached_property
     def _filled_index(self) -> Any:
         """The index with all rows in it."""
-        if self._index.ntotal:
-            return self._index
-        index = self._copy(self._index)
+        if self._source.ntotal:
+            return self._source
+        index = self._copy(self._source)
         n, d = self._vectors.shape
         try:
             if not index.is_trained:

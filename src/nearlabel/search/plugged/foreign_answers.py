@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import closing
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -39,16 +39,19 @@ class PluggedIndex(ABC):
     ----------
     vectors : ndarray or csr_array, shape (n, d)
     metric : str or callable
-    name : str
-        Of the search, for messages.
+    source : object
+        What searches.
+    name : str, optional
+        Of the search, for messages; by default the class of the source.
     """
 
     # Whether `_answers` gives canonical distances by the metric; then a search that found too few
     # is completed.
     _by_metric: ClassVar[bool] = False
 
-    def __init__(self, vectors: Any, metric: Metric, name: str) -> None:
-        self._vectors, self._metric, self._name = vectors, metric, name
+    def __init__(self, vectors: Any, metric: Metric, source: Any, name: str | None = None) -> None:
+        self._vectors, self._metric, self._source = vectors, metric, source
+        self._name = type(source).__name__ if name is None else name
         self._space = space(vectors, metric)
         self._exact: Index | None = None
 
@@ -57,9 +60,9 @@ class PluggedIndex(ABC):
         """Whether nobody but this search knows its distances."""
         return not self._by_metric
 
-    def over(self, vectors: Any) -> PluggedIndex:
+    def over(self, vectors: Any) -> Self:
         """Other base rows, searched in the same way."""
-        raise NotImplementedError
+        return type(self)(vectors, self._metric, self._source)
 
     @abstractmethod
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:

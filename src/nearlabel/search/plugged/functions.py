@@ -25,12 +25,7 @@ class FunctionIndex(PluggedIndex):
 
     def __init__(self, vectors: Any, metric: Metric, source: Callable[..., Any]) -> None:
         named = getattr(source, "__qualname__", type(source).__name__)
-        super().__init__(vectors, metric, named)
-        self._function = source
-
-    def over(self, vectors: Any) -> FunctionIndex:
-        """Other base rows, searched by the same function."""
-        return FunctionIndex(vectors, self._metric, self._function)
+        super().__init__(vectors, metric, source, named)
 
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         n = rows.shape[0]
@@ -46,7 +41,7 @@ class FunctionIndex(PluggedIndex):
 
     def _call(self, queries: Any, m: int, needed: int, k: int) -> Answer:
         """What the function says of m rows, in the shape that it should have."""
-        answer = self._function(self._vectors, queries, k)
+        answer = self._source(self._vectors, queries, k)
         try:
             indices, distances = map(np.asarray, answer)
         except (TypeError, ValueError):

@@ -30,24 +30,19 @@ class TransformerIndex(PluggedIndex):
     """
 
     def __init__(self, vectors: Any, metric: Metric, source: Any) -> None:
-        super().__init__(vectors, metric, type(source).__name__)
+        super().__init__(vectors, metric, _copy(source))
         if getattr(source, "mode", "distance") != "distance":
             raise ValueError(
                 f"search={self._name} must give distances: set its mode to 'distance', "
                 f"which is {source.mode!r}"
             )
-        self._unfitted = _copy(source)
         self._fitted: Any = None
-
-    def over(self, vectors: Any) -> TransformerIndex:
-        """Other base rows, searched by a transformer like this one."""
-        return TransformerIndex(vectors, self._metric, self._unfitted)
 
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         self._check_reach(k)
         n = rows.shape[0]
         if alone or self._fitted is None:
-            fitted = _copy(self._unfitted)
+            fitted = _copy(self._source)
             if alone and hasattr(fitted, "fit_transform"):
                 whole = fitted.fit_transform(rows)
             else:
@@ -67,10 +62,11 @@ class TransformerIndex(PluggedIndex):
 
     def _check_reach(self, k: int) -> None:
         """Refuse more neighbors than the transformer says that it gives, before it is fitted."""
-        reach = getattr(self._unfitted, "n_neighbors", None)
+        reach = getattr(self._source, "n_neighbors", None)
         if isinstance(reach, int) and reach < k:
             raise ValueError(
-                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed of it"
+                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed of it (for "
+                "changes of a model one more than its n_neighbors, since a row finds itself, too)"
             )
 
     def _checked_graph(self, graph: Any, n: int) -> Csr:

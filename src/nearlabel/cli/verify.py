@@ -1,0 +1,49 @@
+"""verify."""
+
+from __future__ import annotations
+
+from nearlabel.cli.model_changes import (
+    check_jobs,
+    say_verification,
+    verification_code,
+    verification_record,
+)
+from nearlabel.cli.model_items import as_pipeline, naming_order, set_jobs
+from nearlabel.cli.options import Json, Whole
+from nearlabel.cli.output import say_json, steps
+from nearlabel.cli.quick_imports import import_scikit_learn
+
+
+def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int | None:
+    """Compute all that a model has learned again from its items, and compare.
+
+    Where something differs, the exit code is 1. The file stays as it is, and others may use it
+    meanwhile.
+
+    Parameters
+    ----------
+    model
+        Model file, as fit writes it; the changes in its journal are looked at, too.
+    jobs
+        Number of threads, by default as in fit; -1 for all cores.
+
+    Examples
+    --------
+    nearlabel verify songs.model
+    nearlabel verify songs.model --jobs -1 --json
+    """
+    check_jobs(jobs)
+    import_scikit_learn(scaling=True)
+    import nearlabel as nl
+
+    with naming_order(model):
+        learner = as_pipeline(nl.load(model), model)[-1]
+    if jobs is not None:
+        set_jobs(learner, jobs)
+    with steps("verifying") as progress:
+        verified = learner.verify(progress=progress)
+    if json:
+        say_json({"model": model, **verification_record(verified)})
+    else:
+        say_verification(verified)
+    return verification_code(verified)

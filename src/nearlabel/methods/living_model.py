@@ -1,0 +1,361 @@
+"""What changes a fitted model: training rows that come, go and get other labels.
+
+How a change is computed is in `changes.py`. Here is what all of them share: input is checked, one
+writer works at a time, the journal of a file has a change before anybody sees it, and the next
+state takes the place of the one before in one step. What a model answers is in `base.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.messages import first_twice
+from nearlabel.common.progress import Progress
+from nearlabel.common.tag_lists import holds_texts
+from nearlabel.common.validation import (
+    ArgumentError,
+    LabelClasses,
+    Labels,
+    check_labels,
+    check_n_jobs,
+    check_same_length,
+    checked_vectors,
+)
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.methods import change_records, changes
+from nearlabel.methods.changes import History
+from nearlabel.methods.further_labels import as_one_item, check_same_classes, further_labels
+from nearlabel.methods.items import Items
+from nearlabel.methods.needs import Needs
+from nearlabel.methods.states import state_of
+from nearlabel.methods.verification import Verification, verified
+from nearlabel.search import check_search
+
+
+class FittedModel:
+    """The attributes of every fitted model, whatever its method has learned."""
+
+    n_neighbors_: int
+    classes_: LabelClasses | Array
+    label_names_: Array | None
+    n_features_in_: int
+    feature_names_in_: Array
+    search_recall_: Recall | None
+    history_: History
+    _items: Items
+
+
+class LivingModel(FittedModel, ABC):
+    """A model that follows changes of its training rows; what it answers is for subclasses."""
+
+    n_jobs: int | None
+    needs: ClassVar[Needs]
+
+    @abstractmethod
+    def _fit(
+        self,
+        X: Any,
+        graph: NeighborGraph | None,
+        labels: Labels,
+        ids: Any,
+        progress: Progress | None,
+    ) -> Self:
+        """Learn all from training rows with these labels, by their neighbors where there are."""
+
+    @property
+    def ids_(self) -> Array | None:
+        """The ids of the training rows, in order of arrival, shape (n,); None without vectors."""
+        check_is_fitted(self)
+        items = self._items
+        return None if items.store is None else items.ids(items.places)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        ids: Any = None,
+        *,
+        label_names: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Add training rows, and learn from them at once.
+
+        Only what the new rows change is computed: the neighbors of the rows near them, and the
+        counts of these. The model is then what `fit` on all rows gives; but `LAMLkNN` keeps its
+        centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`, `BalancedkNN` and
+        `LabelThresholds` learn again when they are next used, with a warning.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (m, d)
+        y : labels of these rows, in any form that `fit` takes
+            Labels that the model does not know yet become its last columns: further columns of a
+            matrix, columns of a DataFrame with new names, or new tags.
+        classes : array-like, optional
+            All classes, for the first call on a model that is not fitted, where y may lack some of
+            them: the two classes of a 1-d y, or tags or names of labels. Later calls may repeat
+            them.
+        ids : sequence of str or int, shape (m,), optional
+            Unique row ids; by default the numbers that follow. Those of forgotten rows do not come
+            again by themselves.
+        label_names : sequence of str, optional
+            Names of the columns of y.
+        separator, progress
+            As in `fit`.
+
+        Returns
+        -------
+        self
+        """
+        if not self.__sklearn_is_fitted__():
+            labels = check_labels(y, label_names, separator, classes)
+            return self._fit(X, None, labels, ids, progress)
+        with self._changing():
+            X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
+            check_same_classes(self, classes)
+            further = further_labels(self, y, label_names, separator)
+            check_same_length(X=X.shape[0], y=further.matrix.shape[0])
+            after = changes.add(self, X, further, ids, progress)
+            return self._become(after, partial(change_records.added, self, after))
+
+    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
+        """Take training rows out of the model, and of all that it has learned.
+
+        From then on no answer depends on them. Their vectors and labels stay in memory that nothing
+        reads until `compact`.
+
+        Parameters
+        ----------
+        ids : id or sequence of ids, each once
+        progress : callable, optional
+            Called with (rows searched, rows in all) where the model has to search all again.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._changing():
+            places = self._places_of(ids)
+            if not len(places):
+                return self
+            after = changes.forget(self, places, progress)
+            return self._become(after, partial(change_records.forgotten, self, places))
+
+    def relabel(
+        self,
+        ids: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Give training rows other labels, and learn from that at once.
+
+        Parameters
+        ----------
+        ids : id or sequence of m ids, each once
+        y : labels of these rows, as in `partial_fit`
+            They replace those that the rows have. For a single id, also its tags alone.
+        label_names, separator
+            As in `partial_fit`.
+        progress
+            As in `forget`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._changing():
+            places = self._places_of(ids)
+            if np.ndim(ids) == 0 and not isinstance(self.classes_, np.ndarray):
+                y = as_one_item(y, self._separator_of([y]) or separator)
+            labels = further_labels(self, y, label_names, separator)
+            check_same_length(ids=len(places), y=labels.matrix.shape[0])
+            after = changes.relabel(self, places, labels, progress)
+            return self._become(after, partial(change_records.relabelled, self, after, places))
+
+    def refresh(self, *, progress: Progress | None = None) -> Self:
+        """Learn everything again, also what changes leave as it is: centers, rates and cuts.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with (rows searched, rows in all), where something has to be searched for that.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._changing():
+            self._become(changes.learn_again(self, anew=True, progress=progress))
+            return self._fold_journal()
+
+    def compact(self) -> Self:
+        """Close the gaps of forgotten rows, and arrange the search anew.
+
+        Nothing of a forgotten row is in memory afterwards, nor in a file that is saved then. Rows
+        get new numbers, in the order that they have; their ids stay.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._changing():
+            after = changes.compacted(self)
+            if after._items.store is not None and after.needs.graph:
+                after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
+            self._become(after)
+            return self._fold_journal()
+
+    def verify(self, *, progress: Progress | None = None) -> Verification:
+        """Compute everything again from the vectors and the labels, and compare.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with (rows searched, rows in all).
+
+        Returns
+        -------
+        Verification
+            True where all agrees; says what was compared, and what differs. No change is made in
+            the meantime.
+        """
+        with self._settled() as state:
+            return verified(state, progress)
+
+    def search_with(self, search: Any) -> Self:
+        """Search in another way from now on, without learning anew.
+
+        Parameters
+        ----------
+        search : {"auto", "exact", "approximate"} or object
+            As the parameter `search`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        check_search(search)
+        with self._changing(is_kept=False):
+            return self._become(changes.searching_with(self, search))
+
+    def close(self) -> None:
+        """Let others change the file that this model was loaded from with ``journal=True``.
+
+        The model still answers, but takes no more changes. One without a journal stays as it is.
+        To close it again does no harm, and ``with nl.load(path, journal=True) as model:`` does it
+        by itself.
+        """
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            with self._items.lock.held():
+                journal.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _changing(self, *, is_kept: bool = True) -> Iterator[None]:
+        """While a change is made: the only one, also where `progress` of it asks for another.
+
+        One that is kept goes to the journal or the file, where the model has a journal.
+        """
+        why = "a model cannot be changed while this thread changes, saves or verifies it"
+        with self._items.lock.held_once(why):
+            if is_kept:
+                self._refuse_closed()
+            yield
+
+    def _refuse_closed(self) -> None:
+        """Refuse a change that its journal would not have: others may have changed the file."""
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            journal.refuse_closed()
+
+    @contextmanager
+    def _settled(self) -> Iterator[Self]:
+        """The model as it is, while nobody changes it."""
+        check_is_fitted(self)
+        with self._items.lock.held():
+            yield self._caught_up()
+
+    def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
+        """Be what a change has made, in one step; first it is written to the journal."""
+        journal = vars(self).get("_journal")
+        if journal is None or record is None:
+            self.__dict__ = state.__dict__
+            return self
+        with journal.appended(lambda: vars(self) is state.__dict__, record()):
+            self.__dict__ = state.__dict__
+        return self
+
+    def _replay(self, record: Mapping[str, Any]) -> None:
+        """Make a change of the journal of a file again."""
+        self._become(change_records.replayed(self, record))
+
+    def _fold_journal(self) -> Self:
+        """Write the file anew, of which this model keeps a journal: what no record can tell."""
+        journal = vars(self).get("_journal")
+        if journal is not None:
+            journal.fold(self)
+        return self
+
+    def _caught_up(self) -> Self:
+        """A state that has learned from all rows: now, where that was put off."""
+        with self._items.lock.held():
+            if vars(self).get("_is_outdated"):
+                self._become(changes.learn_again(self))
+            state: Self = state_of(self)
+            return state
+
+    def _places_of(self, ids: Any) -> Array:
+        """Where rows stand, whose ids are given: one, or several, each once."""
+        if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
+            ids = [*ids]  # a set, the keys of a dict, what a generator gives
+        given = np.atleast_1d(np.asarray(ids))
+        if given.ndim != 1:
+            raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
+        if given.dtype == bool:
+            message = "ids must be ids, not a mask of rows: give model.ids_[mask]"
+            raise ArgumentError(message, "ids")
+        if given.size and (
+            given.dtype.kind not in "iuUO"
+            or (given.dtype == object and not all(isinstance(one, str | int) for one in given))
+        ):
+            raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
+        twice = first_twice(given.tolist())
+        if twice is not None:
+            raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
+        return self._items.places_of(given)
+
+    def _have(self, items: Items) -> None:
+        """Have other training items, of which nothing was learned."""
+        self._items = items
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_items" in vars(self)
+
+    def _separator_of(self, y: Any) -> str | None:
+        """What stands between the tags of y, where it holds texts as the y given to fit did."""
+        form = self._items.tags
+        return form.separator if form is not None and holds_texts(y) else None
