@@ -138,7 +138,7 @@ class LivingHistograms(CountedRows):
         state, moved = self._with_room(rows, totals)
         touched = np.zeros(_blocks(state.end), np.uint8)
         touched[self.end >> _BITS :] = len(moved) > 0
-        if sum(len(part.table) for part in parts) > len(touched):  # all of them, more or less
+        if sum(len(part.table) for part in parts) > 4 * len(touched):  # nearly all of them
             touched[:] = 1
         else:
             for part in parts:
