@@ -1,0 +1,7 @@
+"""The public names, each written down once: `nearlabel.common.lazy` loads them on first use."""
+
+from nearlabel.features.grid_moments import GridMoments as GridMoments
+from nearlabel.features.picture_files import PictureVectors as PictureVectors
+from nearlabel.features.picture_files import find_pictures as find_pictures
+from nearlabel.features.picture_files import picture_vectors as picture_vectors
+from nearlabel.features.pictures import UnreadablePicture as UnreadablePicture
