@@ -21,6 +21,7 @@ from nearlabel.common.files import (
 from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
+from nearlabel.features.picture_embedding import PictureEmbedding
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.filled_texts import FilledTexts
@@ -41,6 +42,7 @@ OWN: dict[str, Any] = {
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
     "FilledTexts": FilledTexts,
+    "PictureEmbedding": PictureEmbedding,
 }
 """Classes of nearlabel that files hold, each with `_tree()` and `_from_tree(tree, version)`."""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
