@@ -23,6 +23,8 @@ from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.features.grid_moments import GridMoments
 from nearlabel.features.picture_embedding import PictureEmbedding
+from nearlabel.features.text_embedding import TextEmbedding
+from nearlabel.features.words import FrequentWords
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.filled_texts import FilledTexts
@@ -45,6 +47,8 @@ OWN: dict[str, Any] = {
     "FilledTexts": FilledTexts,
     "GridMoments": GridMoments,
     "PictureEmbedding": PictureEmbedding,
+    "FrequentWords": FrequentWords,
+    "TextEmbedding": TextEmbedding,
 }
 """Classes of nearlabel that files hold, each with `_tree()` and `_from_tree(tree, version)`."""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
