@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any
+from weakref import finalize
 
 from nearlabel.common.messages import one_line
 from nearlabel.common.threads import ForkSafeLock
@@ -117,10 +118,15 @@ def _in_zip(path: str | os.PathLike[str]) -> Iterator[ArchivedPicture]:
 def _in_tar(
     path: str | os.PathLike[str], unpack: Callable[[IO[bytes]], Any] | None
 ) -> Iterator[ArchivedPicture]:
-    packed = open(path, "rb")  # noqa: PTH123, SIM115  # as above
-    most = max(_NOT_MUCH, os.fstat(packed.fileno()).st_size * _MOST_TIMES)
-    file = _Unpacked(packed if unpack is None else unpack(packed), most)
-    archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115
+    packed = open(path, "rb")  # noqa: PTH123, SIM115
+    try:
+        most = max(_NOT_MUCH, os.fstat(packed.fileno()).st_size * _MOST_TIMES)
+        file = _Unpacked(packed if unpack is None else unpack(packed), most)
+        archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115
+    except BaseException:
+        packed.close()
+        raise
+    finalize(archive, packed.close)
     lock = ForkSafeLock()  # the pictures share one place in the file
 
     def content(entry: tarfile.TarInfo, size: int) -> bytes:
@@ -137,7 +143,8 @@ def _in_tar(
 
 
 def _is_hidden(name: str) -> bool:
-    return any(part[:1] == "." or part == "__MACOSX" for part in PurePosixPath(name).parts)
+    parts = PurePosixPath(name).parts
+    return any(part == "__MACOSX" or (part[:1] == "." and part != "..") for part in parts)
 
 
 def _has_suffix(name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import PurePath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from nearlabel.common.extras import extra_module
 
@@ -77,21 +77,24 @@ def opened(file: IO[bytes], found: str) -> Image:
 
     The classes are called, not `PIL.Image.open`: it compares with limits of its own.
     """
-    if found == "RAW":
+    if found == "RAW" or (found == "TIFF" and _is_of_a_sensor(file)):
         return _developed(file)
     if found == "HEIC":
         heif = extra_module("pi_heif", "HEIC pictures need pi-heif", "photos")
         return heif.HeifImageFile(file)  # type: ignore[no-any-return]
     module, plugin = _PLUGINS[found]
-    image: Any = getattr(import_module(f"PIL.{module}"), plugin)(file)
-    if found == "TIFF" and _is_raw(image.tag_v2):
-        file.seek(0)
-        return _developed(file)
-    return image  # type: ignore[no-any-return]
+    return getattr(import_module(f"PIL.{module}"), plugin)(file)  # type: ignore[no-any-return]
 
 
-def _is_raw(tags: Any) -> bool:
-    """Whether the TIFF file is what a sensor saw, beside or behind a small preview."""
+def _is_of_a_sensor(file: IO[bytes]) -> bool:
+    """Whether a TIFF file is a RAW photo: the values of a sensor, perhaps with a preview before."""
+    from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+    head = file.read(8)
+    tags = ImageFileDirectory_v2(head + file.read(8) if 43 in head[2:4] else head)
+    file.seek(tags.next)
+    tags.load(file)
+    file.seek(0)
     is_preview = tags.get(_NEW_SUBFILE_TYPE) == 1 and _SUB_FILES in tags
     return is_preview or _DNG_VERSION in tags or tags.get(_PHOTOMETRIC) in _MOSAICS
 

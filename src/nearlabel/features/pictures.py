@@ -60,7 +60,8 @@ class UnreadablePicture(ValueError):  # noqa: N818
         self.name, self.reason = name, reason
 
     def __str__(self) -> str:
-        return one_line(f"{self.name or 'the picture'} {self.reason}")
+        name = self.name or "the picture"
+        return one_line(f"{name if len(name) <= 200 else '…' + name[-199:]} {self.reason}")
 
 
 def upright_rgb(source: Any, *, at_least: Size | Callable[[Size], Size] | None = None) -> Image:

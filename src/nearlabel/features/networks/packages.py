@@ -86,6 +86,8 @@ class Package:
         NetworkError
             If it is not the wheel of this version, to the last bit.
         """
+        if path.exists() and not path.is_file():
+            raise NetworkError(f"{path} is not the wheel of {self}: it is no file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != self.size:

