@@ -5,12 +5,19 @@ import io
 import re
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from drawn_pictures import COLORS, file_of, quadrants
 
-from nearlabel.features import GridMoments, find_pictures, picture_archives, picture_vectors
+from nearlabel.features import (
+    GridMoments,
+    find_pictures,
+    picture_archives,
+    picture_files,
+    picture_vectors,
+)
 from nearlabel.features.pictures import upright_rgb
 
 pytest.importorskip("PIL.Image")
@@ -102,7 +109,8 @@ def test_bombs_in_zip(tmp_path, monkeypatch):
     assert found.skipped == [
         (name, "grows to more than 200 times its packed size") for name in ("bomb.bmp", "no suffix")
     ]
-    monkeypatch.setattr(picture_archives, "MOST_BYTES", 2**18)
+    small = replace(picture_archives.PICTURES, most_bytes=2**18)
+    monkeypatch.setattr(picture_files, "PICTURES", small)
     assert "at most 262,144" in picture_vectors(path, GridMoments()).skipped[0][1]
 
 
@@ -160,4 +168,4 @@ def test_too_many_entries(tmp_path, monkeypatch):
     zipped(path, {f"{at}.png": FILES["b/sea.png"] for at in range(5)})
     found = picture_vectors(path, GridMoments())
     assert found.names == ["0.png", "1.png", "2.png"]
-    assert found.skipped == [("a.zip", "cannot be unpacked: it has more than 3 pictures")]
+    assert found.skipped == [("a.zip", "cannot be unpacked: it has more than 3 files")]

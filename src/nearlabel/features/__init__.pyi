@@ -9,4 +9,6 @@ from nearlabel.features.picture_files import find_pictures as find_pictures
 from nearlabel.features.picture_files import picture_vectors as picture_vectors
 from nearlabel.features.pictures import UnreadablePicture as UnreadablePicture
 from nearlabel.features.text_embedding import TextEmbedding as TextEmbedding
+from nearlabel.features.texts import TextFiles as TextFiles
+from nearlabel.features.texts import text_files as text_files
 from nearlabel.features.words import FrequentWords as FrequentWords

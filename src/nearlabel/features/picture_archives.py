@@ -35,6 +35,22 @@ Read = Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
+class Kind:
+    """Which files are looked for: by the suffixes of their names, else by how they begin."""
+
+    suffixes: frozenset[str]
+    most_bytes: int
+    begins: Callable[[bytes, str], bool]  # called with the first bytes of a file and its name
+
+    def has_suffix(self, name: str) -> bool:
+        """Whether a name promises such a file."""
+        return os.path.splitext(name)[1].lower() in self.suffixes  # noqa: PTH122
+
+
+PICTURES = Kind(SUFFIXES, MOST_BYTES, lambda head, name: format_of(head, name) is not None)
+
+
+@dataclass(frozen=True)
 class ArchivedPicture:
     """A picture in an archive, for whatever takes pictures.
 
@@ -66,8 +82,10 @@ def refused(name: str, reason: str) -> ArchivedPicture:
     return ArchivedPicture(name, read)
 
 
-def archived_pictures(path: str | os.PathLike[str]) -> Iterator[ArchivedPicture] | None:
-    """The pictures in an archive, in its order, or None for a file that is no archive.
+def archived_pictures(
+    path: str | os.PathLike[str], kind: Kind = PICTURES
+) -> Iterator[ArchivedPicture] | None:
+    """The pictures, or files of another kind, in an archive, in its order; None if it is none.
 
     An archive that is damaged from some place on has its own name as the last one.
     """
@@ -75,9 +93,9 @@ def archived_pictures(path: str | os.PathLike[str]) -> Iterator[ArchivedPicture]
         head = file.read(512)
     unpack = next((unpack for begin, unpack in _UNPACKERS.items() if head.startswith(begin)), None)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _to_the_damage(_in_zip(path), path)
+        return _to_the_damage(_in_zip(path, kind), path)
     if unpack is not None or head[257:262] == b"ustar":
-        return _to_the_damage(_in_tar(path, unpack), path)
+        return _to_the_damage(_in_tar(path, unpack, kind), path)
     return None
 
 
@@ -87,7 +105,7 @@ def _to_the_damage(
     try:
         for number, entry in enumerate(entries):
             if number == _MOST_ENTRIES:
-                raise ValueError(f"it has more than {_MOST_ENTRIES:,} pictures")
+                raise ValueError(f"it has more than {_MOST_ENTRIES:,} files")
             yield entry
     except Exception as error:  # as above
         yield refused(os.path.basename(path), _not_unpacked(error))  # noqa: PTH119
@@ -97,7 +115,7 @@ def _not_unpacked(error: Exception) -> str:
     return f"cannot be unpacked: {one_line(str(error) or type(error).__name__, 200)}"
 
 
-def _in_zip(path: str | os.PathLike[str]) -> Iterator[ArchivedPicture]:
+def _in_zip(path: str | os.PathLike[str], kind: Kind) -> Iterator[ArchivedPicture]:
     archive = zipfile.ZipFile(path)  # open as long as one of its pictures is there
 
     def content(entry: zipfile.ZipInfo, size: int) -> bytes:
@@ -109,14 +127,14 @@ def _in_zip(path: str | os.PathLike[str]) -> Iterator[ArchivedPicture]:
             continue
         picture = ArchivedPicture(entry.filename, partial(content, entry))
         if entry.flag_bits & _IS_ENCRYPTED:
-            if _has_suffix(entry.filename):
+            if kind.has_suffix(entry.filename):
                 yield refused(entry.filename, "is encrypted")
-        elif _is_picture(picture):
-            yield _within_limits(picture, entry.file_size, entry.compress_size)
+        elif _is_of(kind, picture):
+            yield _within_limits(kind, picture, entry.file_size, entry.compress_size)
 
 
 def _in_tar(
-    path: str | os.PathLike[str], unpack: Callable[[IO[bytes]], Any] | None
+    path: str | os.PathLike[str], unpack: Callable[[IO[bytes]], Any] | None, kind: Kind
 ) -> Iterator[ArchivedPicture]:
     packed = open(path, "rb")  # noqa: PTH123, SIM115
     try:
@@ -138,8 +156,8 @@ def _in_tar(
     for entry in archive:
         if entry.isreg() and not _is_hidden(entry.name):
             picture = ArchivedPicture(entry.name, partial(content, entry))
-            if _is_picture(picture):
-                yield _within_limits(picture, entry.size, None)
+            if _is_of(kind, picture):
+                yield _within_limits(kind, picture, entry.size, None)
 
 
 def _is_hidden(name: str) -> bool:
@@ -147,24 +165,22 @@ def _is_hidden(name: str) -> bool:
     return any(part == "__MACOSX" or (part[:1] == "." and part != "..") for part in parts)
 
 
-def _has_suffix(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in SUFFIXES
-
-
-def _is_picture(picture: ArchivedPicture) -> bool:
-    """Whether the name promises a picture, or the content is one."""
-    if _has_suffix(picture.name):
+def _is_of(kind: Kind, picture: ArchivedPicture) -> bool:
+    """Whether the name promises a picture, or what else is looked for, or the content is one."""
+    if kind.has_suffix(picture.name):
         return True
     try:
-        return format_of(picture.read(HEAD), picture.name) is not None
+        return kind.begins(picture.read(HEAD), picture.name)
     except UnreadablePicture:
         return False
 
 
-def _within_limits(picture: ArchivedPicture, size: int, packed: int | None) -> ArchivedPicture:
+def _within_limits(
+    kind: Kind, picture: ArchivedPicture, size: int, packed: int | None
+) -> ArchivedPicture:
     """The picture, or a refusal of what would fill the memory."""
-    if size > MOST_BYTES:
-        return refused(picture.name, f"has {size:,} bytes; at most {MOST_BYTES:,} are read")
+    if size > kind.most_bytes:
+        return refused(picture.name, f"has {size:,} bytes; at most {kind.most_bytes:,} are read")
     if packed is not None and size > max(_NOT_MUCH, packed * _MOST_TIMES):
         return refused(picture.name, f"grows to more than {_MOST_TIMES} times its packed size")
     return picture

@@ -17,8 +17,14 @@ import numpy as np
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs
-from nearlabel.features.picture_archives import ArchivedPicture, archived_pictures, refused
-from nearlabel.features.picture_formats import HEAD, SUFFIXES, format_of
+from nearlabel.features.picture_archives import (
+    PICTURES,
+    ArchivedPicture,
+    Kind,
+    archived_pictures,
+    refused,
+)
+from nearlabel.features.picture_formats import HEAD
 from nearlabel.features.pictures import UnreadablePicture, name_of, no_warnings_of_pillow
 
 T = TypeVar("T")
@@ -67,22 +73,27 @@ def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]
     ------
     FileNotFoundError
     """
+    return found_files(source, PICTURES)
+
+
+def found_files(source: str | os.PathLike[str], kind: Kind) -> list[str | ArchivedPicture]:
+    """List the files of a kind, as `find_pictures` does pictures."""
     path = os.fsdecode(source)
     if os.path.isdir(path):  # noqa: PTH112
-        return [*_in_folder(path)]
+        return [*_in_folder(path, kind)]
     if not os.path.isfile(path):  # noqa: PTH113
         if not os.path.lexists(path):
             raise FileNotFoundError(f"there is no file or folder {path!r}")
         return [path]  # a device or the like: why it is not read is said when it is
     try:
-        archived = archived_pictures(path)
+        archived = archived_pictures(path, kind)
     except OSError:
         return [path]
     return [path] if archived is None else [*archived]
 
 
-def _in_folder(top: str) -> Iterator[str | ArchivedPicture]:
-    """Pictures below a folder; a stack, as folders can be nested deeper than Python calls."""
+def _in_folder(top: str, kind: Kind) -> Iterator[str | ArchivedPicture]:
+    """Files of a kind below a folder, by a stack: folders nest deeper than Python calls."""
     seen: set[tuple[int, int]] = set()
     waiting = [top]
     while waiting:
@@ -90,7 +101,7 @@ def _in_folder(top: str) -> Iterator[str | ArchivedPicture]:
         try:
             about = os.stat(path)  # noqa: PTH116
             if not stat.S_ISDIR(about.st_mode):
-                if _is_picture(path):
+                if _is_of(kind, path):
                     yield path
                 continue
             if (about.st_dev, about.st_ino) in seen:
@@ -99,27 +110,23 @@ def _in_folder(top: str) -> Iterator[str | ArchivedPicture]:
             names = sorted(os.listdir(path), reverse=True)  # noqa: PTH208
         except OSError as error:
             is_dangling = error.errno in (errno.ENOENT, errno.ELOOP)
-            if not is_dangling or _has_suffix(path):
+            if not is_dangling or kind.has_suffix(path):
                 yield refused(path, f"cannot be read: {error.strerror}")
             continue
         waiting += [os.path.join(path, name) for name in names if name[0] != "."]  # noqa: PTH118
 
 
-def _is_picture(path: str) -> bool:
-    """Whether the name of a file promises a picture, or the file begins as one."""
-    if _has_suffix(path):
+def _is_of(kind: Kind, path: str) -> bool:
+    """Whether the name of a file promises one of a kind, or the file begins as one."""
+    if kind.has_suffix(path):
         return True
     if not os.path.isfile(path):  # noqa: PTH113
         return False
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return format_of(file.read(HEAD), path) is not None
+            return kind.begins(file.read(HEAD), path)
     except OSError:
         return False
-
-
-def _has_suffix(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() in SUFFIXES  # noqa: PTH122
 
 
 def picture_vectors(
@@ -159,7 +166,7 @@ def picture_vectors(
     pictures = Skipping([*source], n_jobs, progress)
     X = transformer.transform(pictures)
     skipped = {at: error.reason for at, error in pictures.skipped}
-    names = [_name(one, at, top) for at, one in enumerate(pictures.sources)]
+    names = [name_within(top, one, at) for at, one in enumerate(pictures.sources)]
     return PictureVectors(
         [name for at, name in enumerate(names) if at not in skipped],
         X,
@@ -167,8 +174,8 @@ def picture_vectors(
     )
 
 
-def _name(source: Any, at: int, top: str) -> str:
-    """What a picture is called: within a folder by its path from there."""
+def name_within(top: str, source: Any, at: int) -> str:
+    """What a picture, or another file, is called: within a folder by its path from there."""
     name = name_of(source)
     if not name:
         return f"picture {at}"

@@ -138,7 +138,7 @@ def _file(source: Any) -> Iterator[IO[bytes] | None]:
     if isinstance(source, Image.Image):
         yield None
     elif isinstance(source, str | os.PathLike):
-        with _regular_file(source) as file:
+        with regular_file(source) as file:
             yield file
     elif isinstance(source, bytes | bytearray | memoryview):
         yield io.BytesIO(source)
@@ -155,7 +155,7 @@ def _file(source: Any) -> Iterator[IO[bytes] | None]:
 
 
 @contextmanager
-def _regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """An open file that is neither endless nor waits for somebody to write it."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
