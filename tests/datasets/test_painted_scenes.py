@@ -63,7 +63,25 @@ def test_structure_tells_the_labels_and_color_does_not(scenes):
         return nl.metrics.average_precision(scenes.Y[300:], scores, convention="paper")
 
     assert precision(colors) < 0.8
-    assert precision(grid) > 0.87  # of RGB; benchmarks have the moments and the embeddings
+    assert precision(grid) > 0.87
+
+
+@pytest.mark.slow  # 1,000 pictures go through a network
+def test_features_tell_the_labels_and_color_does_not():
+    pytest.importorskip("PIL")
+    pytest.importorskip("onnxruntime")
+    scenes = nl.datasets.paint_scenes(1000, seed=0)
+
+    def precision(X, **parameters):
+        model = nl.MLkNN(10, **parameters).fit(X[:600], scenes.Y[:600])
+        scores = model.predict_proba(X[600:])
+        return nl.metrics.average_precision(scenes.Y[600:], scores, convention="paper")
+
+    moments = nl.features.GridMoments().fit_transform(scenes.pictures)
+    embedding = nl.features.PictureEmbedding("efficientnet-lite0").fit(None)
+    assert precision(scenes.pictures.mean(axis=(1, 2))) < 0.8
+    assert precision(MinMaxScaler().fit(moments[:600]).transform(moments)) >= 0.9
+    assert precision(embedding.transform(scenes.pictures), metric="cosine") >= 0.9
 
 
 @pytest.mark.parametrize(
@@ -74,10 +92,11 @@ def test_structure_tells_the_labels_and_color_does_not(scenes):
         ({"n": 1, "size": 100}, ["size", "100"]),
         ({"n": 1, "size": (100, 8)}, ["height", "8"]),
         ({"n": 1, "size": (10**6, 80)}, ["width", "1000000"]),
+        ({"n": 10**12}, ["pictures", "1,000,000,000,000", "size"]),
     ],
 )
 def test_senseless_arguments(arguments, words):
-    with pytest.raises((TypeError, ValueError)) as error:
+    with pytest.raises((TypeError, ValueError, MemoryError)) as error:
         nl.datasets.paint_scenes(**arguments)
     assert all(word in str(error.value) for word in words)
 

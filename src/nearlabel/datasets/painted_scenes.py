@@ -7,7 +7,7 @@ from collections.abc import Set
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.validation import check_integer
+from nearlabel.common.validation import check_dense_size, check_integer
 from nearlabel.datasets.generators import label_sets
 from nearlabel.datasets.picture_sets import PictureSet
 from nearlabel.datasets.scene_brushes import Canvas, Dice
@@ -89,6 +89,7 @@ def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -
         raise TypeError(f"size must be (width, height) in pixels; got {size!r}") from None
     width = check_integer(width, "width in size", low=_LEAST, high=_MOST)
     height = check_integer(height, "height in size", low=_LEAST, high=_MOST)
+    check_dense_size("pictures", (n, 3 * width * height), 1, "a smaller n or size")
     sets = [name.split() for name, often in _LABEL_SETS.items() for _ in range(often)]
     pictures = np.empty((n, height, width, 3), np.uint8)
     row: list[int] = []

@@ -76,8 +76,8 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Notes
     -----
-    Each text goes through the network alone: in int8, the values of texts that are computed
-    together would depend on each other.
+    Each text goes through the network alone, so that its vector does not depend on the others,
+    and none is filled up to the length of the longest.
 
     Examples
     --------
