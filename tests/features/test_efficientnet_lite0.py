@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+import nearlabel as nl
 from nearlabel.features import PictureEmbedding
 from nearlabel.features.networks.catalog import NETWORKS
 from nearlabel.features.networks.efficientnet_lite0 import efficientnet_lite0
@@ -38,7 +40,6 @@ def test_batches_and_threads_change_nothing(lite0):
         np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_a_literal_version(lite0):
     """The layers of the paper, one after the other, with TensorFlow's padding."""
     (content,) = LITE0.packages[0].installed()
@@ -84,3 +85,28 @@ def test_a_literal_version(lite0):
 def test_other_weights_are_refused():
     with pytest.raises(ValueError, match="not a plain file"):
         efficientnet_lite0(b"no weights")
+
+
+def test_neighbors_of_photos_share_labels(lite0, natural_scenes):
+    paths, Y = natural_scenes
+    rows = np.concatenate([np.flatnonzero(Y[:, label] & (Y.sum(1) == 1))[:8] for label in range(5)])
+    X = lite0.set_params(n_jobs=2).transform([paths[row] for row in rows])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    similar = X @ X.T - 2 * np.eye(len(X))
+    agree = (Y[rows] == Y[rows][similar.argmax(1)]).all(1)
+    assert agree.mean() > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("efficientnet-lite0", 0.94), ("pplcnetv2", 0.955)])
+def test_average_precision_of_photos(natural_scenes, name, least):
+    """Ten folds, as in the paper; PP-LCNetV2 where the user's cache has it."""
+    pytest.importorskip("onnxruntime")
+    if not NETWORKS[name].is_there:
+        pytest.skip(f"needs {name}")
+    paths, Y = natural_scenes
+    X = PictureEmbedding(name, n_jobs=-1).fit_transform(paths)
+    data = nl.datasets.Dataset(X, sparse.csr_array(Y))
+    parts = nl.experiments.splits(data, "cv10")
+    (results,) = nl.experiments.evaluate_splits(data, [nl.MLkNN(10, metric="cosine")], parts)
+    assert np.mean([one.metrics["average_precision"] for one in results]) >= least
