@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
-from nearlabel.features.networks import efficientnet_lite0, pplcnetv2
 from nearlabel.features.networks.packages import Package, PackageFile
 from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.stored_networks import MODEL, MissingNetworkError, Network
@@ -67,6 +66,19 @@ _MINILM = (
     ),
 )
 
+
+def _efficientnet_lite0(weights: bytes) -> list[bytes]:
+    from nearlabel.features.networks.efficientnet_lite0 import efficientnet_lite0
+
+    return [efficientnet_lite0(weights)]
+
+
+def _pplcnetv2(program: bytes, weights: bytes) -> list[bytes]:
+    from nearlabel.features.networks.pplcnetv2 import pplcnetv2
+
+    return [pplcnetv2(program, weights)]
+
+
 NETWORKS = {
     one.name: one
     for one in (
@@ -75,11 +87,11 @@ NETWORKS = {
             title="PP-LCNetV2",
             licence="Apache-2.0",
             of="pictures",
-            width=pplcnetv2.WIDTH,
+            width=1024,
             packages=(_PADDLELABEL,),
-            convert=lambda program, weights: [pplcnetv2.pplcnetv2(program, weights)],
+            convert=_pplcnetv2,
             files={MODEL: "299b31fcd6051ede3ff28dd23f4d67f928aff230fa9bf61d4a11f1d45930e05f"},
-            input=PictureInput((pplcnetv2.SIZE, pplcnetv2.SIZE)),
+            input=PictureInput((224, 224)),
             known={0: 0.0391, 2: 0.1942, 5: 8.4569, 100: 0.0, 378: 11.4425, 803: 8.5075},
         ),
         Network(
@@ -87,15 +99,11 @@ NETWORKS = {
             title="EfficientNet-Lite0",
             licence="Apache-2.0",
             of="pictures",
-            width=efficientnet_lite0.WIDTH,
+            width=1280,
             packages=(_LITE0,),
-            convert=lambda weights: [efficientnet_lite0.efficientnet_lite0(weights)],
+            convert=_efficientnet_lite0,
             files={MODEL: "d3e88860b7fec16110f5d8e391adc55b08fd60d0baebba6d2ade635007db37f4"},
-            input=PictureInput(
-                (efficientnet_lite0.SIZE, efficientnet_lite0.SIZE),
-                mean=(127 / 255,) * 3,
-                std=(128 / 255,) * 3,
-            ),
+            input=PictureInput((224, 224), (127 / 255,) * 3, (128 / 255,) * 3),
             known={0: 0.0129, 2: 0.8104, 100: 0.0, 113: 4.8401, 265: 4.4672, 897: 5.6204},
             extra="pictures",
         ),

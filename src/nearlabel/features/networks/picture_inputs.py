@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -90,6 +89,8 @@ class PictureInput:
         ValueError
             With the name of the file, where it is missing or makes no sense.
         """
+        import tomllib  # takes time that only few need
+
         path = model.with_suffix(".toml")
         try:
             with path.open("rb") as file:
@@ -122,13 +123,12 @@ class PictureInput:
 
     def batch(self, pixels: Sequence[Array]) -> Array:
         """Pictures as one input, of float32."""
-        values = np.arange(256)[:, None] / 255
-        tables = ((values - self.mean) / self.std).astype(np.float32)
         stack = np.stack(pixels)
         out = np.empty((len(stack), 3, *stack.shape[1:3]), np.float32)
-        for channel in range(3):
-            place = channel if self.colors == "RGB" else 2 - channel
-            np.take(tables[:, channel], stack[..., channel], out=out[:, place], mode="clip")
+        for channel, (mean, std) in enumerate(zip(self.mean, self.std, strict=True)):
+            values = out[:, channel if self.colors == "RGB" else 2 - channel]
+            np.multiply(stack[..., channel], np.float32(1 / (255 * std)), out=values)
+            values -= np.float32(mean / std)
         return out if self.layout == "NCHW" else np.ascontiguousarray(out.transpose(0, 2, 3, 1))
 
 
