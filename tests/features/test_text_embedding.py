@@ -125,7 +125,7 @@ def test_a_function(tmp_path):
         ({"network": "minilmm"}, ["network", "'minilmm'", "'minilm'"]),
         ({"network": "pplcnetv2"}, ["network", "'pplcnetv2'", "'minilm'"]),
         ({"network": 3}, ["network", "3"]),
-        ({"network": "none.onnx"}, ["none.onnx", "no file"]),
+        ({"network": "none.onnx"}, ["none.onnx", "no such file"]),
         ({"max_tokens": 2}, ["max_tokens", "2"]),
         ({"max_tokens": 513}, ["max_tokens", "513"]),
         ({"n_jobs": 0}, ["n_jobs", "0"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,12 @@ from nearlabel.common.extras import extra_module
 from nearlabel.common.validation import ArgumentError, check_integer, check_n_jobs
 from nearlabel.features.grid_moments import GridMoments
 from nearlabel.features.networks.catalog import NETWORKS, best_there, network
+from nearlabel.features.networks.checked_networks import (
+    check_same,
+    checksum,
+    file_content,
+    rows_of,
+)
 from nearlabel.features.networks.packages import NetworkError
 from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.sessions import Session, session
@@ -25,7 +30,6 @@ from nearlabel.features.networks.stored_networks import MissingNetworkError
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.pictures import upright_rgb
 
-_MOST_BYTES = 2**31  # of an ONNX file: protocol buffers have no more
 _FINER = 2  # times the size of the input that a JPEG file is decoded to, at least
 
 
@@ -155,16 +159,11 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _vectors(self, used: UsedNetwork, prepared: Sequence[Any]) -> Array:
         if used.input is None:
-            rows = _rows(self.network(list(prepared)), used.name, len(prepared))
+            rows = self.network(list(prepared))
         else:
-            rows = _computed(
-                _opened(used, check_n_jobs(self.n_jobs)), used.name, used.input, prepared
-            )
-        if rows.shape[1] != used.width:
-            raise NetworkError(
-                f"{used.name} gives {rows.shape[1]} values a picture; {used.width} expected"
-            )
-        return rows
+            running = _opened(used, check_n_jobs(self.n_jobs))
+            rows = _computed(running, used.name, used.input, prepared)
+        return rows_of(rows, used.name, len(prepared), "picture", used.width)
 
     def _tree(self) -> dict[str, Any]:
         used = self._used()
@@ -237,7 +236,8 @@ def used_network(given: Any) -> UsedNetwork:
     if callable(given):
         name = getattr(given, "__qualname__", type(given).__qualname__)
         pillow = extra_module("PIL.Image", "PictureEmbedding needs Pillow", "pictures")
-        rows = _rows(given([pillow.new("RGB", (224, 224), (127, 127, 127))]), name, 1)
+        grey_one = pillow.new("RGB", (224, 224), (127, 127, 127))
+        rows = rows_of(given([grey_one]), name, 1, "picture")
         return UsedNetwork(name, None, rows.shape[1], None)
     if not isinstance(given, str | os.PathLike):
         wanted = "a name, the path of an ONNX file, or a function"
@@ -245,8 +245,8 @@ def used_network(given: Any) -> UsedNetwork:
     path = Path(given)
     if path.suffix.lower() == ".onnx":
         own = PictureInput.beside(path)
-        content = _file_content(path)
-        digest = hashlib.sha256(content).hexdigest()
+        content = file_content(path)
+        digest = checksum(content)
         running = session(digest, str(path), 1, lambda: content)
         width, height = own.size
         grey = np.full((height, width, 3), 127, np.uint8)
@@ -268,30 +268,13 @@ def _opened(used: UsedNetwork, n_jobs: int) -> Session:
     def read() -> bytes:
         if used.name in NETWORKS:
             known = NETWORKS[used.name]
-            if known.sha256 != used.sha256:
-                raise NetworkError(_another(used, known.sha256))
+            check_same(used.name, known.sha256, used.sha256)
             return known.read()
-        content = _file_content(Path(used.name))
-        if (digest := hashlib.sha256(content).hexdigest()) != used.sha256:
-            raise NetworkError(_another(used, digest))
+        content = file_content(Path(used.name))
+        check_same(used.name, checksum(content), used.sha256)
         return content
 
     return session(str(used.sha256), used.name, n_jobs, read)
-
-
-def _another(used: UsedNetwork, digest: str) -> str:
-    return (
-        f"{used.name} is another network than the one that the model was made with: "
-        f"its sha256 is {digest}, not {used.sha256}"
-    )
-
-
-def _file_content(path: Path) -> bytes:
-    if not path.is_file():
-        raise FileNotFoundError(f"network {path}: there is no such file")
-    if (size := path.stat().st_size) > _MOST_BYTES:
-        raise NetworkError(f"network {path}: it has {size} bytes, more than an ONNX file can have")
-    return path.read_bytes()
 
 
 def _computed(running: Session, name: str, how: PictureInput, pixels: Sequence[Array]) -> Array:
@@ -313,20 +296,7 @@ def _computed(running: Session, name: str, how: PictureInput, pixels: Sequence[A
         running.run(output, {picture: how.batch(pixels[start : start + step])})
         for start in range(0, len(pixels), step)
     ]
-    return _rows(np.concatenate(parts), name, len(pixels))
-
-
-def _rows(values: Any, name: str, count: int) -> Array:
-    """What a network gave as rows of float32, or an error that says what it gave instead."""
-    rows = np.asarray(values)
-    if rows.ndim > 2 and rows.size == np.prod(rows.shape[:2]):  # (n, width, 1, 1)
-        rows = rows.reshape(rows.shape[:2])
-    if rows.ndim != 2 or len(rows) != count or rows.dtype.kind not in "fiu":
-        raise NetworkError(
-            f"{name} must give a row of numbers for each of {count} pictures; it gives an array of "
-            f"shape {rows.shape} and type {rows.dtype}"
-        )
-    return rows.astype(np.float32, copy=False)
+    return rows_of(np.concatenate(parts), name, len(pixels), "picture")
 
 
 def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,6 +14,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from nearlabel.common.arrays import Array
 from nearlabel.common.validation import ArgumentError, check_integer, check_n_jobs
 from nearlabel.features.networks.catalog import NETWORKS, network
+from nearlabel.features.networks.checked_networks import (
+    MOST_BYTES,
+    check_same,
+    checksum,
+    file_content,
+    rows_of,
+)
 from nearlabel.features.networks.packages import NetworkError
 from nearlabel.features.networks.sessions import Session, session
 from nearlabel.features.networks.stored_networks import MODEL
@@ -25,7 +31,7 @@ from nearlabel.features.wordpiece import WordPieces
 TOKENIZER = "tokenizer.json"
 _MOST_TOKENS = 512  # that any network of this kind has places for
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-_MOST_BYTES = {MODEL: 2**31, TOKENIZER: 2**26}
+_MOST_BYTES = {MODEL: MOST_BYTES, TOKENIZER: 2**26}
 
 
 class UsedTextNetwork(NamedTuple):
@@ -117,7 +123,9 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._check_parameters()
         texts, used = checked_texts(X), self._used()
         if callable(self.network):
-            return _rows(self.network(texts), used.name, len(texts), used.width)
+            if not texts:
+                return np.empty((0, used.width), np.float32)
+            return rows_of(self.network(texts), used.name, len(texts), "text", used.width)
         running, pieces = _opened(used), _pieces(used)
         most = self.max_tokens
 
@@ -125,7 +133,7 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return _vector(running, used.name, pieces.encode(text, most))
 
         rows = [*in_parallel(texts, vector, self.n_jobs)]
-        return _rows(np.array(rows).reshape(-1, used.width), used.name, len(texts), used.width)
+        return np.array(rows, np.float32).reshape(len(texts), used.width)
 
     def _check_parameters(self) -> None:
         check_integer(self.max_tokens, "max_tokens", low=3, high=_MOST_TOKENS)
@@ -178,12 +186,12 @@ def _used(given: Any) -> UsedTextNetwork:
     """The network that a user means, tried once to see that it works."""
     if callable(given):
         name = getattr(given, "__qualname__", type(given).__qualname__)
-        return UsedTextNetwork(name, _rows(given(["a text"]), name, 1).shape[1])
+        return UsedTextNetwork(name, rows_of(given(["a text"]), name, 1, "text").shape[1])
     if not isinstance(given, str | os.PathLike):
         wanted = "a name, the path of an ONNX file, or a function"
         raise ArgumentError(f"network must be {wanted}; got {given!r}", "network")
     if Path(given).suffix.lower() == ".onnx":
-        digests = [hashlib.sha256(_content(str(given), part)).hexdigest() for part in _MOST_BYTES]
+        digests = [checksum(_content(str(given), part)) for part in _MOST_BYTES]
         used = UsedTextNetwork(str(given), 0, *digests)
     else:
         known = network(str(given))
@@ -210,14 +218,8 @@ def _pieces(used: UsedTextNetwork) -> WordPieces:
 def _unaltered(used: UsedTextNetwork, part: str) -> bytes:
     """A file of a network, which must be the one that was used before."""
     content = _content(used.name, part)
-    digest, expected = hashlib.sha256(content).hexdigest(), used.sha256
-    if part == TOKENIZER:
-        expected = used.tokenizer_sha256
-    if digest != expected:
-        raise NetworkError(
-            f"{used.name} is another network than the one that the model was made with: "
-            f"the sha256 of its {part} is {digest}, not {expected}"
-        )
+    expected = used.sha256 if part == MODEL else used.tokenizer_sha256
+    check_same(used.name, checksum(content), expected, part)
     return content
 
 
@@ -226,11 +228,7 @@ def _content(name: str, part: str) -> bytes:
     if name in NETWORKS:
         return NETWORKS[name].read(part)
     path = Path(name) if part == MODEL else Path(name).with_name(part)
-    if not path.is_file():
-        raise FileNotFoundError(f"network {name}: there is no file {path}")
-    if (size := path.stat().st_size) > _MOST_BYTES[part]:
-        raise NetworkError(f"network {name}: {path} has {size:,} bytes, too many for its kind")
-    return path.read_bytes()
+    return file_content(path, _MOST_BYTES[part])
 
 
 def _vector(running: Session, name: str, numbers: list[int]) -> Array:
@@ -251,18 +249,3 @@ def _vector(running: Session, name: str, numbers: list[int]) -> Array:
     vector = found[0].astype(np.float32)
     length = np.sqrt(np.square(vector).sum())
     return np.asarray(vector / length if length > 0 else vector)
-
-
-def _rows(values: Any, name: str, count: int, width: int | None = None) -> Array:
-    """What a network gave as rows of float32, or an error that says what it gave instead."""
-    rows = np.asarray(values)
-    if count == 0 and width is not None:
-        return np.empty((0, width), np.float32)
-    if rows.ndim != 2 or len(rows) != count or rows.dtype.kind not in "fiu":
-        raise NetworkError(
-            f"{name} must give a row of numbers for each of {count} texts; it gives an array of "
-            f"shape {rows.shape} and type {rows.dtype}"
-        )
-    if width not in (None, rows.shape[1]):
-        raise NetworkError(f"{name} gives {rows.shape[1]} values a text; {width} expected")
-    return rows.astype(np.float32, copy=False)
