@@ -13,5 +13,7 @@ if __name__ == "__main__":
         *extras["cli"],
         *extras["data"],
         *extras["report"],
+        *extras["pictures"],
+        *extras["photos"],
     ]:
         print(requirement.replace(">=", "=="))  # noqa: T201

@@ -96,6 +96,14 @@ def test_a_stream_of_items(run_example, tmp_path, capsys):
     assert "all agree with the vectors and labels" in told  # the living model equals a fit
 
 
+def test_a_sheet_of_painted_scenes(run_example, tmp_path):
+    pytest.importorskip("PIL")
+    picture = tmp_path / "sheet.png"
+    run_example("painted_scenes.py", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 300_000
+
+
 @pytest.mark.parametrize("words", [[], ["--help"], ["stream.txt"], ["stream.png", "many"]])
 def test_a_stream_of_items_tells_its_usage_before_any_work(monkeypatch, capsys, tmp_path, words):
     pytest.importorskip("matplotlib")

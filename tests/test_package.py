@@ -94,7 +94,7 @@ print(nl.__file__)
 
 def test_the_stub_is_what_the_package_reads():
     """The lines of the stub are read as text: this holds them to what Python makes of them."""
-    for package in ("nearlabel", "nearlabel.methods"):
+    for package in ("nearlabel", "nearlabel.methods", "nearlabel.features"):
         module = importlib.import_module(package)
         tree = ast.parse(Path(f"{module.__file__}i").read_text(encoding="utf-8"))
         imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]

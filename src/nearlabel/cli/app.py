@@ -18,7 +18,7 @@ from cyclopts import (
 )
 
 from nearlabel import __version__
-from nearlabel.cli import datasets
+from nearlabel.cli import datasets, networks
 
 # A verb is the function of its name in the module of its name.
 _VERBS = (
@@ -138,4 +138,13 @@ _add(_datasets, datasets.describe, "describe", _several.format("describe", "DATA
 _add(_datasets, datasets.fetch, "fetch", _several.format("fetch", "NAME"))
 _add(_datasets, datasets.convert, "convert")
 app.command(_datasets)
+
+_models = App(
+    name="models",
+    help="List and get the networks that turn pictures and texts into vectors.",
+    help_epilogue=f"{_EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
+)
+_add(_models, networks.models_list, "list")
+_add(_models, networks.models_get, "get")
+app.command(_models)
 app.register_install_completion_command(help="Let this shell complete commands and options.")

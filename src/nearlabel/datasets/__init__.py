@@ -6,6 +6,8 @@ from nearlabel.datasets.fetching import fetch
 from nearlabel.datasets.generators import make_local_labels
 from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.made_collection import Collection, make_collection
+from nearlabel.datasets.painted_scenes import paint_scenes
+from nearlabel.datasets.picture_sets import PictureSet, load_pictures
 from nearlabel.datasets.source_files import available, data_folders
 from nearlabel.datasets.text_lines import DataError
 
@@ -16,12 +18,15 @@ __all__ = [
     "Dataset",
     "Description",
     "FetchError",
+    "PictureSet",
     "available",
     "data_folders",
     "describe",
     "fetch",
     "load",
+    "load_pictures",
     "make_collection",
     "make_local_labels",
+    "paint_scenes",
     "save",
 ]

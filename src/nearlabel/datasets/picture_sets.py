@@ -1,0 +1,158 @@
+"""Pictures with labels: a folder ``pictures`` with the table ``labels.csv`` beside it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.extras import extra_module
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import did_you_mean, first_twice, shown, some
+from nearlabel.datasets.csv_tables import write_rows
+from nearlabel.datasets.loading import load
+from nearlabel.datasets.source_files import data_folders
+from nearlabel.datasets.text_lines import DataError
+
+_TABLE, _FOLDER = "labels.csv", "pictures"
+_QUALITY = 90  # of JPEG files
+
+
+@dataclass(frozen=True, eq=False)
+class PictureSet:
+    """Pictures and their labels.
+
+    Attributes
+    ----------
+    pictures : ndarray of uint8, shape (n, height, width, 3), or list of Path
+        Red, green and blue, or the files; `nl.features` takes both.
+    Y : csr_array of int8, shape (n, q)
+    label_names : ndarray of str, shape (q,)
+    names : list of str
+        What each picture is called: its file without the folder.
+    """
+
+    pictures: Any
+    Y: Csr
+    label_names: Array
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __repr__(self) -> str:
+        n, q = self.Y.shape
+        return f"PictureSet({n} pictures, {q} labels, {self.Y.nnz / n:.2f} labels a picture)"
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write ``pictures/*`` and ``labels.csv``, which `load_pictures` reads.
+
+        Parameters
+        ----------
+        folder : path
+            It is made where there is none.
+        overwrite : bool, default=False
+            Write over files of the same names. Without it, a file that is in the way is an error,
+            and nothing is written. Other files in the folder stay as they are.
+        """
+        target, table = Path(folder) / _FOLDER, Path(folder) / _TABLE
+        paths = [target / name for name in self.names]
+        in_the_way = [path for path in (table, *paths) if os.path.lexists(path)]
+        if in_the_way and not overwrite:
+            more = f" and {len(in_the_way) - 1} more" if len(in_the_way) > 1 else ""
+            raise FileExistsError(f"{in_the_way[0]}{more} in the way; overwrite=True replaces them")
+        target.mkdir(parents=True, exist_ok=True)
+        for picture, path in zip(self.pictures, paths, strict=True):
+            _write(picture, path)
+        rows = zip(self.names, *self.Y.toarray().T.tolist(), strict=True)
+        write_rows(table, [("image", *self.label_names.tolist()), *rows])
+
+
+def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
+    """Read a set of labelled pictures: by its name in the data folder, or from its folder.
+
+    The folder holds ``pictures/`` and ``labels.csv``. In this table the column ``image`` names a
+    file in ``pictures/``, with or without its suffix, and every other column is a label, with 0 and
+    1. Pictures that the table does not name are left out. The files are listed, not opened.
+
+    Parameters
+    ----------
+    source : str or path
+        The folder; or the name of one in a folder of ``NEARLABEL_DATA``.
+
+    Returns
+    -------
+    PictureSet
+        In the order of the table, its ``pictures`` as paths.
+    """
+    folder = _found(source)
+    table = load(folder / _TABLE, format="csv", labels=("*",), id="image", features=())
+    if table.label_names is None or table.row_names is None:
+        raise DataError(str(folder / _TABLE), 1, "a column for each label expected beside 'image'")
+    files = sorted(path.name for path in (folder / _FOLDER).iterdir() if path.is_file())
+    names = _files_of(table.row_names.tolist(), files, folder)
+    return PictureSet(
+        [folder / _FOLDER / name for name in names], table.Y, table.label_names, names
+    )
+
+
+def _found(source: str | os.PathLike[str]) -> Path:
+    """The folder that a name or a path means."""
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be the name or the path of a picture set; got {source!r}")
+    path = Path(source)
+    is_name = isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) is not None
+    places = [*(folder / path for folder in data_folders() if is_name), path]
+    for place in places:
+        if (place / _TABLE).is_file() and (place / _FOLDER).is_dir():
+            return place
+    if path.is_dir():
+        raise FileNotFoundError(f"{path} is no picture set: it needs {_TABLE} and {_FOLDER}/")
+    known = [table.parent.name for folder in data_folders() for table in folder.glob(f"*/{_TABLE}")]
+    looked = ", ".join(map(str, data_folders()))
+    raise FileNotFoundError(
+        f"no picture set {str(source)!r}: there is no such folder, and none of that name in "
+        f"{looked}{did_you_mean(path.name, known)}"
+    )
+
+
+def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list[str]:
+    """The file of each image that a table names."""
+    exact = set(files)
+    by_stem: dict[str, list[str]] = {}
+    for name in files:
+        by_stem.setdefault(Path(name).stem, []).append(name)
+    missing = [one for one in images if one not in exact and one not in by_stem]
+    if missing:
+        message = f"no such picture in {_FOLDER}/: {some(missing)}"
+        raise DataError(str(folder / _TABLE), None, message)
+    names: list[str] = []
+    for image in images:
+        candidates = [image] if image in exact else by_stem[image]
+        if len(candidates) > 1:
+            message = f"image {shown(image)} can be any of {some(candidates)}"
+            raise DataError(str(folder / _TABLE), None, message)
+        names += candidates
+    twice = first_twice(names)
+    if twice is not None:
+        raise DataError(str(folder / _TABLE), None, f"image {shown(twice)} stands there twice")
+    return names
+
+
+def _write(picture: Any, path: Path) -> None:
+    """Write an array as a JPEG file, or copy a file."""
+    with replacing(path) as file:
+        if isinstance(picture, str | os.PathLike):
+            with Path(picture).open("rb") as source:
+                shutil.copyfileobj(source, file)
+            return
+        images = extra_module("PIL.Image", "PictureSet.save needs Pillow", "pictures")
+        encoded = io.BytesIO()
+        images.fromarray(picture).save(encoded, "JPEG", quality=_QUALITY)
+        file.write(encoded.getvalue())

@@ -1,0 +1,92 @@
+"""EfficientNet-Lite0 as an ONNX file, from the weights of a package.
+
+EfficientNet [1]_ without what is slow on small machines: no squeeze-and-excitation, and ReLU6 in
+the place of swish. The weights were TensorFlow's: padding goes to the end first, and batches were
+normalized with an epsilon of 1e-3.
+
+References
+----------
+.. [1] M. Tan, Q. V. Le: EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks.
+   ICML 2019.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.features.networks.onnx_graphs import OnnxGraph
+from nearlabel.features.networks.torch_weights import torch_weights
+
+_EPSILON = 1e-3
+_STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
+SIZE, WIDTH = 224, 1280
+
+
+def efficientnet_lite0(pth: bytes) -> bytes:
+    """The network up to its pooled features, without the classes, as an ONNX file.
+
+    Raises
+    ------
+    ValueError
+        One sentence, where these are not its weights.
+    """
+    try:
+        return _graph(_Layers(torch_weights(pth)))
+    except KeyError as error:
+        raise ValueError(f"not the weights of EfficientNet-Lite0: {error} is missing") from None
+
+
+def _graph(layers: _Layers) -> bytes:
+    x, block = layers.convolved("x", "_conv_stem", "_bn0", stride=2), 0
+    for repeats, stride in _STAGES:
+        for repeat in range(repeats):
+            before = x
+            x = layers.block(x, f"_blocks.{block}.", 1 if repeat else stride)
+            if repeat:
+                x = layers.graph.node("Add", [x, before], f"_blocks.{block}.sum")
+            block += 1
+    x = layers.convolved(x, "_conv_head", "_bn1")
+    x = layers.graph.node("GlobalAveragePool", [x], "pooled")
+    layers.graph.node("Flatten", [x], "features", axis=1)
+    return layers.graph.model([3, SIZE, SIZE], "features", WIDTH)
+
+
+class _Layers:
+    """The graph as it grows, layer by layer."""
+
+    def __init__(self, weights: dict[str, Array]) -> None:
+        self.graph = OnnxGraph("efficientnet-lite0")
+        self._weights = weights
+        self.graph.weight("zero", np.array(0))
+        self.graph.weight("six", np.array(6))
+
+    def block(self, x: str, name: str, stride: int) -> str:
+        """A wide depthwise convolution between two pointwise ones."""
+        if f"{name}_expand_conv.weight" in self._weights:
+            x = self.convolved(x, f"{name}_expand_conv", f"{name}_bn0")
+        x = self.convolved(x, f"{name}_depthwise_conv", f"{name}_bn1", stride=stride)
+        return self.convolved(x, f"{name}_project_conv", f"{name}_bn2", clipped=False)
+
+    def convolved(
+        self, x: str, convolution: str, norm: str, *, stride: int = 1, clipped: bool = True
+    ) -> str:
+        """A convolution, the normalization behind it and, if `clipped`, ReLU6."""
+        weight = self._weights[f"{convolution}.weight"]
+        kernel = weight.shape[-1]
+        # The size is even wherever the stride is 2, so padding is kernel - stride in all.
+        before, after = (kernel - stride) // 2, (kernel - stride + 1) // 2
+        x = self.graph.node(
+            "Conv",
+            [x, self.graph.weight(f"{convolution}.weight", weight)],
+            convolution,
+            kernel_shape=[kernel, kernel],
+            strides=[stride, stride],
+            pads=[before, before, after, after],
+            group=len(weight) if "depthwise" in convolution else 1,
+        )
+        learned = [f"{norm}.{part}" for part in ("weight", "bias", "running_mean", "running_var")]
+        for name in learned:
+            self.graph.weight(name, self._weights[name])
+        x = self.graph.node("BatchNormalization", [x, *learned], norm, epsilon=_EPSILON)
+        return self.graph.node("Clip", [x, "zero", "six"], f"{norm}.clipped") if clipped else x

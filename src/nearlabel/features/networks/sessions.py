@@ -1,0 +1,84 @@
+"""Networks in memory, computed by onnxruntime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.extras import extra_module
+from nearlabel.common.messages import one_line
+from nearlabel.features.networks.onnx_graphs import refuse_other_files
+from nearlabel.features.networks.packages import NetworkError
+
+_MOST_OPEN = 4  # networks in memory at once
+_open: dict[tuple[int, str, int], Session] = {}
+
+
+class Session:
+    """An ONNX file that is ready to compute, on the processor alone.
+
+    Parameters
+    ----------
+    model : bytes
+        What the file holds.
+    name : str
+        What errors call it.
+    n_jobs : int
+        Threads of one computation.
+    """
+
+    def __init__(self, model: bytes, name: str, n_jobs: int = 1) -> None:
+        runtime = extra_module("onnxruntime", f"{name} needs onnxruntime", "pictures")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_jobs, 1
+        # Threads that wait leave the processor to those that open pictures.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 4
+        self._name = name
+        try:
+            refuse_other_files(model)
+            self._session = runtime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has a class for each of its reasons
+            raise NetworkError(f"{name} cannot be used: {one_line(str(error), 200)}") from None
+
+    @property
+    def inputs(self) -> dict[str, list[Any]]:
+        """The names and shapes of what it takes; a size that is free is a text or None."""
+        return {one.name: one.shape for one in self._session.get_inputs()}
+
+    @property
+    def outputs(self) -> dict[str, list[Any]]:
+        """The names and shapes of what it gives."""
+        return {one.name: one.shape for one in self._session.get_outputs()}
+
+    def run(self, output: str, inputs: dict[str, Array]) -> Array:
+        """One of its outputs, for inputs by their names."""
+        try:
+            (values,) = self._session.run([output], inputs)
+        except Exception as error:
+            raise NetworkError(f"{self._name} fails: {one_line(str(error), 200)}") from None
+        return values  # type: ignore[no-any-return]
+
+
+def session(sha256: str, name: str, n_jobs: int, read: Callable[[], bytes]) -> Session:
+    """The session of a file with this checksum: the one that is open, or a new one.
+
+    Parameters
+    ----------
+    sha256 : str
+    name : str
+    n_jobs : int
+    read : callable
+        Gives what the file holds, with this checksum, or raises an error.
+    """
+    key = os.getpid(), sha256, n_jobs  # the threads of a session do not survive a fork
+    found = _open.get(key)
+    if found is None:
+        if len(_open) >= _MOST_OPEN:
+            _open.clear()
+        found = _open[key] = Session(read(), name, n_jobs)
+    return found

@@ -1,0 +1,109 @@
+"""Which format a file has, by its first bytes, and what opens it.
+
+Suffixes lie, and a library that tries every format that it knows runs code that nobody meant to
+run: the first bytes choose one reader, and what begins as none of the formats here is not opened.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import PurePath
+from typing import IO, TYPE_CHECKING
+
+from nearlabel.common.extras import extra_module
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+HEAD = 64  # bytes that tell the format
+
+_BEGINNINGS: dict[str, bytes] = {
+    "JPEG": rb"\xff\xd8\xff",
+    "PNG": rb"\x89PNG\r\n\x1a\n",
+    "GIF": rb"GIF8[79]a",
+    "WebP": rb"RIFF.{4}WEBP",
+    "BMP": rb"BM",
+    "JPEG 2000": rb"\x00\x00\x00\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
+    "PPM": rb"P[456]\s",
+    "AVIF": rb".{4}ftyp(?:avi[fs]|mi[fa]1.{4,40}?avi[fs])",
+    "HEIC": rb".{4}ftyp(?:hei[cmsx]|hev[cmsx]|mif1|msf1)",
+    "RAW": (
+        rb".{4}ftypcrx |(?:II\*\x00|MM\x00\*).{4}CR\x02|IIR[OS]|MMOR|IIU\x00"
+        rb"|FUJIFILMCCD-RAW|FOVb|\x00MRM"
+    ),
+    "TIFF": rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+",
+}
+_PATTERNS = {name: re.compile(begin, re.DOTALL) for name, begin in _BEGINNINGS.items()}
+_PLUGINS = {
+    "JPEG": ("JpegImagePlugin", "JpegImageFile"),
+    "PNG": ("PngImagePlugin", "PngImageFile"),
+    "GIF": ("GifImagePlugin", "GifImageFile"),
+    "WebP": ("WebPImagePlugin", "WebPImageFile"),
+    "BMP": ("BmpImagePlugin", "BmpImageFile"),
+    "JPEG 2000": ("Jpeg2KImagePlugin", "Jpeg2KImageFile"),
+    "PPM": ("PpmImagePlugin", "PpmImageFile"),
+    "AVIF": ("AvifImagePlugin", "AvifImageFile"),
+    "TIFF": ("TiffImagePlugin", "TiffImageFile"),
+}
+# Most of these files are TIFF files, too, of which Pillow would read the small preview.
+_RAW_SUFFIXES = frozenset(
+    (
+        *(".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dcr", ".dng", ".erf", ".fff", ".iiq", ".kdc"),
+        *(".mef", ".mos", ".mrw", ".nef", ".nrw", ".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl"),
+        *(".sr2", ".srf", ".srw", ".x3f"),
+    )
+)
+SUFFIXES = _RAW_SUFFIXES.union(
+    (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".webp", ".bmp", ".dib"),
+    (".jp2", ".j2k", ".jpf", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".heic", ".heif"),
+    (".hif", ".tif", ".tiff"),
+)
+_NEW_SUBFILE_TYPE, _PHOTOMETRIC, _SUB_FILES, _DNG_VERSION = 254, 262, 330, 50706
+_MOSAICS = (32803, 34892)  # colors of a sensor, before and after they are filled in
+
+
+def format_of(head: bytes, name: str = "") -> str | None:
+    """The format of a file that begins so; its name tells photos of cameras from other TIFF."""
+    for found, pattern in _PATTERNS.items():
+        if pattern.match(head):
+            is_raw = found == "TIFF" and PurePath(name).suffix.lower() in _RAW_SUFFIXES
+            return "RAW" if is_raw else found
+    return None
+
+
+def opened(file: IO[bytes], found: str) -> Image:
+    """A picture whose header was read; `load` reads the rest.
+
+    The classes are called, not `PIL.Image.open`: it compares with limits of its own.
+    """
+    if found == "RAW" or (found == "TIFF" and _is_of_a_sensor(file)):
+        return _developed(file)
+    if found == "HEIC":
+        heif = extra_module("pi_heif", "HEIC pictures need pi-heif", "photos")
+        return heif.HeifImageFile(file)  # type: ignore[no-any-return]
+    module, plugin = _PLUGINS[found]
+    return getattr(import_module(f"PIL.{module}"), plugin)(file)  # type: ignore[no-any-return]
+
+
+def _is_of_a_sensor(file: IO[bytes]) -> bool:
+    """Whether a TIFF file is a RAW photo: the values of a sensor, perhaps with a preview before."""
+    from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+    head = file.read(8)
+    tags = ImageFileDirectory_v2(head + file.read(8) if 43 in head[2:4] else head)
+    file.seek(tags.next)
+    tags.load(file)
+    file.seek(0)
+    is_preview = tags.get(_NEW_SUBFILE_TYPE) == 1 and _SUB_FILES in tags
+    return is_preview or _DNG_VERSION in tags or tags.get(_PHOTOMETRIC) in _MOSAICS
+
+
+def _developed(file: IO[bytes]) -> Image:
+    """A photo as the sensor saw it, at half its size, in the camera's white balance, upright."""
+    from PIL import Image
+
+    rawpy = extra_module("rawpy", "RAW photos need rawpy", "photos")
+    with rawpy.imread(file) as raw:
+        pixels = raw.postprocess(half_size=True, use_camera_wb=True, output_bps=8)
+    return Image.fromarray(pixels)

@@ -1,0 +1,295 @@
+"""Any picture, upright and in red, green and blue.
+
+What cameras, scanners and people make of pictures is told apart here, once: turned ones, grey and
+CMYK, 16 bits a channel, palettes, transparency, animations; and what is none, or would take all
+memory, is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.extras import extra_module
+from nearlabel.common.messages import one_line
+from nearlabel.common.threads import ForkSafeLock
+from nearlabel.features.picture_formats import HEAD, format_of, opened
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Size = tuple[int, int]
+
+MOST_BYTES = 2**30  # of a file
+_MOST_PIXELS = 2**28  # of a picture: phones make some with 200 million
+_MOST_DECODED = 120_000_000  # of these, where a picture has to be decoded in full
+_ORIENTATION = 0x0112
+# What turns a picture upright, by its orientation: the names of Pillow's transpositions.
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+
+
+class UnreadablePicture(ValueError):  # noqa: N818
+    """A file or an object that cannot be read as a picture.
+
+    Attributes
+    ----------
+    name : str
+        Of the file; of anything else the empty text.
+    reason : str
+        The rest of a sentence that begins with the name.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        name = self.name or "the picture"
+        return one_line(f"{name if len(name) <= 200 else '…' + name[-199:]} {self.reason}")
+
+
+def upright_rgb(source: Any, *, at_least: Size | Callable[[Size], Size] | None = None) -> Image:
+    """A picture in mode RGB, upright, transparent parts white; of an animation the first one.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file, PIL.Image.Image or ndarray
+        Bytes are the content of a file. An array has the shape (height, width), or (height, width,
+        1, 3 or 4), and whole numbers of 8 or 16 bits, or fractions from 0 to 1.
+    at_least : (width, height), or callable, optional
+        A JPEG may be decoded to a half, a quarter or an eighth of its size, but not to less than
+        this, which saves most of the time. A callable gives this size for that of the picture.
+
+    Raises
+    ------
+    UnreadablePicture
+    """
+    extra_module("PIL.Image", "reading pictures needs Pillow", "pictures")
+    name = name_of(source)
+    try:
+        with no_warnings_of_pillow(), _opened(source, name) as (image, found):
+            _check_size(image, found, at_least)
+            if found == "JPEG" and at_least is not None:
+                size = _upright(image.size, orientation(image))
+                wanted = at_least(size) if callable(at_least) else at_least
+                image.draft(None, _upright(wanted, orientation(image)))
+            image.load()
+            # A TIFF file is turned when it is loaded; in PNG the orientation may stand at the end.
+            turn = _TURNS.get(orientation(image))
+            rgb = _rgb(image)
+            return rgb.transpose(_transpositions()[turn]) if turn else rgb
+    except UnreadablePicture as error:
+        raise UnreadablePicture(name, error.reason) from error.__cause__
+    except MemoryError:
+        raise UnreadablePicture(name, "needs more memory than there is") from None
+
+
+def name_of(source: Any) -> str:
+    """The name of the file that a picture comes from, or nothing."""
+    if isinstance(source, str | os.PathLike):
+        return os.fsdecode(source)
+    name = getattr(source, "name", None) or getattr(source, "filename", None)
+    return name if isinstance(name, str) else ""
+
+
+@contextmanager
+def _opened(source: Any, name: str) -> Iterator[tuple[Image, str]]:
+    """A picture and its format; whatever Pillow raises about it becomes a reason."""
+    from PIL import Image
+
+    if isinstance(source, np.ndarray):
+        yield Image.fromarray(_bytes_of(source)), "array"
+        return
+    found = "picture"
+    with _file(source) as file:
+        if file is not None:
+            found = _format(file, name)
+        try:
+            yield (source if file is None else opened(file, found)), found
+        except (UnreadablePicture, MemoryError):
+            raise
+        except ImportError as error:  # of the extra for photos
+            raise UnreadablePicture("", f"was not read: {error}") from None
+        except Exception as error:  # Pillow raises errors of any kind about a damaged file
+            raise UnreadablePicture("", f"is a damaged {found}: {_said(error)}") from error
+
+
+@contextmanager
+def _file(source: Any) -> Iterator[IO[bytes] | None]:
+    """The content of a picture to read, or None for one of Pillow's."""
+    from PIL import Image
+
+    if isinstance(source, Image.Image):
+        yield None
+    elif isinstance(source, str | os.PathLike):
+        with regular_file(source) as file:
+            yield file
+    elif isinstance(source, bytes | bytearray | memoryview):
+        yield io.BytesIO(source)
+    elif hasattr(source, "read"):
+        content = source.read(MOST_BYTES + 1)
+        if not isinstance(content, bytes):
+            raise TypeError(f"a picture must be opened in binary mode; got {source!r}")
+        yield io.BytesIO(content)
+    else:
+        raise TypeError(
+            "a picture must be a path, bytes, a binary file, a PIL.Image or an array; "
+            f"got one of type {type(source).__name__}"
+        )
+
+
+@contextmanager
+def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """An open file that is neither endless nor waits for somebody to write it."""
+    try:
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(path, flags), "rb")
+    except (OSError, ValueError) as error:
+        raise UnreadablePicture("", f"cannot be opened: {_said(error)}") from None
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UnreadablePicture("", "is not a regular file")
+        yield file
+
+
+def _format(file: IO[bytes], name: str) -> str:
+    """The format that the first bytes tell; only a file that has one is read any further."""
+    size = file.seek(0, os.SEEK_END)
+    if not size:
+        raise UnreadablePicture("", "is empty")
+    if size > MOST_BYTES:
+        raise UnreadablePicture("", f"has {size:,} bytes; at most {MOST_BYTES:,} are read")
+    file.seek(0)
+    head = file.read(HEAD)
+    file.seek(0)
+    found = format_of(head, name)
+    if found is None:
+        raise UnreadablePicture("", f"is no picture of a known format; it begins with {head[:8]!r}")
+    return found
+
+
+def _check_size(image: Image, found: str, at_least: Any) -> None:
+    """Refuse what would fill the memory, before it is decoded."""
+    width, height = image.size
+    may_be_reduced = found == "JPEG" and at_least is not None
+    most = _MOST_PIXELS if may_be_reduced else _MOST_DECODED
+    if width * height > most:
+        raise UnreadablePicture("", f"has {width:,} x {height:,} pixels; at most {most:,} are read")
+
+
+def orientation(image: Image) -> int:
+    """How the picture is turned, from 1 to 8; 1, upright, where damaged data do not tell."""
+    with suppress(Exception):
+        found = image.getexif().get(_ORIENTATION)
+        return found if isinstance(found, int) else 1
+    return 1
+
+
+def _upright(size: Size, turned: int) -> Size:
+    return (size[1], size[0]) if turned >= 5 else size
+
+
+def _transpositions() -> Any:
+    from PIL.Image import Transpose
+
+    return Transpose
+
+
+def _rgb(image: Image) -> Image:
+    """A picture of any mode in red, green and blue, over white where it is transparent."""
+    from PIL import Image as Images
+
+    if image.mode.startswith("I;16"):
+        return Images.fromarray(_eight_bits(np.asarray(image))).convert("RGB")
+    if image.mode in ("I", "F"):
+        return Images.fromarray(_bytes_of(np.asarray(image))).convert("RGB")
+    if image.mode == "LAB":
+        raise UnreadablePicture("", "has colors in L*a*b*, which are not read")
+    if not image.has_transparency_data:
+        return image if image.mode == "RGB" else image.convert("RGB")
+    clear = image.convert("RGBA")
+    rgb = Images.new("RGB", image.size, "white")
+    rgb.paste(clear, mask=clear.getchannel("A"))
+    return rgb
+
+
+def _bytes_of(pixels: Array) -> Array:
+    """Pixels as whole numbers from 0 to 255."""
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
+        shape = f"has the shape {pixels.shape}; (height, width) or (height, width, 3) is read"
+        raise UnreadablePicture("", shape)
+    if not pixels.size:
+        raise UnreadablePicture("", "has no pixels")
+    pixels = pixels[..., 0] if pixels.shape[2:] == (1,) else pixels
+    if pixels.dtype == np.uint8:
+        return np.ascontiguousarray(pixels)
+    if pixels.dtype == np.uint16:
+        return _eight_bits(pixels)
+    most = {"b": 1, "f": 1, "i": 65535, "u": 65535}.get(pixels.dtype.kind)
+    if most is None:
+        raise UnreadablePicture("", f"has values of type {pixels.dtype}; numbers are read")
+    low, high = pixels.min(), pixels.max()
+    if not (low >= 0 and high <= most):  # NaN is not, either
+        values = f"has values from {low:g} to {high:g}; of type {pixels.dtype}"
+        raise UnreadablePicture("", f"{values} those from 0 to {most} are read")
+    if most == 1:
+        return np.rint(pixels * np.float32(255)).astype(np.uint8)
+    return _eight_bits(pixels)
+
+
+def _eight_bits(sixteen: Array) -> Array:
+    """Values from 0 to 65,535 as ones from 0 to 255, rounded."""
+    return ((sixteen.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
+
+
+def _said(error: Exception) -> str:
+    """What an error says, in one line."""
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return one_line(said, 200)
+
+
+class _NoWarnings:
+    """Keeps Pillow's warnings about damaged files away while pictures are read.
+
+    A file is read, or it is refused with the reason. Filters of warnings belong to the process:
+    this one is there as long as any thread reads a picture.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._readers = ForkSafeLock(), 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock.held():
+            if not self._readers:
+                # The comment makes it another filter than any that users may have set.
+                warnings.filterwarnings("ignore", module=r"(?#nearlabel)PIL\.")
+                self._filter = warnings.filters[0]
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock.held():
+                self._readers -= 1
+                if not self._readers:
+                    with suppress(ValueError):  # somebody has set all filters anew
+                        warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+
+
+no_warnings_of_pillow = _NoWarnings()

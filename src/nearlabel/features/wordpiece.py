@@ -1,0 +1,166 @@
+"""Texts as numbers of word pieces, as BERT and the networks after it read them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Any, Self
+
+from nearlabel.common.messages import plain_json
+
+_BEGIN, _END, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
+_INSIDE = "##"  # before pieces that are not the first of a word
+_LONGEST_WORD = 100  # characters; a longer one is unknown
+_WORDS_KEPT = 2**16
+# Ideographs, each of which is a word.
+_IDEOGRAPHS = (
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+_ASCII_SIGNS = frozenset("$+<=>^`|~")  # of ASCII, signs are punctuation as well
+
+
+class WordPieces:
+    """A vocabulary of word pieces, and how texts are cut into them.
+
+    A text is stripped of control characters and accents and set in small letters. It is cut at
+    blanks, before and after every punctuation mark and ideograph, and each word into the longest
+    pieces of the vocabulary from left to right. The package `tokenizers` does the same; characters
+    that are younger than Unicode 8 may be taken for other kinds there.
+
+    Parameters
+    ----------
+    vocabulary : dict of str to int
+        Pieces by their numbers; "##" stands before those inside of a word.
+    marks : iterable of str
+        Pieces that are recognized wherever they stand in a text, such as "[MASK]".
+    """
+
+    def __init__(self, vocabulary: dict[str, int], marks: Any = ()) -> None:
+        for needed in (_BEGIN, _END, _UNKNOWN):
+            if needed not in vocabulary:
+                raise ValueError(f"the vocabulary has no {needed}")
+        self._vocabulary = vocabulary
+        self._longest = max(map(len, vocabulary))
+        self._marks = re.compile("|".join(f"({re.escape(mark)})" for mark in marks) or r"(?!)")
+        self.numbers_of_word = lru_cache(_WORDS_KEPT)(self._pieces)
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Self:
+        """Read a ``tokenizer.json``; a ValueError where it holds another kind than BERT's."""
+        try:
+            tree = plain_json(content)
+            model, how = tree["model"], tree["normalizer"]
+            vocabulary = model["vocab"]
+            settings = {
+                "normalizer": (how["type"], "BertNormalizer"),
+                "lowercase": (how["lowercase"], True),
+                "clean_text": (how["clean_text"], True),
+                "handle_chinese_chars": (how["handle_chinese_chars"], True),
+                "strip_accents": (how["strip_accents"] in (None, True), True),
+                "pre_tokenizer": (tree["pre_tokenizer"]["type"], "BertPreTokenizer"),
+                "model": (model.get("type", "WordPiece"), "WordPiece"),
+                "unk_token": (model["unk_token"], _UNKNOWN),
+                "continuing_subword_prefix": (model["continuing_subword_prefix"], _INSIDE),
+                "max_input_chars_per_word": (model["max_input_chars_per_word"], _LONGEST_WORD),
+            }
+            marks = [one["content"] for one in tree["added_tokens"]]
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise ValueError("it is no tokenizer of word pieces in JSON") from None
+        for key, (given, expected) in settings.items():
+            if given != expected:
+                raise ValueError(f"its {key} is {given!r}; only {expected!r} can be used")
+        if not _is_vocabulary(vocabulary) or not all(mark in vocabulary for mark in marks):
+            raise ValueError("its vocabulary makes no sense")
+        return cls(vocabulary, marks)
+
+    def encode(self, text: str, most: int) -> list[int]:
+        """The numbers of a text, between those of its begin and its end, `most` in all."""
+        numbers = [self._vocabulary[_BEGIN]]
+        at = 0
+        for mark in self._marks.finditer(text):
+            self._add(numbers, text[at : mark.start()], most - 1)
+            numbers.append(self._vocabulary[mark[0]])
+            at = mark.end()
+        self._add(numbers, text[at:], most - 1)
+        return [*numbers[: most - 1], self._vocabulary[_END]]
+
+    def _add(self, numbers: list[int], text: str, most: int) -> None:
+        """Add the numbers of a text without marks, until there are enough."""
+        for word in words(text):
+            if len(numbers) >= most:
+                return
+            numbers += self.numbers_of_word(word)
+
+    def _pieces(self, word: str) -> tuple[int, ...]:
+        """The longest pieces of a word from left to right; all of it is unknown if a part is."""
+        unknown = (self._vocabulary[_UNKNOWN],)
+        if len(word) > _LONGEST_WORD:
+            return unknown
+        found: list[int] = []
+        start, before = 0, ""
+        while start < len(word):
+            for end in range(min(len(word), start + self._longest), start, -1):
+                number = self._vocabulary.get(before + word[start:end])
+                if number is not None:
+                    break
+            else:
+                return unknown
+            found.append(number)
+            start, before = end, _INSIDE
+        return tuple(found)
+
+
+def words(text: str) -> list[str]:
+    """The words and punctuation marks of a text, in small letters and without accents."""
+    cleaned = text.translate(_CLEANED)
+    if not cleaned.isascii():
+        cleaned = unicodedata.normalize("NFD", cleaned)
+    return cleaned.translate(_SET_APART).split()
+
+
+class _Cleaned(dict[int, str | None]):
+    """What characters become first: nothing, a blank, or themselves, ideographs between blanks."""
+
+    def __missing__(self, code: int) -> str | None:
+        character = chr(code)
+        kind = unicodedata.category(character)
+        became: str | None = character
+        if character in "\t\n\r" or kind in ("Zs", "Zl", "Zp"):
+            became = " "
+        elif kind in ("Cc", "Cf", "Co", "Cs") or character == "\ufffd":
+            became = None
+        elif any(low <= code <= high for low, high in _IDEOGRAPHS):
+            became = f" {character} "
+        self[code] = became
+        return became
+
+
+class _SetApart(dict[int, str]):
+    """What they become then: accents nothing, letters small, punctuation between blanks."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if unicodedata.category(character) == "Mn":
+            became = ""
+        else:
+            became = "".join(map(_apart, character.lower()))
+        self[code] = became
+        return became
+
+
+def _apart(character: str) -> str:
+    is_mark = character in _ASCII_SIGNS or unicodedata.category(character).startswith("P")
+    return f" {character} " if is_mark else character
+
+
+_CLEANED, _SET_APART = _Cleaned(), _SetApart()
+
+
+def _is_vocabulary(vocabulary: Any) -> bool:
+    return (
+        isinstance(vocabulary, dict)
+        and bool(vocabulary)
+        and all(type(number) is int and number >= 0 for number in vocabulary.values())
+    )

@@ -1,0 +1,162 @@
+"""Counts of frequent words, as in the papers on web pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils.validation import check_is_fitted
+
+from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.messages import some
+from nearlabel.common.validation import ArgumentError, ArgumentTypeError, check_real
+from nearlabel.features.texts import checked_texts
+
+
+class FrequentWords(TransformerMixin, BaseEstimator):
+    """Counts of the words that occur in most texts: 2 % of all words, as for web pages in [1]_.
+
+    A word is two or more letters, digits or underscores in a row, in small letters. Of the words of
+    the training texts, those are kept that occur in the largest numbers of texts; where several
+    occur in as many as the last one, the first in alphabetical order.
+
+    Parameters
+    ----------
+    share : float, default=0.02
+        Of all words, the share that is kept: above 0 and up to 1, rounded to a whole number of
+        words, but at least one.
+    stop_words : "english", list of str or None, default=None
+        Words that are left out before any are counted: scikit-learn's English ones, or your own.
+
+    Attributes
+    ----------
+    words_ : ndarray of str, shape (d,)
+        The words that are kept, in alphabetical order.
+    document_frequency_ : ndarray of int, shape (d,)
+        The number of training texts with each of them.
+
+    See Also
+    --------
+    sklearn.feature_extraction.text.TfidfVectorizer : all words, the rare ones weighing more; the
+        better choice where no paper is to be followed.
+
+    References
+    ----------
+    .. [1] M.-L. Zhang, Z.-H. Zhou. ML-KNN: A lazy learning approach to multi-label learning.
+       Pattern Recognition 40 (2007), section 4.3.
+
+    Examples
+    --------
+    >>> texts = ["the sea and the sky", "the sky at night", "sea birds"]
+    >>> words = FrequentWords(share=0.3).fit(texts)
+    >>> words.get_feature_names_out()
+    array(['sea', 'sky'], dtype=object)
+    >>> words.transform(["Sea, sea, sea!", "sky"]).toarray()
+    array([[3, 0],
+           [0, 1]])
+    """
+
+    def __init__(self, share: float = 0.02, *, stop_words: Any = None) -> None:
+        self.share = share
+        self.stop_words = stop_words
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the words of training texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+        y : ignored
+        """
+        share = _checked_share(self.share)
+        counter = CountVectorizer(stop_words=_checked_stop_words(self.stop_words))
+        try:
+            counts = counter.fit_transform(checked_texts(X))
+        except ValueError as error:
+            if "empty vocabulary" not in str(error):
+                raise
+            raise ValueError("X: no text holds a word that could be counted") from None
+        frequency = np.bincount(counts.indices, minlength=counts.shape[1])  # one entry per text
+        kept = max(round(share * len(frequency)), 1)
+        # Columns are in alphabetical order, which a stable sort keeps among equals.
+        chosen = np.sort(np.argsort(-frequency, kind="stable")[:kept])
+        self.words_: Array = counter.get_feature_names_out()[chosen].astype(object)
+        self.document_frequency_: Array = frequency[chosen]
+        return self
+
+    def transform(self, X: Any) -> Csr:
+        """Count the words of texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+
+        Returns
+        -------
+        csr_array of int64, shape (n, d)
+        """
+        check_is_fitted(self)
+        counter = CountVectorizer(vocabulary=self.words_.tolist())
+        return canonical_csr(counter.transform(checked_texts(X)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The words, one for each column."""
+        check_is_fitted(self)
+        return self.words_
+
+    def _tree(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "share": float(self.share),
+            "stop_words": _checked_stop_words(self.stop_words),
+            "words": self.words_.tolist(),
+            "document_frequency": self.document_frequency_,
+        }
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+        made = cls(tree["share"], stop_words=tree["stop_words"])
+        _checked_share(made.share)
+        _checked_stop_words(made.stop_words)
+        words, frequency = tree["words"], np.asarray(tree["document_frequency"])
+        if not isinstance(words, list) or not words or not all(type(one) is str for one in words):
+            raise ValueError("its words are no list of texts")
+        if sorted(set(words)) != words:
+            raise ValueError("its words are not in alphabetical order")
+        if frequency.shape != (len(words),) or frequency.dtype.kind not in "iu":
+            raise ValueError("its document frequencies are not those of its words")
+        made.words_, made.document_frequency_ = np.array(words, object), frequency
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+
+def _checked_share(share: Any) -> float:
+    value = check_real(share, "share", low=0, high=1)
+    if value == 0:
+        raise ArgumentError(f"share must be above 0 and at most 1; got {share!r}", "share")
+    return value
+
+
+def _checked_stop_words(words: Any) -> Any:
+    """Stop words as CountVectorizer takes them."""
+    if words is None or (isinstance(words, str) and words == "english"):
+        return words
+    wanted = "stop_words must be 'english', a list of words or None"
+    if isinstance(words, str):
+        raise ArgumentError(f"{wanted}; got {words!r}", "stop_words")
+    try:
+        listed = list(words)
+    except TypeError:
+        raise ArgumentTypeError(f"{wanted}; got {words!r}", "stop_words") from None
+    odd = [one for one in listed if not isinstance(one, str)]
+    if odd:
+        raise ArgumentTypeError(f"{wanted}; got {some(odd)} among them", "stop_words")
+    return listed

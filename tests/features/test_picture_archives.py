@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from drawn_pictures import COLORS, file_of, quadrants
+
+from nearlabel.features import (
+    GridMoments,
+    find_pictures,
+    picture_archives,
+    picture_files,
+    picture_vectors,
+)
+from nearlabel.features.pictures import upright_rgb
+
+pytest.importorskip("PIL.Image")
+FILES = {
+    "b/sea.png": file_of(quadrants(9, 9), "PNG"),
+    "a.jpg": file_of(quadrants(10, 12, COLORS[::-1]), "JPEG"),
+    "no suffix": file_of(quadrants(7, 8), "BMP"),
+    "../../outside.gif": file_of(quadrants(8, 7), "GIF"),
+    "broken.png": b"\x89PNG\r\n\x1a\n",
+    "notes.txt": b"no picture",
+    ".hidden/c.png": file_of(quadrants(9, 9), "PNG"),
+    "__MACOSX/a.jpg": b"",
+}
+GOOD = ["b/sea.png", "a.jpg", "no suffix", "../../outside.gif"]
+
+
+def zipped(path, files=FILES, **options):
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        archive.mkdir("b") if hasattr(archive, "mkdir") else None
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+def tarred(path, files=FILES, mode="w"):
+    with tarfile.open(path, mode) as archive:
+        folder = tarfile.TarInfo("b")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        link = tarfile.TarInfo("link.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("form", ["zip", "deflated", "tar", "tar.gz", "tar.bz2", "tar.xz"])
+def test_every_form(form, n_jobs, tmp_path):
+    """In the order of the archive; the suffix of its name does not matter."""
+    path = tmp_path / "pictures"
+    if form in ("zip", "deflated"):
+        zipped(path, compression=zipfile.ZIP_DEFLATED if form == "deflated" else 0)
+    else:
+        tarred(path, mode=f"w:{form.partition('.')[2]}")
+    found = picture_vectors(path, GridMoments(), n_jobs=n_jobs)
+    assert found.names == GOOD
+    assert [name for name, _ in found.skipped] == ["broken.png"]
+    expected = GridMoments().transform([FILES[name] for name in GOOD])
+    np.testing.assert_array_equal(found.X, expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
+
+
+@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+def test_pictures_in_any_order(form, tmp_path):
+    path = tmp_path / f"a.{form}"
+    zipped(path) if form == "zip" else tarred(path, mode="w:gz")
+    pictures = {one.name: one for one in find_pictures(path)}
+    for name in (*GOOD[::-1], *GOOD):
+        np.testing.assert_array_equal(upright_rgb(pictures[name]), upright_rgb(FILES[name]))
+
+
+def test_encrypted_files_are_said_to_be(tmp_path):
+    path = tmp_path / "a.zip"
+    zipped(path, {"a.png": FILES["b/sea.png"], "notes.txt": b"secret", "b.png": FILES["b/sea.png"]})
+    content = path.read_bytes()
+    for name in (b"a.png", b"notes.txt"):  # a flag before the content, and in the directory
+        first, second = (found.start() for found in re.finditer(re.escape(name), content))
+        changed = bytearray(content)
+        changed[first - 30 + 6] |= 1
+        changed[second - 46 + 8] |= 1
+        content = bytes(changed)
+    path.write_bytes(content)
+    found = picture_vectors(path, GridMoments())
+    assert found.names == ["b.png"]
+    assert found.skipped == [("a.png", "is encrypted")]
+
+
+def test_bombs_in_zip(tmp_path, monkeypatch):
+    path = tmp_path / "a.zip"
+    bomb = b"BM" + bytes(2**20)
+    zipped(
+        path, {"bomb.bmp": bomb, "no suffix": bomb, "fine.png": FILES["b/sea.png"]}, compression=8
+    )
+    monkeypatch.setattr(picture_archives, "_NOT_MUCH", 2**19)
+    found = picture_vectors(path, GridMoments())
+    assert found.names == ["fine.png"]
+    assert found.skipped == [
+        (name, "grows to more than 200 times its packed size") for name in ("bomb.bmp", "no suffix")
+    ]
+    small = replace(picture_archives.PICTURES, most_bytes=2**18)
+    monkeypatch.setattr(picture_files, "PICTURES", small)
+    assert "at most 262,144" in picture_vectors(path, GridMoments()).skipped[0][1]
+
+
+@pytest.mark.parametrize("name", ["bomb.bmp", "bomb.bin"])
+def test_bombs_in_tar(name, tmp_path, monkeypatch):
+    """What comes before it is read; the archive is named as what cannot be."""
+    path = tmp_path / "a.tgz"
+    tarred(
+        path, {"fine.png": FILES["b/sea.png"], name: b"BM" + bytes(2**22), "after.png": b""}, "w:gz"
+    )
+    monkeypatch.setattr(picture_archives, "_NOT_MUCH", 2**20)
+    found = picture_vectors(path, GridMoments())
+    assert found.names == ["fine.png"]
+    assert found.skipped[-1] == (
+        "a.tgz",
+        "cannot be unpacked: it grows to more than 200 times its packed size",
+    )
+
+
+def test_a_header_that_claims_much(tmp_path):
+    """A name of a gibibyte is not unpacked."""
+    entry = tarfile.TarInfo("././@LongLink")
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 2**40
+    path = tmp_path / "a.tar"
+    path.write_bytes(gzip.compress(entry.tobuf() + bytes(2048)))
+    found = picture_vectors(path, GridMoments())
+    assert found.names == []
+    assert [name for name, _ in found.skipped] == ["a.tar"]
+
+
+@pytest.mark.parametrize("form", ["zip", "tar", "tar.gz"])
+def test_damaged_archives(form, tmp_path):
+    """Wherever it is cut or changed: what is whole is read, and the rest is said."""
+    path = tmp_path / "whole"
+    zipped(path) if form == "zip" else tarred(path, mode=f"w:{form.partition('.')[2]}")
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = tmp_path / "damaged"
+    for number in range(40):
+        content = bytearray(whole)
+        if number % 2:
+            del content[rng.integers(300, len(content)) :]
+        else:
+            for place in rng.integers(30, len(content), 5):
+                content[place] = rng.integers(256)
+        damaged.write_bytes(content)
+        found = picture_vectors(damaged, GridMoments())
+        assert len(found.names) == len(found.X) <= 6
+        assert form == "tar" or found.skipped
+
+
+def test_too_many_entries(tmp_path, monkeypatch):
+    monkeypatch.setattr(picture_archives, "_MOST_ENTRIES", 3)
+    path = tmp_path / "a.zip"
+    zipped(path, {f"{at}.png": FILES["b/sea.png"] for at in range(5)})
+    found = picture_vectors(path, GridMoments())
+    assert found.names == ["0.png", "1.png", "2.png"]
+    assert found.skipped == [("a.zip", "cannot be unpacked: it has more than 3 files")]

