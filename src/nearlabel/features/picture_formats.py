@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import IO, TYPE_CHECKING
 
 from nearlabel.common.extras import extra_module
+from nearlabel.features.photo_decoder import decoded_photo
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -46,6 +47,7 @@ _PLUGINS = {
     "AVIF": ("AvifImagePlugin", "AvifImageFile"),
     "TIFF": ("TiffImagePlugin", "TiffImageFile"),
 }
+_PHOTOS = {"HEIC": ("pi-heif", "HEIC pictures"), "RAW": ("rawpy", "RAW photos")}
 # Most of these files are TIFF files, too, of which Pillow would read the small preview.
 _RAW_SUFFIXES = frozenset(
     (
@@ -77,11 +79,12 @@ def opened(file: IO[bytes], found: str) -> Image:
 
     The classes are called, not `PIL.Image.open`: it compares with limits of its own.
     """
-    if found == "RAW" or (found == "TIFF" and _is_of_a_sensor(file)):
-        return _developed(file)
-    if found == "HEIC":
-        heif = extra_module("pi_heif", "HEIC pictures need pi-heif", "photos")
-        return heif.HeifImageFile(file)  # type: ignore[no-any-return]
+    if found == "TIFF" and _is_of_a_sensor(file):
+        found = "RAW"
+    if found in _PHOTOS:
+        package, what = _PHOTOS[found]
+        extra_module(package.replace("-", "_"), f"{what} need {package}", "photos")
+        return decoded_photo(file.read(), found)
     module, plugin = _PLUGINS[found]
     return getattr(import_module(f"PIL.{module}"), plugin)(file)  # type: ignore[no-any-return]
 
@@ -97,13 +100,3 @@ def _is_of_a_sensor(file: IO[bytes]) -> bool:
     file.seek(0)
     is_preview = tags.get(_NEW_SUBFILE_TYPE) == 1 and _SUB_FILES in tags
     return is_preview or _DNG_VERSION in tags or tags.get(_PHOTOMETRIC) in _MOSAICS
-
-
-def _developed(file: IO[bytes]) -> Image:
-    """A photo as the sensor saw it, at half its size, in the camera's white balance, upright."""
-    from PIL import Image
-
-    rawpy = extra_module("rawpy", "RAW photos need rawpy", "photos")
-    with rawpy.imread(file) as raw:
-        pixels = raw.postprocess(half_size=True, use_camera_wb=True, output_bps=8)
-    return Image.fromarray(pixels)

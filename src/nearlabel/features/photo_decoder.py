@@ -1,0 +1,162 @@
+"""HEIC and RAW photos, decoded in other processes: a damaged one can crash what decodes them.
+
+A process decodes one photo after the other, and ends when nothing is there to ask it any more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from threading import Timer
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_SECONDS = 60  # that decoding one photo may take
+_MOST_MEMORY = 2**32  # of a process
+_QUESTION = struct.Struct(">8sQ")  # the format, and how many bytes follow
+_ANSWER = struct.Struct(">8sIIQ")  # mode, width, height, and how many bytes follow
+_ERROR = b"error"
+
+
+def decoded_photo(content: bytes, found: str) -> Image:
+    """A photo in the format "HEIC" or "RAW", upright; a ValueError says why it has none."""
+    if not sys.executable or getattr(sys, "frozen", False):  # then it does not start Python
+        return _decoded(io.BytesIO(content), found)
+    try:
+        process = _idle.pop()
+    except IndexError:
+        process = _Process()
+    try:
+        image = process.ask(content, found)
+    except ValueError:
+        _idle.append(process)
+        raise
+    except BaseException:
+        process.end()
+        raise
+    _idle.append(process)
+    return image
+
+
+class _Process:
+    """A process that runs this file."""
+
+    def __init__(self) -> None:
+        path = os.pathsep.join(place for place in sys.path if place)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def ask(self, content: bytes, found: str) -> Image:
+        """Have a photo decoded; a RuntimeError where the process ends without an answer."""
+        from PIL import Image
+
+        to, back = self._process.stdin, self._process.stdout
+        assert to is not None
+        assert back is not None
+        timer = Timer(_SECONDS, self._process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            to.write(_QUESTION.pack(found.encode(), len(content)))
+            to.write(content)
+            to.flush()
+            mode, width, height, size = _ANSWER.unpack(back.read(_ANSWER.size))
+            answer = back.read(size)
+            if len(answer) < size:
+                raise EOFError
+        except (OSError, EOFError, struct.error):
+            late = not timer.is_alive()
+            why = f"takes more than {_SECONDS} seconds" if late else "crashes its decoder"
+            raise RuntimeError(why) from None
+        finally:
+            timer.cancel()
+        kind = mode.rstrip(b"\0").decode()
+        if kind == _ERROR.decode():
+            raise ValueError(answer.decode())
+        return Image.frombytes(kind, (width, height), answer)
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self._process.wait()
+
+    def forget(self) -> None:
+        """Leave it to the process that started it, of which this one is a fork."""
+        self._process.returncode = 0
+
+
+_idle: list[_Process] = []
+
+
+def _end_all() -> None:
+    while _idle:
+        _idle.pop().end()
+
+
+def _forget_all() -> None:
+    while _idle:
+        _idle.pop().forget()
+
+
+atexit.register(_end_all)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _decoded(file: BinaryIO, found: str) -> Image:
+    """A photo that is decoded here."""
+    from PIL import Image
+
+    if found == "HEIC":
+        import pi_heif
+
+        image: Any = pi_heif.HeifImageFile(file)
+        image.load()  # upright, as libheif does that
+        return image  # type: ignore[no-any-return]
+    import rawpy
+
+    with rawpy.imread(file) as raw:
+        return Image.fromarray(raw.postprocess(half_size=True, use_camera_wb=True, output_bps=8))
+
+
+def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
+    """Decode photos until there are no more."""
+    while len(asked := questions.read(_QUESTION.size)) == _QUESTION.size:
+        found, size = _QUESTION.unpack(asked)
+        content = questions.read(size)
+        try:
+            image = _decoded(io.BytesIO(content), found.rstrip(b"\0").decode())
+            mode, (width, height), answer = image.mode.encode(), image.size, image.tobytes()
+        except Exception as error:  # of any kind, as files can be damaged in any way
+            mode, width, height = _ERROR, 0, 0
+            answer = (str(error) or type(error).__name__).encode(errors="replace")
+        answers.write(_ANSWER.pack(mode, width, height, len(answer)))
+        answers.write(answer)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    own = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    with suppress(KeyboardInterrupt):
+        _serve(sys.stdin.buffer, own)
