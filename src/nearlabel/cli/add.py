@@ -58,7 +58,7 @@ def add(
         labels = opened.labels(items.Y, names)
         ids = _ids(opened, items, source, reading.id)
         if len(items):
-            X = vectors(opened.pipeline, items.X)
+            X = vectors(opened.pipeline, items)
             with steps("adding") as progress:
                 opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
         new = opened.model.ids_[len(opened.model.ids_) - len(items) :].tolist()

@@ -126,7 +126,7 @@ for _verb in _VERBS:
 
 _datasets = App(
     name="datasets",
-    help="List, describe, fetch and convert data sets.",
+    help="List, describe, fetch, convert and paint data sets.",
     help_epilogue=f"{_EXAMPLES}"
     "  nearlabel datasets list\n"
     "  nearlabel datasets describe yeast\n"
@@ -137,6 +137,7 @@ _several = "nearlabel datasets {} [OPTIONS] {}..."  # where cyclopts would say A
 _add(_datasets, datasets.describe, "describe", _several.format("describe", "DATA"))
 _add(_datasets, datasets.fetch, "fetch", _several.format("fetch", "NAME"))
 _add(_datasets, datasets.convert, "convert")
+_add(_datasets, datasets.paint, "paint")
 app.command(_datasets)
 
 _models = App(

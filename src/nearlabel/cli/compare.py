@@ -46,8 +46,8 @@ def compare(
     thresholds
         Learn one threshold per label by leave-one-out F1, for each.
     distance
-        Distance between items, by default euclidean; with --tune those to try, by default also
-        cosine.
+        Distance between items, by default euclidean, for pictures by a network cosine; with
+        --tune those to try, by default both.
     tune
         Tune the parameters of each by the first metric of --metric, by default ranking_loss.
 
@@ -66,11 +66,13 @@ def compare(
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
     import nearlabel as nl
+    from nearlabel.cli.picture_items import usual_distance
     from nearlabel.experiments import evaluate_splits
     from nearlabel.experiments.candidates import tried_parameters, usual_candidates
     from nearlabel.experiments.evaluation import select_and_evaluate
     from nearlabel.metrics.conventions import has_metric
 
+    first = distance[0] if distance else usual_distance(items)
     names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
     usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
     wanted = list(measuring.metric or usual)
@@ -94,7 +96,7 @@ def compare(
                 for name, each in found.items()
             }
         else:
-            how = {"k": k[0] if k else 10, "distance": distance[0] if distance else "euclidean"}
+            how = {"k": k[0] if k else 10, "distance": first}
             cuts = ", one threshold per label" if thresholds else ""
             what = f"k = {how['k']}{cuts}, {how['distance']}"
             shared["metric"] = how["distance"]
@@ -105,7 +107,6 @@ def compare(
             found = dict(zip(names, each, strict=True))
     scales = [one.scale for each in found.values() for one in each if not one.refusal]
     how["thresholds"] = thresholds
-    first = distance[0] if distance else "euclidean"
     told = measuring.told(data, items, kind, parts, how, scales, first)
     both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
     results, records = [result for result, _ in both], chain(*(each for _, each in both))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nearlabel.cli.options import Data, Json, Switch
+from nearlabel.cli.options import Count, Data, Json, Seed, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import check_target, counted, say, say_json, say_table, steps
@@ -141,6 +141,47 @@ def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
             say(f"{one}: {paths[-1]}")
     if json:
         say_json([{"name": one, "file": str(path)} for one, path in zip(name, paths, strict=True)])
+
+
+def paint(
+    folder: str,
+    *,
+    n: Count = 500,
+    seed: Seed = 0,
+    overwrite: Switch = False,
+    json: Json = False,
+) -> None:
+    """Paint landscapes with labels, to try commands on pictures.
+
+    They show desert, mountains, sea, sunset and trees, alone and combined.
+
+    Parameters
+    ----------
+    folder
+        Where pictures/ and labels.csv are written.
+    n
+        Number of pictures.
+    seed
+        Random seed.
+    overwrite
+        Write over files of the same names.
+
+    Examples
+    --------
+    nearlabel datasets paint scenes
+    nearlabel datasets paint scenes --n 100 --seed 1
+    """
+    import nearlabel as nl
+
+    table = Path(folder, "labels.csv")
+    if table.exists() and not overwrite:
+        raise ValueError(f"{table} is there already; --overwrite writes over it and its pictures")
+    scenes = nl.datasets.paint_scenes(n, seed)
+    scenes.save(folder, overwrite=overwrite)
+    if json:
+        say_json({"folder": folder, "pictures": n, "labels": scenes.label_names.tolist()})
+    else:
+        say(f"wrote {table} and {counted(n, 'picture')} in {Path(folder, 'pictures')}")
 
 
 def convert(

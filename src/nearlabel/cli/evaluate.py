@@ -41,8 +41,10 @@ def evaluate(
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     nearlabel evaluate emotions --scale minmax --per-label
+    nearlabel evaluate scenes --features moments
     """
     items = measuring.load(data)
+    learning = learning.of(items)
     from nearlabel.experiments import evaluate_splits
 
     models = [learning.model(count, measuring.parameters()) for count in k]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from cyclopts import Parameter
 
+from nearlabel.cli.model_columns import transformers
 from nearlabel.cli.model_items import as_pipeline, items_for, naming_order, set_jobs, vectors
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
@@ -30,7 +30,34 @@ from nearlabel.common.progress import Stages
 # for many queries at once.
 _ROWS_AT_ONCE = 2**15
 Record = dict[str, Any]
-Blocks = Callable[[str], Iterator[tuple[Any, Any, Any]]]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Items in blocks of rows, as a model takes them.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+    items : Dataset
+    skipped : sequence of (name, reason), or None
+        Pictures that could not be read; None where items are no pictures.
+    """
+
+    pipeline: Any
+    items: Any
+    skipped: Sequence[tuple[str, str]] | None
+
+    def __call__(self, what: str) -> Iterator[tuple[Any, Any, Any]]:
+        """Names of rows, their vectors, and progress of answering for them."""
+        items = self.items
+        names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
+        with steps(what) as progress:
+            stages = Stages(progress, len(items))
+            for start in range(0, len(items), _ROWS_AT_ONCE):
+                rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
+                X = vectors(self.pipeline, items, rows)
+                yield names[rows], X, stages.next(rows.stop - rows.start)
 
 
 @Parameter(name="*")
@@ -61,16 +88,20 @@ class Answering:
         check_results(self.output, path, data)
         import_scikit_learn(scaling=True)
         import nearlabel as nl
+        from nearlabel.cli.picture_items import picture_step
 
         with naming_order(path):
             pipeline = as_pipeline(nl.load(path), path)
         model = pipeline[-1]
         if self.searching.search is not None:
             model.search_with(self.searching.method())
+        of_pictures = picture_step(transformers(pipeline))
         if self.searching.jobs is not None:
             set_jobs(model, self.searching.jobs)
+            if of_pictures is not None:
+                of_pictures.set_params(n_jobs=self.searching.jobs)
         items = items_for(pipeline, self.reading, data, self.part, labels=())
-        return model, partial(_blocks, pipeline, items)
+        return model, Blocks(pipeline, items, getattr(items, "skipped", None))
 
     def tell(
         self,
@@ -78,10 +109,12 @@ class Answering:
         cells: Callable[[Record], list[Record]],
         head: tuple[str, str],
         shown: Callable[[Record], tuple[Any, str]],
+        skipped: Sequence[tuple[str, str]] | None,
     ) -> None:
         """Write or print records: as rows of `cells` to a table, as `shown` to people."""
         if self.output is None and self.json:
-            say_json(list(records))
+            broken = ({"id": name, "labels": None, "skipped": why} for name, why in skipped or ())
+            say_json([*records, *broken])
         elif self.output is None:
             say_table(head, map(shown, records), numbers=False)
         else:
@@ -91,16 +124,7 @@ class Answering:
             if self.output == "-":
                 return
             if self.json:
-                say_json({"output": self.output, "rows": count})
+                told = {} if skipped is None else {"skipped": len(skipped)}
+                say_json({"output": self.output, "rows": count, **told})
             else:
                 say(f"wrote {self.output} ({counted(count, 'row')})")
-
-
-def _blocks(pipeline: Any, items: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:
-    """Names of rows, their vectors as the model takes them, and progress of answering for them."""
-    names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
-    with steps(what) as progress:
-        stages = Stages(progress, len(items))
-        for start in range(0, len(items), _ROWS_AT_ONCE):
-            rows = slice(start, min(start + _ROWS_AT_ONCE, len(items)))
-            yield names[rows], vectors(pipeline, items.X[rows]), stages.next(rows.stop - rows.start)

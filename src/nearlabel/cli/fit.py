@@ -61,13 +61,16 @@ def fit(
     nearlabel fit songs.csv -o songs.model --algorithm LAMLkNN --set n_clusters=10
     nearlabel fit yeast -o yeast.model --part train
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
+    nearlabel fit scenes -o scenes.model --features auto
     """
     if output.startswith("-"):
         raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
-    items = reading.load_labeled(data, part, **preparation.reading)
+    items = preparation.load(reading, data, part, searching.jobs)
+    learning = learning.of(items)
     import_scikit_learn(scaling=True)
     import nearlabel as nl
+    from nearlabel.cli.picture_items import told_pictures
     from nearlabel.common.journal import journal_path
 
     model = learning.model(k, {"random_state": seed, **searching.parameters()})
@@ -95,6 +98,7 @@ def fit(
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
         "columns": columns,
+        **told_pictures(items),
         "impute": preparing.impute,
         "scale": preparing.scale,
         **searching.told(),
@@ -104,8 +108,8 @@ def fit(
     if json:
         say_json(told)
         return
-    scale = preparation.of(items).scale
-    prepared = told_preparation(preparing.impute, scale, [preparing.scale])
+    asked = {**told, "scale": preparation.of(items).scale}
+    prepared = told_preparation(asked, [preparing.scale])
     neighbors = counted(told["k"], "neighbor")
     rows = " (training and test rows)" if items.train is not None else ""
     say(f"{learning.title()}, {neighbors}{prepared}, learned from {data}{rows}:")
@@ -128,6 +132,9 @@ def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[st
     """The model, fitted to all items, after what prepares their features."""
     import numpy as np
 
+    import nearlabel as nl
+    from nearlabel.cli.picture_items import PictureItems
+
     with naming(scale="--scale", text="--text"):
         transformer = preparing.transformer(items.X)
     X = items.X if transformer is None else transformer.fit_transform(items.X)
@@ -138,11 +145,9 @@ def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[st
     )
     if names is not None:  # by these a later file's columns are found
         first.feature_names_in_ = np.array(names, dtype=object)
-    if transformer is None:
-        return model
-    import nearlabel as nl
-
-    return nl.make_pipeline(transformer, model)
+    of_pictures = items.transformer if isinstance(items, PictureItems) else None
+    before = [step for step in (of_pictures, transformer) if step is not None]
+    return nl.make_pipeline(*before, model) if before else model
 
 
 def _ids(items: Dataset) -> Any:

@@ -81,7 +81,7 @@ class Measuring:
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
         check_results(self.output, data)
-        items = self.reading.load_labeled(data, **self.preparation.reading)
+        items = self.preparation.load(self.reading, data, jobs=self.searching.jobs)
         import_scikit_learn(scaling=True)
         return items
 
@@ -115,7 +115,7 @@ class Measuring:
         parts: list[Part],
         how: dict[str, Any],
         scales: Iterable[str],
-        distance: str,
+        distance: Any,
     ) -> dict[str, Any]:
         """What a result says of the data, of a model and of how it was measured.
 
@@ -123,6 +123,8 @@ class Measuring:
         been better for a distance is recommended.
         """
         self.preparation.recommend_scale(items, distance, parts[0].train)
+        from nearlabel.cli.picture_items import told_pictures
+
         preparing = self.preparation.of(items)
         chosen = list(dict.fromkeys(scales)) if preparing.scale == "auto" else []
         return {
@@ -132,6 +134,7 @@ class Measuring:
             "labels": int(items.Y.shape[1]),
             **how,
             **self.searching.told(),
+            **told_pictures(items),
             "text": list(preparing.text),
             "impute": preparing.impute,
             "scale": preparing.scale,
@@ -162,7 +165,7 @@ class Measuring:
             say_json({**told, **results})
             return False
         say(f"{told['dataset']}: {sizes(told)}")
-        say(f"{title}{told_preparation(told['impute'], told['scale'], told['chosen_scales'])}")
+        say(f"{title}{told_preparation(told, told['chosen_scales'])}")
         parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
         if told["split"] == "loo":
             parts = f"each of {told['items']} items left out in turn"
@@ -178,11 +181,12 @@ class Measuring:
         return True
 
 
-def told_preparation(impute: str, scale: str, chosen: Sequence[str]) -> str:
+def told_preparation(told: dict[str, Any], chosen: Sequence[str]) -> str:
     """How features are prepared, for people; the `chosen` scales are told where that is "auto"."""
-    filled = "" if impute == "none" else f", impute {impute}"
-    found = f" ({', '.join(chosen)})" if scale == "auto" and chosen else ""
-    return f"{filled}, scale {scale}{found}"
+    made = f", features {told['picture_features']}" if "picture_features" in told else ""
+    filled = "" if told["impute"] == "none" else f", impute {told['impute']}"
+    found = f" ({', '.join(chosen)})" if told["scale"] == "auto" and chosen else ""
+    return f"{made}{filled}, scale {told['scale']}{found}"
 
 
 def sizes(told: dict[str, Any]) -> str:

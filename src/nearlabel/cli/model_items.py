@@ -17,7 +17,7 @@ from nearlabel.cli.model_columns import (
     with_gaps_as_fitted,
 )
 from nearlabel.cli.options import Part
-from nearlabel.cli.options.reading import Reading
+from nearlabel.cli.options.reading import Reading, check_unused, part_of
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -54,10 +54,17 @@ def set_jobs(model: Any, jobs: int | None) -> None:
 
 
 def items_for(pipeline: Any, reading: Reading, data: str, part: Part, **labels: Any) -> Dataset:
-    """Read items with the features of a pipeline; columns are found by their names."""
+    """Read items with the features of a pipeline; columns are found by their names.
+
+    Pictures are vectors then, by the first step of the pipeline.
+    """
+    from nearlabel.cli.picture_items import labeled_pictures, new_pictures, picture_step
     from nearlabel.datasets.frames import is_frame
     from nearlabel.datasets.loading import with_features
 
+    if (step := picture_step(transformers(pipeline))) is not None:
+        check_unused(reading, data)
+        return part_of((new_pictures if labels else labeled_pictures)(data, step), part)
     items = reading.load(data, part, **labels, **reading_options(pipeline))
     names = () if items.feature_names is None else items.feature_names.tolist()
     if (numbers := numbered_columns(pipeline, names)) is not None:
@@ -69,14 +76,18 @@ def items_for(pipeline: Any, reading: Reading, data: str, part: Part, **labels: 
     return items
 
 
-def vectors(pipeline: Any, X: Any) -> Any:
-    """Features of items as the model takes them, after what prepares them."""
+def vectors(pipeline: Any, items: Dataset, rows: slice | None = None) -> Any:
+    """Features of items, or of some, as the model takes them, after what prepares them."""
     from scipy import sparse
     from sklearn.utils import get_tags
 
+    from nearlabel.cli.picture_items import PictureItems
+
+    X = items.X if rows is None else items.X[rows]
     if sparse.issparse(X) and not get_tags(pipeline).input_tags.sparse:
         X = X.toarray()
-    for step in transformers(pipeline):
+    done = 1 if isinstance(items, PictureItems) else 0
+    for step in transformers(pipeline)[done:]:
         X = step.transform(X)
     return X
 

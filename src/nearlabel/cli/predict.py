@@ -26,6 +26,7 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
     nearlabel predict songs.model new.csv
     nearlabel predict songs.model new.csv -o tagged.csv
     cat new.jsonl | nearlabel predict songs.model - --json
+    nearlabel predict scenes.model photos -o tagged.csv
     """
     fitted, blocks = answering.load(model, data)
     names = fitted.label_names_
@@ -37,6 +38,7 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
         cells=lambda record: [{**record, "labels": ";".join(record["labels"])}],
         head=("item", "labels"),
         shown=lambda record: (record["id"], ", ".join(record["labels"]) or "-"),
+        skipped=blocks.skipped,
     )
 
 

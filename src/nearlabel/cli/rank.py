@@ -38,6 +38,7 @@ def rank(
     nearlabel rank songs.model new.csv --top 3
     nearlabel rank songs.model new.csv --id title --why
     nearlabel rank yeast.model yeast --part test -o ranked.csv
+    nearlabel rank scenes.model photo.jpg --why
     """
     if why and is_table(answering.output):
         raise ValueError("--why has no place in a table: write a .jsonl file, or give --json")
@@ -54,6 +55,7 @@ def rank(
         ],
         head=("item", "labels with their scores"),
         shown=lambda record: (record["id"], ", ".join(map(_shown, record["labels"]))),
+        skipped=blocks.skipped,
     )
 
 

@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
 from nearlabel.cli.options import (
     Algorithms,
@@ -39,7 +41,7 @@ def tune(
     algorithm: Algorithms = ("MLkNN",),
     k: Neighbors = (),
     grid: Texts = (),
-    distance: Annotated[tuple[Distance, ...], Several] = ("euclidean",),
+    distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     part: Part | None = None,
     figure: str | None = None,
     measuring: Measuring = Measuring(),
@@ -58,7 +60,7 @@ def tune(
     grid
         Values of other parameters, such as smoothing=0.5,1,2 or n_clusters=2,5,10.
     distance
-        Distances between items to try.
+        Distances between items to try; by default euclidean, for pictures by a network cosine.
     part
         Items to tune on; by default the data set's own training set, where it has one, so that
         the test set stays unseen.
@@ -83,11 +85,14 @@ def tune(
         own = items.train is not None and measuring.split != "official"
         part = "train" if own else "all"
     items = part_of(items, part)
+    from nearlabel.cli.picture_items import usual_distance
     from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
     from nearlabel.metrics import METRICS
 
     names: list[str] = list(dict.fromkeys(algorithm))
     ks = k or range(1, max(2, min(51, len(items) // LEAST_ROWS_A_NEIGHBOR + 1)))
+    usual = usual_distance(items)
+    distance = distance or (usual,)
     candidates = list(_candidates(names, ks, grid, distance, measuring.parameters()))
     kind, parts = measuring.parts(items, "loo", own=False)
     wanted = list(measuring.metric or ("ranking_loss",))
@@ -104,7 +109,7 @@ def tune(
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "the training items", "test": "the test items", "all": "all"}
     tried = f"{counted(len(candidates), 'candidate')}{measuring.searching.title()}, {searches}"
-    command = _fit_command(data, ranked[0], part, measuring)
+    command = _fit_command(data, ranked[0], part, measuring, usual)
     results = {"metric": first, "best": ranked[0], "fit_command": command, "results": records}
     if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
         return
@@ -130,14 +135,16 @@ def tune(
             say(f"wrote {path}")
 
 
-def _fit_command(data: str, best: dict[str, Any], part: str, measuring: Measuring) -> str:
+def _fit_command(
+    data: str, best: dict[str, Any], part: str, measuring: Measuring, usual_distance: str
+) -> str:
     """The command that fits the best candidate to the items that it was tuned on."""
     stem = Path(data).name.removesuffix(".gz").partition(".")[0].strip("-") or "best"
     words = ["nearlabel", "fit", data, "-o", f"{stem}.model"]
     words += ["--algorithm", best["algorithm"], "--k", str(best["k"])]
     if best["parameters"]:
         words += ["--set", *(f"{name}={value}" for name, value in best["parameters"].items())]
-    usual = {"--distance": "euclidean", "--part": "all", "--seed": 0}
+    usual = {"--distance": usual_distance, "--part": "all", "--seed": 0}
     chosen = (best["distance"], part, measuring.seed)
     for (option, default), value in zip(usual.items(), chosen, strict=True):
         words += [] if value == default else [option, str(value)]

@@ -102,16 +102,29 @@ def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
     )
 
 
+def is_picture_set(source: str) -> bool:
+    """Whether a name or a path means a picture set."""
+    return _place(source) is not None
+
+
+def _place(source: str | os.PathLike[str]) -> Path | None:
+    """The folder of a picture set that a name or a path means, if there is one."""
+    is_name = isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) is not None
+    folders = [*(data_folders() if is_name else ()), Path()]
+    for folder in folders:
+        place: Path = folder / source
+        if (place / _TABLE).is_file() and (place / _FOLDER).is_dir():
+            return place
+    return None
+
+
 def _found(source: str | os.PathLike[str]) -> Path:
     """The folder that a name or a path means."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be the name or the path of a picture set; got {source!r}")
-    path = Path(source)
-    is_name = isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) is not None
-    places = [*(folder / path for folder in data_folders() if is_name), path]
-    for place in places:
-        if (place / _TABLE).is_file() and (place / _FOLDER).is_dir():
-            return place
+    place, path = _place(source), Path(source)
+    if place is not None:
+        return place
     if path.is_dir():
         raise FileNotFoundError(f"{path} is no picture set: it needs {_TABLE} and {_FOLDER}/")
     known = [table.parent.name for folder in data_folders() for table in folder.glob(f"*/{_TABLE}")]

@@ -65,7 +65,10 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
     if found is not None:
         return found
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a file, or the name of a data set")
+        raise ValueError(
+            f"{path} is a folder; give a file, or the name of a data set (a folder of pictures "
+            "needs labels.csv beside pictures/)"
+        )
     looked = ", ".join(map(str, data_folders()))
     raise FileNotFoundError(
         f"no data set {str(source)!r}: there is no such file, and none of that name in {looked}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.methods import registry
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
 
 # Parameters of estimators that have options of their own. The others are a method's own: --set.
 OPTIONS = {
@@ -40,14 +43,20 @@ class Learning:
     thresholds
         Learn one threshold per label by leave-one-out F1.
     distance
-        Distance between items.
+        Distance between items, by default euclidean; cosine for pictures by a network.
     """
 
     algorithm: Algorithm = "MLkNN"
     smoothing: float | None = None
     set: Texts = ()
     thresholds: Switch = False
-    distance: Distance = "euclidean"
+    distance: Distance | None = None
+
+    def of(self, items: Dataset) -> Learning:
+        """The same, with the usual distance for items where none was asked for."""
+        from nearlabel.cli.picture_items import usual_distance
+
+        return replace(self, distance=self.distance or usual_distance(items))
 
     def model(self, k: int, shared: Mapping[str, Any]) -> Any:
         """An unfitted estimator, with what it knows of parameters that all methods share."""

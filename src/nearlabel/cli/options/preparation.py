@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Impute, Scale
+from nearlabel.cli.options import Impute, Part, Scale
+from nearlabel.cli.options.reading import LabeledReading, check_labeled, check_unused, part_of
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -31,11 +32,33 @@ class Preparation:
         an error.
     scale
         Scaling of numbers; auto: the one with the best average precision on a sample.
-        By default none, with --text auto.
+        By default none, with --text auto, for moments of pictures minmax.
+    features
+        What pictures become: moments (of their colors), the values of a network
+        (efficientnet-lite0, pplcnetv2), or of your own (own.onnx, with own.toml beside it).
+        By default auto: the best network that is there, else moments.
     """
 
     impute: Impute = "none"
     scale: Scale | None = None
+    features: str | None = None
+
+    def load(
+        self, reading: LabeledReading, data: str, part: Part = "all", jobs: int | None = None
+    ) -> Dataset:
+        """Read labelled items: a table, or pictures, which are vectors then."""
+        from nearlabel.datasets.picture_sets import is_picture_set
+
+        if not is_picture_set(data):
+            if self.features is not None:
+                what = "is no folder with labels.csv beside pictures/"
+                raise ValueError(f"--features {self.features}: {data} {what}")
+            return reading.load_labeled(data, part, **self.reading)
+        check_unused(reading, data)
+        from nearlabel.cli.picture_items import labeled_pictures, picture_features
+
+        transformer = picture_features(self.features or "auto", jobs)
+        return check_labeled(part_of(labeled_pictures(data, transformer), part), data)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -45,18 +68,22 @@ class Preparation:
 
     def of(self, items: Dataset) -> Preparing:
         """How the features of items are prepared."""
+        from nearlabel.cli.picture_items import usual_scale
         from nearlabel.datasets.preparing import Preparing
 
-        scale = self.scale or ("auto" if items.text else "none")
-        return Preparing(scale, self.impute, items.text)
+        return Preparing(self.scale or usual_scale(items), self.impute, items.text)
 
-    def recommend_scale(self, items: Dataset, distance: str, rows: Any = None) -> None:
+    def recommend_scale(self, items: Dataset, distance: Any, rows: Any = None) -> None:
         """Warn where nothing is said about scales, and one would do clearly better than none.
 
         It is measured on the training rows: all, or those given.
         """
+        from nearlabel.cli.picture_items import told_pictures
+
         count = len(items) if rows is None else len(rows)
         if self.scale is not None or items.text or count < _FEWEST_ROWS:
+            return
+        if told_pictures(items):  # for which it is known
             return
         from nearlabel.datasets.preparing import scale_scores
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Format, Nominal, Part, Several, Texts
+from nearlabel.cli.options import Format, Nominal, Part, Several, Texts, as_typed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, steps
 
@@ -103,20 +103,33 @@ class LabeledReading(LabelReading):
 
     def load_labeled(self, source: str, part: Part = "all", **more: Any) -> Dataset:
         """Read a data set that must have labels."""
-        items = self.load(source, part, **more)
-        if not items.Y.shape[1]:
-            raise ValueError(f"{source} has no labels")
-        if len(items) < 2:
-            rows = counted(len(items), "row")
-            raise ValueError(f"{source} has {rows} to learn from; at least 2 are needed")
-        return items
+        return check_labeled(self.load(source, part, **more), source)
+
+
+def check_labeled(items: Dataset, source: str) -> Dataset:
+    """Refuse items that nothing can be learned from."""
+    if not items.Y.shape[1]:
+        raise ValueError(f"{source} has no labels")
+    if len(items) < 2:
+        rows = counted(len(items), "row")
+        raise ValueError(f"{source} has {rows} to learn from; at least 2 are needed")
+    return items
+
+
+def check_unused(options: Reading, source: str) -> None:
+    """Refuse options about columns, of which pictures have none."""
+    for word in as_typed(options)[:1]:
+        raise ValueError(f"{word}: {source} holds pictures, and no columns")
 
 
 def is_table(source: str, format: str | None) -> bool:
     """Whether a file is a table, whose columns have names; to be asked before it is read."""
     from nearlabel.datasets.formats import FORMATS
+    from nearlabel.datasets.picture_sets import is_picture_set
     from nearlabel.datasets.source_files import find
 
+    if is_picture_set(source):
+        return False
     with naming(format="--format"):
         return "tags" in FORMATS[find(source, format).format].options
 

@@ -1,0 +1,126 @@
+"""Pictures as items of commands: their vectors, and the names of those that cannot be read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nearlabel as nl
+from nearlabel.cli.options.errors import naming
+from nearlabel.cli.output import steps
+from nearlabel.common.messages import did_you_mean
+from nearlabel.datasets.dataset import Dataset, unlabeled
+from nearlabel.datasets.picture_sets import is_picture_set
+
+if TYPE_CHECKING:
+    from nearlabel.features import PictureVectors
+
+_STEPS = ("GridMoments", "PictureEmbedding")
+
+
+@dataclass(frozen=True, eq=False)
+class PictureItems(Dataset):
+    """Pictures by their vectors, which `transformer` has made.
+
+    Attributes
+    ----------
+    transformer : GridMoments or PictureEmbedding
+    skipped : tuple of (name, reason)
+        The pictures that are no rows, since they could not be read.
+    """
+
+    transformer: Any = None
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def made_by(self) -> str:
+        """What made the vectors, as --features calls it."""
+        used = getattr(self.transformer, "network_", None)
+        return "moments" if used is None else str(used.name)
+
+
+def usual_scale(items: Dataset) -> str:
+    """The scale where none is asked for: moments of pictures differ in their ranges."""
+    if isinstance(items, PictureItems):
+        return "minmax" if items.made_by == "moments" else "none"
+    return "auto" if items.text else "none"
+
+
+def usual_distance(items: Dataset) -> str:
+    """The distance where none is asked for: cosine for the values of a network."""
+    is_embedded = isinstance(items, PictureItems) and items.made_by != "moments"
+    return "cosine" if is_embedded else "euclidean"
+
+
+def told_pictures(items: Dataset) -> dict[str, Any]:
+    """What a result says of pictures; nothing of other items."""
+    if not isinstance(items, PictureItems):
+        return {}
+    return {"picture_features": items.made_by, "skipped": len(items.skipped)}
+
+
+def picture_features(name: str, n_jobs: int | None) -> Any:
+    """The transformer that --features names."""
+    if name == "auto":
+        return nl.features.best_picture_features(n_jobs=n_jobs)
+    if name == "moments":
+        return nl.features.GridMoments(n_jobs=n_jobs)
+    from nearlabel.features.networks.catalog import NETWORKS
+
+    networks = [one.name for one in NETWORKS.values() if one.of == "pictures"]
+    if name not in networks and Path(name).suffix.lower() != ".onnx":
+        known = ["auto", "moments", *networks]
+        raise ValueError(
+            f"--features must be one of {', '.join(known)}, or an ONNX file, such as own.onnx; "
+            f"got {name!r}{did_you_mean(name, known)}"
+        )
+    with naming(network="--features"):
+        return nl.features.PictureEmbedding(name, n_jobs=n_jobs).fit(None)
+
+
+def labeled_pictures(source: str, transformer: Any) -> PictureItems:
+    """The vectors of a picture set, with its labels."""
+    given = nl.datasets.load_pictures(source)
+    found = _read(source, given.pictures, transformer)
+    broken = {name for name, _ in found.skipped}
+    rows = [at for at, path in enumerate(given.pictures) if str(path) not in broken]
+    names = np.array([given.names[at] for at in rows], dtype=np.str_)
+    more: dict[str, Any] = {"label_names": given.label_names, "row_names": names}
+    return PictureItems(found.X, given.Y[rows], **more, **_origin(found, transformer))
+
+
+def new_pictures(source: str, transformer: Any) -> PictureItems:
+    """The vectors of the pictures of a folder, of an archive, of a picture set, or of one file."""
+    if not Path(source).exists() and is_picture_set(source):
+        return labeled_pictures(source, transformer)
+    found = _read(source, source, transformer)
+    names = np.array(found.names, dtype=np.str_)
+    more = _origin(found, transformer)
+    return PictureItems(found.X, unlabeled(len(names)), row_names=names, **more)
+
+
+def _read(source: str, pictures: Any, transformer: Any) -> PictureVectors:
+    """The vectors of pictures, with a note about each that cannot be read."""
+    with steps("reading pictures") as progress:
+        found = nl.features.picture_vectors(pictures, transformer, progress=progress)
+    if not found.names and len(found.skipped) == 1:
+        raise ValueError(" ".join(found.skipped[0]))
+    for name, reason in found.skipped:
+        warnings.warn(f"{name} {reason}; left out", stacklevel=2)
+    if not found.names:
+        raise ValueError(f"{source}: there is no picture that can be read")
+    return found
+
+
+def _origin(found: PictureVectors, transformer: Any) -> dict[str, Any]:
+    return {"transformer": transformer, "skipped": tuple(found.skipped)}
+
+
+def picture_step(steps: Sequence[Any]) -> Any:
+    """The first of the transformers of a model, if it takes pictures; else None."""
+    return next((step for step in steps[:1] if type(step).__name__ in _STEPS), None)
