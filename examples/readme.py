@@ -1,4 +1,4 @@
-"""Fill the README's excerpts of the command line with what the commands print.
+"""Fill excerpts of the command line, in the README and on pictures, with what commands print.
 
 Run it by `make docs`.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from nearlabel.cli import run
 from nearlabel.cli.demo import wrapped, write_songs
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
 END = "```\n\n"
 EXCERPTS = {
     "two commands": (
@@ -32,18 +32,31 @@ EXCERPTS = {
         "nearlabel forget songs.model 'song 230' 'song 231' --compact --verify",
     ),
 }
+PICTURES = {
+    "pictures": (
+        "nearlabel datasets paint scenes --n 200",
+        "nearlabel evaluate scenes --features moments --metric hamming_loss average_precision",
+        "nearlabel fit scenes -o scenes.model --features moments",
+    ),
+    "new pictures": (
+        "nearlabel datasets paint new --n 3 --seed 1",
+        "nearlabel rank scenes.model new --top 3",
+        "nearlabel rank scenes.model new/pictures/00000.jpg --top 1 --why | head -n 6",
+    ),
+}
+DOCUMENTS = {"README.md": EXCERPTS, "docs/features.md": PICTURES}
 
 
-def with_excerpts(readme: str) -> str:
-    """The README with what its commands print, between the marks of each excerpt."""
+def with_excerpts(text: str, excerpts: dict[str, tuple[str, ...]]) -> str:
+    """A document with what its commands print, between the marks of each excerpt."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_songs()
-        for name, commands in EXCERPTS.items():
+        for name, commands in excerpts.items():
             mark = f"<!-- {name}: made by `make docs` -->\n"
-            text = "\n".join(f"$ {wrapped(command)}\n{printed(command)}" for command in commands)
-            before, after = readme.split(mark)
-            readme = f"{before}{mark}```\n{text}{after[after.index(END) :]}"
-    return readme
+            shown = "\n".join(f"$ {wrapped(command)}\n{printed(command)}" for command in commands)
+            before, after = text.split(mark)
+            text = f"{before}{mark}```\n{shown}{after[after.index(END) :]}"
+    return text
 
 
 def printed(command: str) -> str:
@@ -61,5 +74,7 @@ def printed(command: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(with_excerpts(README.read_text(encoding="utf-8")), encoding="utf-8")
-    print("wrote the excerpts of README.md")
+    for name, excerpts in DOCUMENTS.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (ROOT / name).write_text(with_excerpts(text, excerpts), encoding="utf-8")
+        print(f"wrote the excerpts of {name}")

@@ -19,9 +19,20 @@ def test_the_readme_shows_what_its_commands_print(monkeypatch):
     import readme
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.with_excerpts(text) == text
+    assert readme.with_excerpts(text, readme.EXCERPTS) == text
     shown = text.partition("<!-- two commands")[2].partition("The same files in Python")[0]
     assert shown.count("$ nearlabel ") == 6
+
+
+def test_the_page_on_pictures_shows_what_its_commands_print(monkeypatch):
+    pytest.importorskip("PIL")
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    monkeypatch.setenv("NEARLABEL_DATA", "")
+    import readme
+
+    text = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    assert readme.with_excerpts(text, readme.PICTURES) == text
+    assert text.count("$ nearlabel ") == 6
 
 
 def test_the_code_of_the_page_on_experiments_runs():
