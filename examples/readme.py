@@ -16,7 +16,8 @@ from nearlabel.cli.demo import wrapped, write_songs
 
 ROOT = Path(__file__).parents[1]
 END = "```\n\n"
-EXCERPTS = {
+Excerpts = dict[str, tuple[str, ...]]
+EXCERPTS: Excerpts = {
     "two commands": (
         "head -n 3 songs.csv",
         "nearlabel fit songs.csv -o songs.model --scale standard",
@@ -32,7 +33,7 @@ EXCERPTS = {
         "nearlabel forget songs.model 'song 230' 'song 231' --compact --verify",
     ),
 }
-PICTURES = {
+PICTURES: Excerpts = {
     "pictures": (
         "nearlabel datasets paint scenes --n 200",
         "nearlabel evaluate scenes --features moments --metric hamming_loss average_precision",
@@ -47,7 +48,7 @@ PICTURES = {
 DOCUMENTS = {"README.md": EXCERPTS, "docs/features.md": PICTURES}
 
 
-def with_excerpts(text: str, excerpts: dict[str, tuple[str, ...]]) -> str:
+def with_excerpts(text: str, excerpts: Excerpts) -> str:
     """A document with what its commands print, between the marks of each excerpt."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_songs()
@@ -74,7 +75,8 @@ def printed(command: str) -> str:
 
 
 if __name__ == "__main__":
-    for name, excerpts in DOCUMENTS.items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        (ROOT / name).write_text(with_excerpts(text, excerpts), encoding="utf-8")
-        print(f"wrote the excerpts of {name}")
+    for document, excerpts in DOCUMENTS.items():
+        path = ROOT / document
+        made = with_excerpts(path.read_text(encoding="utf-8"), excerpts)
+        path.write_text(made, encoding="utf-8")
+        print(f"wrote the excerpts of {document}")

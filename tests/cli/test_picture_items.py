@@ -65,6 +65,16 @@ def test_a_saved_model_answers_as_a_pipeline_of_the_library(ask, scenes):
             assert [(one["label"], one["score"]) for one in by_name[name]] == list(best)
 
 
+def test_several_pictures_and_folders_are_named_by_their_paths(ask, fail, scenes):
+    files = ("scenes/pictures/00003.jpg", "scenes/pictures/00001.jpg")
+    asked = json.loads(ask("predict", "scenes.model", *files, "scenes", "--json"))
+    assert [one["id"] for one in asked[:3]] == [*files, "scenes/pictures/00000.jpg"]
+    assert len(asked) == 42
+    (scenes / "songs.csv").write_text("a,tags\n1,x\n2,y\n")
+    ask("fit", "songs.csv", "-o", "songs.model", "--k", 1)
+    assert "'scenes'" in fail("predict", "songs.model", "songs.csv", "scenes")
+
+
 def test_a_picture_set_is_found_by_its_name(ask, scenes, monkeypatch):
     (scenes / "data").mkdir()
     (scenes / "scenes").rename(scenes / "data/natural")

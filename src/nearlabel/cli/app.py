@@ -26,6 +26,8 @@ _VERBS = (
     *("evaluate", "tune", "compare", "reproduce"),
 )
 _USAGES = {  # where cyclopts would say ARGS
+    "predict": "nearlabel predict [OPTIONS] MODEL DATA...",
+    "rank": "nearlabel rank [OPTIONS] MODEL DATA...",
     "forget": "nearlabel forget [OPTIONS] MODEL ID...",
     "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
 }

@@ -83,9 +83,12 @@ class Answering:
         if self.json and self.output == "-":  # where JSON goes anyway
             object.__setattr__(self, "output", None)
 
-    def load(self, path: str, data: str) -> tuple[Any, Blocks]:
+    def load(self, path: str, data: Sequence[str], verb: str) -> tuple[Any, Blocks]:
         """Read a model, and items with its features, which come in blocks of rows."""
-        check_results(self.output, path, data)
+        if not data:
+            example = f"nearlabel {verb} songs.model new.csv"
+            raise ValueError(f"{verb}: DATA is missing; for example: {example}")
+        check_results(self.output, path, *data)
         import_scikit_learn(scaling=True)
         import nearlabel as nl
         from nearlabel.cli.picture_items import picture_step
@@ -100,7 +103,7 @@ class Answering:
             set_jobs(model, self.searching.jobs)
             if of_pictures is not None:
                 of_pictures.set_params(n_jobs=self.searching.jobs)
-        items = items_for(pipeline, self.reading, data, self.part, labels=())
+        items = items_for(pipeline, self.reading, data[0], self.part, data[1:], labels=())
         return model, Blocks(pipeline, items, getattr(items, "skipped", None))
 
     def tell(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -53,10 +53,17 @@ def set_jobs(model: Any, jobs: int | None) -> None:
         getattr(model, method, model).set_params(n_jobs=jobs)
 
 
-def items_for(pipeline: Any, reading: Reading, data: str, part: Part, **labels: Any) -> Dataset:
+def items_for(
+    pipeline: Any,
+    reading: Reading,
+    data: str,
+    part: Part,
+    others: Sequence[str] = (),
+    **labels: Any,
+) -> Dataset:
     """Read items with the features of a pipeline; columns are found by their names.
 
-    Pictures are vectors then, by the first step of the pipeline.
+    Pictures are vectors then, by the first step of the pipeline; they may come from `others`, too.
     """
     from nearlabel.cli.picture_items import labeled_pictures, new_pictures, picture_step
     from nearlabel.datasets.frames import is_frame
@@ -64,7 +71,10 @@ def items_for(pipeline: Any, reading: Reading, data: str, part: Part, **labels: 
 
     if (step := picture_step(transformers(pipeline))) is not None:
         check_unused(reading, data)
-        return part_of((new_pictures if labels else labeled_pictures)(data, step), part)
+        read = new_pictures([data, *others], step) if labels else labeled_pictures(data, step)
+        return part_of(read, part)
+    if others:
+        raise ValueError(f"unexpected argument {others[0]!r}: several are for pictures only")
     items = reading.load(data, part, **labels, **reading_options(pipeline))
     names = () if items.feature_names is None else items.feature_names.tolist()
     if (numbers := numbered_columns(pipeline, names)) is not None:

@@ -94,11 +94,18 @@ def labeled_pictures(source: str, transformer: Any) -> PictureItems:
     return PictureItems(found.X, given.Y[rows], **more, **_origin(found, transformer))
 
 
-def new_pictures(source: str, transformer: Any) -> PictureItems:
-    """The vectors of the pictures of a folder, of an archive, of a picture set, or of one file."""
-    if not Path(source).exists() and is_picture_set(source):
+def new_pictures(sources: Sequence[str], transformer: Any) -> PictureItems:
+    """The vectors of the pictures of a folder, an archive or a picture set, or of files.
+
+    Of several sources, the names are paths; of one, those within it.
+    """
+    source, *others = sources
+    if not others and not Path(source).exists() and is_picture_set(source):
         return labeled_pictures(source, transformer)
-    found = _read(source, source, transformer)
+    pictures: Any = source
+    if others:
+        pictures = [one for each in sources for one in nl.features.find_pictures(each)]
+    found = _read(", ".join(sources[:2]), pictures, transformer)
     names = np.array(found.names, dtype=np.str_)
     more = _origin(found, transformer)
     return PictureItems(found.X, unlabeled(len(names)), row_names=names, **more)

@@ -11,7 +11,7 @@ from nearlabel.cli.options import Data
 from nearlabel.cli.output import is_table
 
 
-def predict(model: str, data: Data, *, answering: Answering = Answering()) -> None:
+def predict(model: str, *data: Data, answering: Answering = Answering()) -> None:
     """Predict the labels of items.
 
     Columns are matched by name; those that the model does not know are ignored.
@@ -28,7 +28,7 @@ def predict(model: str, data: Data, *, answering: Answering = Answering()) -> No
     cat new.jsonl | nearlabel predict songs.model - --json
     nearlabel predict scenes.model photos -o tagged.csv
     """
-    fitted, blocks = answering.load(model, data)
+    fitted, blocks = answering.load(model, data, "predict")
     names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
     if is_table(answering.output) and names is not None and any(";" in one for one in names):

@@ -16,8 +16,7 @@ _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
 def rank(
     model: str,
-    data: Data,
-    *,
+    *data: Data,
     top: Count = 5,
     why: Switch = False,
     answering: Answering = Answering(),
@@ -42,7 +41,7 @@ def rank(
     """
     if why and is_table(answering.output):
         raise ValueError("--why has no place in a table: write a .jsonl file, or give --json")
-    fitted, blocks = answering.load(model, data)
+    fitted, blocks = answering.load(model, data, "rank")
     if why and answering.output is None and not answering.json:
         for name, explanation in _explanations(fitted, blocks, top):
             _say_why(name, explanation)
