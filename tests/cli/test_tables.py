@@ -126,6 +126,16 @@ def by_hand():
     )
 
 
+def test_our_own_features_of_texts_in_a_saved_pipeline(folder, ask):
+    frame = pd.read_csv("songs.csv")
+    words = ColumnTransformer([("t", nl.features.FrequentWords(0.5), "title")])
+    model = nl.make_pipeline(words, nl.MLkNN(4))
+    model.fit(frame[["title"]], frame["tags"].fillna(""))
+    nl.save(model, "m")
+    ranked = json.loads(ask("rank", "m", "new.csv", "--json"))
+    assert each(ranked, "score") == model.rank(pd.read_csv("new.csv")[["title"]]).scores.tolist()
+
+
 def test_folds_are_prepared_by_their_training_rows(folder, ask):
     how = ("--scale", "standard", "--split", "cv3", "--metric", "average_precision", "coverage")
     told = json.loads(ask("evaluate", "songs.csv", *PREPARED, *how, "--k", 4, "--json"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
 from nearlabel.cli.model_items import items_for, vectors
-from nearlabel.cli.options import Data, Part, Switch
+from nearlabel.cli.options import DataOrPictures, Part, Switch
 from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add(
     model: str,
-    data: Data,
+    data: DataOrPictures,
     *,
     part: Part = "all",
     skip_known: Switch = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
-from nearlabel.cli.options import Algorithms, Data, Distance, Neighbors, Several, Switch
+from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
 from nearlabel.cli.output import counted, say, say_folded, say_table, steps
@@ -22,7 +22,7 @@ _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_pr
 
 
 def compare(
-    data: Data,
+    data: DataOrPictures,
     *,
     algorithm: Annotated[Algorithms, Parameter(show_default=False)] = (),
     k: Neighbors = (),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads, summary
-from nearlabel.cli.options import Counts, Data, Switch
+from nearlabel.cli.options import Counts, DataOrPictures, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.output import say, say_table, steps
@@ -18,7 +18,7 @@ _LABELS_SHOWN = 40
 
 
 def evaluate(
-    data: Data,
+    data: DataOrPictures,
     *,
     k: Counts = (10,),
     per_label: Switch = False,

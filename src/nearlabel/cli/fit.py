@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.measuring import sizes, told_preparation
-from nearlabel.cli.options import Count, Data, Json, Part, Seed
+from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: Data,
+    data: DataOrPictures,
     *,
     output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
     k: Count = 10,

@@ -9,7 +9,10 @@ from itertools import islice, takewhile
 from typing import Any
 
 _RANK = ("number", "category", "text")  # where two steps take a column, the last of these counts
-_TEXT_STEPS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
+_TEXT_STEPS = (
+    *("CountVectorizer", "TfidfVectorizer", "HashingVectorizer"),
+    *("FrequentWords", "TextEmbedding"),
+)
 _SCALERS = ("MaxAbsScaler", "MinMaxScaler", "StandardScaler", "RobustScaler", "QuantileTransformer")
 _KEEP_GAPS = (*_SCALERS, "FunctionTransformer")  # the last one without a function: as they are
 
@@ -199,7 +202,7 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
                 places = column_positions(columns, own, len(own))
                 yield from _of_steps([part], np.atleast_1d(own[places]).tolist())
     elif type(step).__name__ in _TEXT_STEPS:
-        words = getattr(step, "vocabulary_", None)
+        words = getattr(step, "vocabulary_", getattr(step, "words_", None))
         yield ModelColumn(names[0], "text", None if words is None else tuple(words), gaps=True)
     elif hasattr(step, "categories_"):  # OneHotEncoder, OrdinalEncoder
         ignores = getattr(step, "handle_unknown", "error") != "error"

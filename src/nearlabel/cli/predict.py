@@ -7,11 +7,11 @@ from typing import Any
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import label_name
-from nearlabel.cli.options import Data
+from nearlabel.cli.options import DataOrPictures
 from nearlabel.cli.output import is_table
 
 
-def predict(model: str, *data: Data, answering: Answering = Answering()) -> None:
+def predict(model: str, *data: DataOrPictures, answering: Answering = Answering()) -> None:
     """Predict the labels of items.
 
     Columns are matched by name; those that the model does not know are ignored.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
-from nearlabel.cli.options import Count, Data, Switch
+from nearlabel.cli.options import Count, DataOrPictures, Switch
 from nearlabel.cli.output import is_table, printable, say, say_folded
 
 _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
@@ -16,7 +16,7 @@ _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
 def rank(
     model: str,
-    *data: Data,
+    *data: DataOrPictures,
     top: Count = 5,
     why: Switch = False,
     answering: Answering = Answering(),

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
 from nearlabel.cli.options import (
     Algorithms,
-    Data,
+    DataOrPictures,
     Distance,
     Neighbors,
     Part,
@@ -36,7 +36,7 @@ Curve = list[tuple[int, float]]  # k and the metric, by rising k
 
 
 def tune(
-    data: Data,
+    data: DataOrPictures,
     *,
     algorithm: Algorithms = ("MLkNN",),
     k: Neighbors = (),

@@ -99,13 +99,14 @@ Neighbors = Annotated[
 ]
 Switch = Annotated[bool, Parameter(show_default=False)]
 Texts = Annotated[tuple[str, ...], Several, Parameter(show_default=False)]
-Data = Annotated[
-    str,
-    Parameter(
-        allow_leading_hyphen=True,  # for - alone
-        validator=no_option,
-        help="Name of a data set, a file, or - for standard input.",
-    ),
+_data = Parameter(
+    allow_leading_hyphen=True,  # for - alone
+    validator=no_option,
+    help="Name of a data set, a file, or - for standard input.",
+)
+Data = Annotated[str, _data]
+DataOrPictures = Annotated[
+    str, _data, Parameter(help="Name of a data set, a file, pictures, or - for standard input.")
 ]
 Json = Annotated[
     bool, Parameter(name="--json", group="Parameters", show_default=False, help="Print JSON.")
