@@ -39,12 +39,12 @@ def scenes(painted, tmp_path, monkeypatch):
 
 
 def test_a_newcomer_paints_measures_fits_and_asks_why(ask, fail, scenes):
-    assert "40 pictures" in ask("datasets", "paint", "new", "--n", 40)
+    assert "20 pictures" in ask("datasets", "paint", "new", "--n", 20)
     assert "--overwrite" in fail("datasets", "paint", "new", "--n", 2)
-    told = json.loads(ask("datasets", "paint", "new", "--n", 40, "--overwrite", "--json"))
+    told = json.loads(ask("datasets", "paint", "new", "--n", 20, "--overwrite", "--json"))
     assert told["labels"] == ["desert", "mountains", "sea", "sunset", "trees"]
     printed = ask("evaluate", "new", *MOMENTS, "--metric", "average_precision")
-    assert "40 items, 294 features, 5 labels" in printed
+    assert "20 items, 294 features, 5 labels" in printed
     assert "features moments, scale minmax" in printed
     assert "features moments, scale minmax" in ask("fit", "new", "-o", "new.model", *MOMENTS)
     why = ask("rank", "new.model", "new/pictures/00003.jpg", "--why", "--top", 1)
@@ -79,6 +79,9 @@ def test_a_picture_set_is_found_by_its_name(ask, scenes, monkeypatch):
     (scenes / "data").mkdir()
     (scenes / "scenes").rename(scenes / "data/natural")
     monkeypatch.setenv("NEARLABEL_DATA", str(scenes / "data"))
+    listed = json.loads(ask("datasets", "list", "--json"))
+    assert listed == [{"name": "natural", "file": str(scenes / "data/natural")}]
+    assert "natural   pictures" in ask("datasets", "list")
     assert "natural: 40 items" in ask("evaluate", "natural", *MOMENTS)
     predicted = json.loads(ask("predict", "scenes.model", "natural", "--json"))
     assert [one["id"] for one in predicted][:2] == ["00000.jpg", "00001.jpg"]

@@ -27,22 +27,26 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
     NEARLABEL_DATA=~/data nearlabel datasets list --json
     """
     import nearlabel as nl
+    from nearlabel.datasets.picture_sets import available_pictures
 
     found = nl.datasets.available()
     if public:
         _list_public(set(found), json)
         return
+    pictures = available_pictures()
     if json:
-        say_json([{"name": name, "file": str(path)} for name, path in found.items()])
+        both = (*found.items(), *pictures.items())
+        say_json([{"name": name, "file": str(path)} for name, path in both])
         return
     folders = ", ".join(map(str, nl.datasets.data_folders()))
-    if not found:
+    if not found and not pictures:
         say(f"no data set in {folders} (NEARLABEL_DATA names other folders)")
     else:
         rows = [
             (name, path.name, f"{path.stat().st_size / 1e6:.2f}") for name, path in found.items()
         ]
-        say(f"{counted(len(found), 'data set')} in {folders}")
+        rows += [(name, "pictures", "") for name in pictures]
+        say(f"{counted(len(rows), 'data set')} in {folders}")
         say_table(("name", "file", "MB"), rows)
     say("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
 

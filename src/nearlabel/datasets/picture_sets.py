@@ -102,6 +102,16 @@ def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
     )
 
 
+def available_pictures() -> dict[str, Path]:
+    """The picture sets of the data folders: their names and folders; the first of a name counts."""
+    found: dict[str, Path] = {}
+    for folder in data_folders():
+        for table in sorted(folder.glob(f"*/{_TABLE}")):
+            if (table.parent / _FOLDER).is_dir():
+                found.setdefault(table.parent.name, table.parent)
+    return found
+
+
 def is_picture_set(source: str) -> bool:
     """Whether a name or a path means a picture set."""
     return _place(source) is not None
@@ -127,11 +137,10 @@ def _found(source: str | os.PathLike[str]) -> Path:
         return place
     if path.is_dir():
         raise FileNotFoundError(f"{path} is no picture set: it needs {_TABLE} and {_FOLDER}/")
-    known = [table.parent.name for folder in data_folders() for table in folder.glob(f"*/{_TABLE}")]
     looked = ", ".join(map(str, data_folders()))
     raise FileNotFoundError(
         f"no picture set {str(source)!r}: there is no such folder, and none of that name in "
-        f"{looked}{did_you_mean(path.name, known)}"
+        f"{looked}{did_you_mean(path.name, list(available_pictures()))}"
     )
 
 
