@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 
@@ -129,6 +130,16 @@ def test_broken_files_are_named_once_and_left_out(answer, fail, scenes):
     _, printed, _ = answer("rank", "scenes.model", "scenes", "-o", "out.csv", "--json")
     assert json.loads(printed) == {"output": "out.csv", "rows": 38 * 5, "skipped": 2}
     assert "is empty" in fail("predict", "scenes.model", "scenes/pictures/00001.jpg")
+
+
+def test_a_name_that_is_no_text_is_written_with_escapes(ask, scenes):
+    (scenes / "odd").mkdir()
+    try:
+        shutil.copy("scenes/pictures/00001.jpg", os.fsdecode(b"odd/caf\xe9.jpg"))
+    except OSError:
+        pytest.skip("file names are Unicode here")
+    ask("predict", "scenes.model", "odd", "-o", "odd.csv")
+    assert "\ncaf\\xe9.jpg," in (scenes / "odd.csv").read_text()
 
 
 def test_labels_stay_with_their_pictures_where_others_are_broken(answer, scenes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ def new_pictures(sources: Sequence[str], transformer: Any) -> PictureItems:
     if others:
         pictures = [one for each in sources for one in nl.features.find_pictures(each)]
     found = _read(", ".join(sources[:2]), pictures, transformer)
-    names = np.array(found.names, dtype=np.str_)
+    names = np.array([*map(_encodable, found.names)], dtype=np.str_)
     more = _origin(found, transformer)
     return PictureItems(found.X, unlabeled(len(names)), row_names=names, **more)
 
@@ -127,7 +128,13 @@ def _read(source: str, pictures: Any, transformer: Any) -> PictureVectors:
 
 
 def _origin(found: PictureVectors, transformer: Any) -> dict[str, Any]:
-    return {"transformer": transformer, "skipped": tuple(found.skipped)}
+    skipped = tuple((_encodable(name), reason) for name, reason in found.skipped)
+    return {"transformer": transformer, "skipped": skipped}
+
+
+def _encodable(name: str) -> str:
+    """A name that can be written to files: bytes that are no UTF-8 as escapes."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def picture_step(steps: Sequence[Any]) -> Any:
