@@ -118,12 +118,21 @@ public:
         for (const std::size_t l : labels) found_.insert(l);
     }
 
+    // Counts the chosen labels of all neighbors. Which these are cannot be foretold: they are
+    // gathered without a branch.
     template <class I>
-    void count_chosen(Span<I> labels_of_neighbor) {
-        for (const I* label = labels_of_neighbor.begin; label != labels_of_neighbor.end; ++label) {
-            const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
-            count[l] += found_.contains(l);  // no branch: which are chosen cannot be foretold
+    void count_chosen(const std::vector<Span<I>>& neighbors) {
+        std::size_t end = 0;
+        for (const Span<I>& span : neighbors) {
+            const auto more = static_cast<std::size_t>(span.end - span.begin);
+            if (met_.size() < end + more) met_.resize(2 * (end + more));
+            for (const I* label = span.begin; label != span.end; ++label) {
+                const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
+                met_[end] = static_cast<std::int32_t>(l);
+                end += found_.contains(l);
+            }
         }
+        for (std::size_t i = 0; i < end; ++i) ++count[static_cast<std::size_t>(met_[i])];
     }
 
     template <class I>
@@ -147,6 +156,7 @@ public:
 
 private:
     OrderedSet found_;
+    std::vector<std::int32_t> met_;
 };
 
 // For each row and each label that changed, where the row was and where it is: labels, counts and
@@ -205,7 +215,7 @@ nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before
             }
             changed.choose();
             if (was_there && !changed.labels.empty()) {
-                for (const Span<I>& span : neighbors) changed.count_chosen(span);
+                changed.count_chosen(neighbors);
                 if (own_stays) {
                     changed.mark_chosen_as_own(old_labels.labels(checked(row, old_labels)));
                 }

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
+from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, read_tree, write_tree
+from nearlabel.common.files import FileError, write_tree
 from nearlabel.features import (
     GridMoments,
     PictureEmbedding,

@@ -47,7 +47,8 @@ def next_state(model: Any) -> Any:
     """A copy of a model that a change is made to; nothing is known of what was computed before."""
     state = object.__new__(type(model))
     computed = computed_names(type(model))
-    state.__dict__ = {name: value for name, value in vars(model).items() if name not in computed}
+    known = vars(model).copy()  # in one step: a reader may compute something meanwhile
+    state.__dict__ = {name: value for name, value in known.items() if name not in computed}
     return state
 
 

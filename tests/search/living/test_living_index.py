@@ -307,7 +307,7 @@ def overlapping():
 @pytest.mark.parametrize("search", ["lists", "auto"])
 def test_rows_are_added_to_lists(overlapping, search):
     """All lists are probed, so that nothing is missed: then a history is as exact as any."""
-    small = {"_RECENT": 4, "_EXACT_TAIL": 12, "_MOST_LISTED": 2}
+    small = {"_RECENT": 4, "_EXACT_TAIL": 12}
     all_lists = nl.InvertedLists(recall=1.0)
     with (
         mock.patch.multiple(living_index, **small),

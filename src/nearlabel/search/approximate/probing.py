@@ -34,6 +34,7 @@ from nearlabel.search.living.arrivals import Reached
 _QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
 _ROWS_A_PASS = 2048
+_QUERIES_SORTED = 1024  # whose neighbors are sorted in one go
 _FEW_QUERIES = 256  # BLAS takes one thread for their products anyway
 _LISTS_TO_SPARE = 2  # times those that hold k rows on average
 _MANY_LISTS = 8  # more than one in so many is as good as all
@@ -236,16 +237,19 @@ class ListedRows:
         """The graph of any queries: neighbors by number, distances in float32 where these fit."""
         with nullcontext() if len(queries) <= _FEW_QUERIES else one_blas_thread:
             found = self.nearest(queries, k, plan.probes, n_jobs, progress, reach)
-        numbers = self.lists.order[found.indices]
         fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
-        distances = found.distances.astype(np.float32 if fits else np.float64)
-        order = np.lexsort((numbers, distances), axis=1)
-        return NeighborGraph.unchecked(
-            np.take_along_axis(numbers, order, axis=1),
-            np.take_along_axis(distances, order, axis=1),
-            len(self),
-            plan.recall,
-        )
+        numbers = np.empty(found.indices.shape, self.lists.order.dtype)
+        distances = np.empty(found.indices.shape, np.float32 if fits else np.float64)
+
+        def sort(block: slice) -> None:
+            near, far = self.lists.order[found.indices[block]], found.distances[block]
+            far = far.astype(distances.dtype)
+            order = np.lexsort((near, far), axis=1)
+            numbers[block] = np.take_along_axis(near, order, axis=1)
+            distances[block] = np.take_along_axis(far, order, axis=1)
+
+        run_blocks(sort, len(queries), _QUERIES_SORTED, n_jobs, None)
+        return NeighborGraph.unchecked(numbers, distances, len(self), plan.recall)
 
     def answer_and_reached(
         self,

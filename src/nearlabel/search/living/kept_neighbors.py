@@ -16,7 +16,7 @@ from nearlabel.search.living.arrivals import Arrivals
 from nearlabel.search.living.neighbor_lists import NeighborLists
 
 _ROWS_AT_ONCE = 2**12  # that are copied together, so that temporaries stay small
-_ROWS_A_RUN = 2**12  # that are changed in one go, while they are in a processor's cache
+_ROWS_A_RUN = 2**13  # that are changed in one go, while they are in a processor's cache
 _MANY = 8  # neighbors come to many rows if to one of so many
 _MOST_PLACES = np.iinfo(np.int32).max
 

@@ -49,7 +49,6 @@ _SHARE_JOINED = 1 / 8  # of its own rows, if that is more
 _MOST_DEAD = 1 / 2  # share of a segment's rows from which on it is built without these
 _FEW_DEAD = 1 / 8  # share of the rows that may as well be in a segment that is built
 _EXACT_TAIL = 16_384  # rows that are compared one by one where the first segment has lists
-_MOST_LISTED = 8  # segments of lists, before they are joined
 _ALL_LISTS = 2**31 - 1  # more than there can be
 _ROWS_AT_ONCE = 65536  # whose neighbors are searched together
 
@@ -142,8 +141,8 @@ class LivingIndex:
                 break
             start = later.pop().start
         lists = lists_of(first.index) if n - start > _EXACT_TAIL else None
-        if lists is not None and len(later) >= _MOST_LISTED:
-            start, later = later[0].start, []
+        while lists is not None and later and len(later[-1]) <= _MUCH_LARGER * (n - later[-1].stop):
+            start = later.pop().start
         made = longer._segment(start, n, None if lists is None else lists.tail)
         return replace(longer, segments=(first, *later, *made))
 
