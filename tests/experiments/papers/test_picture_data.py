@@ -18,6 +18,7 @@ from nearlabel.experiments.papers.table_reproduction import reproduce
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.features import GridMoments, PictureEmbedding
 from nearlabel.features.networks.catalog import NETWORKS
+from nearlabel.features.pictures import upright_rgb
 
 pytest.importorskip("PIL")
 N = 120  # the 2017 comparison takes 100 neighbors
@@ -46,15 +47,19 @@ def data_folder(scenes, monkeypatch):
     monkeypatch.setenv("NEARLABEL_DATA", str(scenes))
 
 
+def colors(transformer, X):
+    """Mean colors, in the place of what a network computes."""
+    assert transformer.network == "efficientnet-lite0"
+    return np.array([np.asarray(upright_rgb(one), np.float32).mean((0, 1)) for one in X])
+
+
 @pytest.fixture(autouse=True)
 def only_lite0(monkeypatch):
-    """Whatever the user's cache has: only the network that is installed is there."""
-    is_there = type(NETWORKS["pplcnetv2"]).is_there
-    monkeypatch.setattr(
-        type(NETWORKS["pplcnetv2"]),
-        "is_there",
-        property(lambda self: self.name != "pplcnetv2" and is_there.fget(self)),
-    )
+    """Whatever the user's cache has: one network is there, and it is a quick one."""
+    there = property(lambda network: network.name == "efficientnet-lite0")
+    monkeypatch.setattr(type(NETWORKS["pplcnetv2"]), "is_there", there)
+    monkeypatch.setattr(PictureEmbedding, "fit", lambda self, X: self)
+    monkeypatch.setattr(PictureEmbedding, "transform", colors)
 
 
 @pytest.fixture
@@ -106,9 +111,8 @@ def test_moments_are_scaled_in_each_fold(kept):
 
 
 def test_embedded_pictures_are_compared_by_cosine_distance(kept):
-    pytest.importorskip("onnxruntime")
     pictures = nl.datasets.load_pictures("natural_scenes")
-    X = PictureEmbedding("efficientnet-lite0").fit_transform(pictures.pictures)
+    X = PictureEmbedding("efficientnet-lite0").transform(pictures.pictures)
     found = reproduce(["zhang-2007"], ["5-pictures"], results=kept)
     expected = fold_means(X, pictures.Y, nl.MLkNN(10, metric="cosine"), FIVE)
     np.testing.assert_allclose(ours(found, "scenes_lite0", "ML-KNN"), expected, atol=1e-12)
@@ -194,21 +198,21 @@ def test_the_tables_are_printed_in_80_columns(kept, capsys):
     assert re.search(r"^[1-9]\d* of 10 cells that were run are better than printed", printed, re.M)
     _, of_2017 = printed.split("Zhang et al. (2017), Table 2-pictures")
     assert "cells that were run" not in of_2017  # the paper has no number of these pictures
-    assert re.search(r"^  positive-sample k=100 z=10( +0\.\d{3}±0\.\d{3}\*){3}$", of_2017, re.M)
+    assert re.search(r"^  positive-sample k=100 z=10( +[01]\.\d{3}±0\.\d{3}\*){3}$", of_2017, re.M)
     assert "nearlabel models get pplcnetv2" in " ".join(printed.split())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dataset", "least"),
-    [("scenes_moments", 0.803), ("scenes_lite0", 0.94), ("scenes_pplcnet", 0.955)],
-)
-def test_natural_scenes(natural_scenes, monkeypatch, tmp_path, dataset, least):
-    """On the real pictures: better than Table 5 on all metrics."""
+def test_natural_scenes(natural_scenes, monkeypatch, tmp_path):
+    """On the real pictures: better than Tables 5 and 7 on all metrics."""
     monkeypatch.undo()
-    if dataset == "scenes_pplcnet" and not NETWORKS["pplcnetv2"].is_there:
-        pytest.skip("needs pplcnetv2")
-    found = reproduce(["zhang-2007"], ["5-pictures"], results=tmp_path, n_jobs=-1)
-    cells = [one for one in found.cells if one.cell.dataset == dataset]
+    pytest.importorskip("onnxruntime")
+    found = reproduce(["zhang-2007"], ["5-pictures", "7-pictures"], results=tmp_path, n_jobs=-1)
+    least = {"scenes_moments": 0.803, "scenes_lite0": 0.94}
+    if NETWORKS["pplcnetv2"].is_there:
+        least["scenes_pplcnet"] = 0.955
+    cells = [one for one in found.cells if one.cell.dataset in least]
     assert {one.verdict for one in cells} == {Verdict.BETTER}
-    assert cells[-1].ours >= least
+    for one in cells:
+        if one.cell.table == "5-pictures" and one.cell.metric == "average_precision":
+            assert one.ours >= least[one.cell.dataset]
