@@ -174,7 +174,8 @@ def _lines(row: TableRow) -> tuple[list[str], list[str]]:
             published.append("")
             ours.append("")
         else:
-            published.append(_narrow(published_text(cell)) + (DOUBT if cell.cell.doubt else " "))
+            printed = "" if cell.cell.is_new else _narrow(published_text(cell))
+            published.append(printed + (DOUBT if cell.cell.doubt else " "))
             ours.append(_narrow(ours_text(cell)) + cell.verdict.mark)
     return published, ours
 

@@ -198,6 +198,7 @@ def test_the_tables_are_printed_in_80_columns(kept, capsys):
     assert re.search(r"^[1-9]\d* of 10 cells that were run are better than printed", printed, re.M)
     _, of_2017 = printed.split("Zhang et al. (2017), Table 2-pictures")
     assert "cells that were run" not in of_2017  # the paper has no number of these pictures
+    assert re.search(r"^scenes_lite0$", of_2017, re.M)
     assert re.search(r"^  positive-sample k=100 z=10( +[01]\.\d{3}±0\.\d{3}\*){3}$", of_2017, re.M)
     assert "nearlabel models get pplcnetv2" in " ".join(printed.split())
 

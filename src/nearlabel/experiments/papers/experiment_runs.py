@@ -128,7 +128,7 @@ def run_experiment(
         stages = Stages(progress, 1000)
         sets = [_chosen(experiment, ready, n_jobs, stages.next(900))]
         progress = stages.next(100)
-    ranks = experiment.success_at or (5,)
+    ranks = experiment.success_at or (5,)  # a pass measures one success rate
     stages = Stages(progress, 1000)
     found = [
         evaluate_splits(

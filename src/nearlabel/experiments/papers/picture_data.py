@@ -70,7 +70,8 @@ class PictureVectors:
 
         An `UnusableDataError` says why they cannot be: which picture is broken, for example.
         """
-        found, path = self._set(), folder / f"{self.key()}.vectors"
+        with _unusable():
+            found, path = self._set(), folder / f"{self.key()}.vectors"
         X = None if again else _kept(path)
         if X is None:
             with _unusable():

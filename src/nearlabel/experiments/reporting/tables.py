@@ -159,8 +159,6 @@ def _parameters_in_words(one: ComparedCell) -> str:
 
 def published_text(one: ComparedCell) -> str:
     """The published number of a cell, with its standard deviation."""
-    if one.cell.is_new:
-        return ""
     return (one.cell.printed or NO_NUMBER) + (f" ± {one.cell.std}" if one.cell.std else "")
 
 
