@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn_pictures import file_of, files, png, quadrants
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.features import GridMoments, UnreadablePicture, find_pictures, picture_vectors
@@ -267,3 +269,15 @@ def test_a_folder_is_listed_while_it_changes(tmp_path):
     found = picture_vectors(pictures, GridMoments())
     assert len(found.skipped) == 2
     assert all("No such file" in reason for _, reason in found.skipped)
+
+
+def test_a_pipeline_without_any_picture_to_scale(tmp_path):
+    (tmp_path / "broken.jpg").write_bytes(b"no picture")
+    scaled = make_pipeline(GridMoments(), MinMaxScaler())
+    scaled.fit(np.zeros((2, 8, 8), np.uint8))
+    found = picture_vectors(tmp_path, scaled)
+    assert found.X.shape == (0, 294)
+    assert [name for name, _ in found.skipped] == ["broken.jpg"]
+    assert repr(found) == "PictureVectors(X of shape (0, 294), 1 skipped)"
+    with pytest.raises(TypeError, match=r"model\[:-1\].*MLkNN"):
+        picture_vectors(tmp_path, nl.MLkNN())

@@ -373,6 +373,11 @@ def test_one_id_takes_the_labels_of_one_item():
         assert {*model.label_names_[carried].tolist()} == {"city", "alps"}
     model.relabel(3, "sea")
     assert model.label_names_[model._items.labels[[3]].indices].tolist() == ["sea"]
+    texts = nl.MLkNN(5).fit(X, [";".join(one) for one in tags], separator=";")
+    for labels in ("city;alps", ["city;alps"], ["city", "alps"]):
+        texts.relabel(3, "sea").relabel(3, labels)
+        carried = texts._items.labels[[3]].indices
+        assert {*texts.label_names_[carried].tolist()} == {"city", "alps"}
     plain = fitted().relabel(3, [1, 0, 1])
     assert plain._items.labels[[3]].toarray().tolist() == [[1, 0, 1]]
 

@@ -54,8 +54,9 @@ def forget(
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:
         _refuse_files(opened, id)
         if not ignore_missing:  # each error names where the id was given
-            opened.known_ids(id)
-            opened.known_ids(listed, source)
+            advice = "; --ignore-missing passes over such ids"
+            opened.known_ids(id, advice=advice)
+            opened.known_ids(listed, source, advice=advice)
         known = opened.known_ids(names, ignore_missing=ignore_missing)
         with steps("forgetting") as progress:
             opened.model.forget(known, progress=progress)

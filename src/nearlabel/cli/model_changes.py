@@ -75,7 +75,12 @@ class OpenModel:
         return np.array([int(name) for name in names], dtype=np.int64)
 
     def known_ids(
-        self, names: Sequence[str], source: str | None = None, *, ignore_missing: bool = False
+        self,
+        names: Sequence[str],
+        source: str | None = None,
+        *,
+        ignore_missing: bool = False,
+        advice: str = "",
     ) -> Array:
         """Ids of items that the model has; errors name the file that they are from.
 
@@ -89,7 +94,8 @@ class OpenModel:
         is_known = np.isin(ids, self.model.ids_)
         if not ignore_missing and not is_known.all():
             where = f"{source}: " if source else ""
-            raise ValueError(f"{where}{self.path} has no item {some(ids[~is_known].tolist())}")
+            missing = some(ids[~is_known].tolist())
+            raise ValueError(f"{where}{self.path} has no item {missing}{advice}")
         return ids[is_known]
 
     def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:

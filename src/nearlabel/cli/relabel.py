@@ -58,6 +58,11 @@ def relabel(
     nearlabel relabel songs.model --item "song 017" --add calm --remove wild
     """
     given = [one for one in (to, add, remove) if one is not None]
+    if given and not item:
+        raise ValueError(
+            "--to, --add and --remove need --item, the items that are meant: "
+            "--item 'song 017' --add calm"
+        )
     if (data is None) == (not item):
         missing = "DATA is missing" if data is None else "--item cannot be given beside DATA"
         if data is None and not given and (changing.compact or changing.verify):
@@ -68,10 +73,8 @@ def relabel(
             )
             raise ValueError(f"relabel: {missing}; {only}")
         raise ValueError(f"relabel: {missing}; {_EXAMPLE}, or --item 'song 017' --to calm sad")
-    if bool(item) != bool(given):
-        raise ValueError(
-            "--item goes together with --to, --add or --remove: --item 'song 017' --to calm sad"
-        )
+    if item and not given:
+        raise ValueError("--item needs --to, --add or --remove: --item 'song 017' --to calm sad")
     if to is not None and len(given) > 1:
         raise ValueError("--to replaces all labels: it cannot be given beside --add or --remove")
     source = None if data is None else source_name(data)

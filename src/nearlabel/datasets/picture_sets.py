@@ -66,7 +66,10 @@ class PictureSet:
         in_the_way = [path for path in (table, *paths) if os.path.lexists(path)]
         if in_the_way and not overwrite:
             more = f" and {len(in_the_way) - 1} more" if len(in_the_way) > 1 else ""
-            raise FileExistsError(f"{in_the_way[0]}{more} in the way; overwrite=True replaces them")
+            exist = "exist" if more else "exists"
+            raise FileExistsError(
+                f"{in_the_way[0]}{more} already {exist}; overwrite=True replaces them"
+            )
         target.mkdir(parents=True, exist_ok=True)
         for picture, path in zip(self.pictures, paths, strict=True):
             _write(picture, path)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
+from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_integer, check_n_jobs
 from nearlabel.features.grid_moments import GridMoments
 from nearlabel.features.networks.catalog import NETWORKS, best_there, network
@@ -253,10 +254,15 @@ def used_network(given: Any) -> UsedNetwork:
         return UsedNetwork(
             str(path), digest, _computed(running, str(path), own, [grey]).shape[1], own
         )
+    possible = [one.name for one in NETWORKS.values() if one.of == "pictures"]
+    if given != "auto" and given not in possible:
+        names = ", ".join(map(repr, ["auto", *possible]))
+        raise ArgumentError(
+            f"network must be one of {names}, the path of an ONNX file, or a function; "
+            f"got {given!r}{did_you_mean(str(given), possible)}",
+            "network",
+        )
     known = best_there("pictures") if given == "auto" else network(str(given))
-    if known.input is None:
-        possible = ", ".join(repr(one.name) for one in NETWORKS.values() if one.of == "pictures")
-        raise ArgumentError(f"network must be one of {possible}; got {given!r}", "network")
     used = UsedNetwork(known.name, known.sha256, known.width, known.input)
     _opened(used, 1)
     return used

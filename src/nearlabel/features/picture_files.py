@@ -50,6 +50,9 @@ class PictureVectors:
     X: Any
     skipped: list[tuple[str, str]]
 
+    def __repr__(self) -> str:
+        return f"PictureVectors(X of shape {self.X.shape}, {len(self.skipped)} skipped)"
+
 
 def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]:
     """List the pictures in a folder and the folders within it, or in a zip or tar archive.
@@ -164,7 +167,17 @@ def picture_vectors(
         top = os.fsdecode(source)
         source = find_pictures(source)
     pictures = Skipping([*source], n_jobs, progress)
-    X = transformer.transform(pictures)
+    if not hasattr(transformer, "transform"):
+        raise TypeError(
+            "transformer must have a transform method; of a pipeline that ends in a classifier, "
+            f"give model[:-1]; got {type(transformer).__name__}"
+        )
+    try:
+        X = transformer.transform(pictures)
+    except ValueError:
+        if len(pictures.skipped) < len(pictures):
+            raise
+        X = np.empty((0, len(transformer.get_feature_names_out())))  # a scaler wants some rows
     skipped = {at: error.reason for at, error in pictures.skipped}
     names = [name_within(top, one, at) for at, one in enumerate(pictures.sources)]
     return PictureVectors(

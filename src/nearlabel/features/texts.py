@@ -34,7 +34,8 @@ class TextFiles:
     skipped: list[tuple[str, str]]
 
     def __repr__(self) -> str:
-        return f"TextFiles({len(self.texts)} texts, {len(self.skipped)} skipped)"
+        s = "" if len(self.texts) == 1 else "s"
+        return f"TextFiles({len(self.texts)} text{s}, {len(self.skipped)} skipped)"
 
 
 def text_files(

@@ -181,7 +181,8 @@ class LivingModel(FittedModel, ABC):
         with self._changing():
             places = self._places_of(ids)
             if np.ndim(ids) == 0 and not isinstance(self.classes_, np.ndarray):
-                y = as_one_item(y, self._separator_of([y]) or separator)
+                texts = y if isinstance(y, list | tuple) else [y]
+                y = as_one_item(y, self._separator_of(texts) or separator)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
             after = changes.relabel(self, places, labels, progress)

@@ -100,7 +100,7 @@ class PictureVectors:
             return None
         known = network(self.parameters["network"])
         if not known.is_there:
-            raise UnusableDataError(f"{known.name} is not here: {known.how_to_get}")
+            raise UnusableDataError(f"{known.name} is not there; get it by: {known.how_to_get}")
         return known.sha256
 
 

@@ -102,8 +102,8 @@ class Network:
             return content
         contents = self._installed()
         if contents is None:
-            what = f"{self.folder / name} is not as it should be" if content else "it is not here"
-            raise MissingNetworkError(f"{self.name}: {what}: {self.how_to_get}")
+            what = f"{self.folder / name} is damaged" if content else f"{self.name} is not there"
+            raise MissingNetworkError(f"{what}; get it by: {self.how_to_get}")
         made = self._made(contents)
         with suppress(OSError):
             self._keep(made)
