@@ -24,11 +24,13 @@ QUESTION = (
     "reads its results"
 )
 
+VERDICTS = [one for one in Verdict if one not in (Verdict.BETTER, Verdict.NEW)]
+
 
 def agreement(rows: list[dict[str, Any]], paper: str) -> dict[str, Any]:
     """How many of the cells of a paper that were run agree."""
     some = [row for row in rows if row["paper"] == paper]
-    agree = sum(row[name] for row in some for name in Verdict if name.agrees)
+    agree = sum(row[name] for row in some for name in VERDICTS if name.agrees)
     off = sum(row[Verdict.OFF] for row in some)
     return {"cells_of": paper, "agree": agree, "of": agree + off}
 
@@ -52,10 +54,11 @@ def main() -> None:
     groups: dict[tuple[str, str], Counter[str]] = {}
     for one in records:
         rival = str(one["reason"]).startswith("not a neighbor")
-        if one["published"] is not None and not rival:
+        of_pictures = one["table"].endswith("-pictures")  # other features than the paper's
+        if one["published"] is not None and not rival and not of_pictures:
             groups.setdefault((one["paper"], one["algorithm"]), Counter())[one["verdict"]] += 1
     rows: list[dict[str, Any]] = [
-        {"paper": paper, "algorithm": algorithm, **{name: counted[name] for name in Verdict}}
+        {"paper": paper, "algorithm": algorithm, **{name: counted[name] for name in VERDICTS}}
         for (paper, algorithm), counted in groups.items()
     ]
     rows += [agreement(rows, paper) for paper in dict.fromkeys(row["paper"] for row in rows)]

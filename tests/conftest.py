@@ -72,6 +72,18 @@ def load():
     return read
 
 
+@pytest.fixture(scope="session")
+def natural_scenes():
+    """Paths of the 2,000 natural scenes and their labels; skips the test where they are absent."""
+    try:
+        found = nl.datasets.load_pictures("natural_scenes")
+    except FileNotFoundError as error:
+        if os.environ.get("NEARLABEL_REQUIRE_DATA"):
+            raise
+        pytest.skip(f"{error} (set NEARLABEL_DATA)")
+    return found.pictures, found.Y.toarray().astype(int)
+
+
 @pytest.fixture
 def f6():
     """The six-row worked example of the ML-kNN literature notes: X, Y, the query, k = 3."""

@@ -323,5 +323,6 @@ class Life:
         if keeps and isinstance(made, nl.PositivekNN):
             made.set_params(rate=own.rate_)
         X, Y = self.arrays()
+        X = X.astype(own._items.vectors.dtype)  # k-means in float32 may number clusters otherwise
         X = sparse.csr_array(X) if self.vectors == "csr" else X
         return made.fit(X, Y, ids=self.ids)

@@ -38,7 +38,8 @@ def reproduce(
         Papers: zhang-2007 (ML-KNN), zhang-2005 (ML-kNN), cheng-2009 (Mallows), wang-2018
         (LAML-kNN), zhang-2017 (positive samples); by default all.
     table
-        Tables of these papers, such as 1 or II; by default all.
+        Tables of these papers, such as 1 or II; by default all. 5-pictures, 7-pictures
+        and 2-pictures are made from pictures.
     report
         Write a page in HTML and Markdown, with figures, to this folder.
     results
@@ -81,7 +82,8 @@ def reproduce(
     if found.absent:
         say_folded(
             f"{len(found.absent)} data sets are not in the data folder: set NEARLABEL_DATA to the "
-            "folder that has them, NAME.npz each"
+            "folder that has them, NAME.npz each; pictures are a folder NAME with labels.csv and "
+            "pictures/"
         )
     say(f"{found.measured} results measured now, {found.read} read from {found.path}")
     if report is not None:
@@ -113,6 +115,7 @@ def _say_side_by_side(cells: list[ComparedCell]) -> None:
         if lines:
             say()
             _say_numbers(["", *block.short_columns], lines)
+        if block.agreement:
             say(block.agreement)
         for note in block.notes:
             say_folded(note)
@@ -149,10 +152,12 @@ def say_claims(cells: list[ComparedCell]) -> None:
 
 def _say_summary(cells: list[ComparedCell]) -> None:
     """Print how many cells of each paper have which verdict, and what the marks mean."""
+    from nearlabel.experiments.papers.printed_tables import papers
     from nearlabel.experiments.papers.verdicts import Verdict
     from nearlabel.experiments.reporting.tables import LEGEND, verdict_counts
 
-    rows = [(paper, *counts) for paper, counts in verdict_counts(cells).items()]
+    ids = {one.title: key for key, one in papers().items()}  # shorter: there are 80 columns
+    rows = [(ids.get(paper, paper), *counts) for paper, counts in verdict_counts(cells).items()]
     say_table(("cells", *(verdict.value for verdict in Verdict)), rows)
     for line in LEGEND:
         say_folded(line)
@@ -169,7 +174,8 @@ def _lines(row: TableRow) -> tuple[list[str], list[str]]:
             published.append("")
             ours.append("")
         else:
-            published.append(_narrow(published_text(cell)) + (DOUBT if cell.cell.doubt else " "))
+            printed = "" if cell.cell.is_new else _narrow(published_text(cell))
+            published.append(printed + (DOUBT if cell.cell.doubt else " "))
             ours.append(_narrow(ours_text(cell)) + cell.verdict.mark)
     return published, ours
 

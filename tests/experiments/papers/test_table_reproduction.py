@@ -85,7 +85,7 @@ def measurements(one, data):
 
 
 def test_every_published_cell_has_a_record(found):
-    assert len(found.cells) == 738 + 60
+    assert len(found.cells) == 738 + 54 + 60
     for cell, compared in zip(all_cells(), found.cells, strict=True):
         record = compared.record()
         assert tuple(record)[: len(FIELDS)] == FIELDS
@@ -122,7 +122,8 @@ def test_what_can_be_run_is_run(found):
     average = only(found, dataset="yahoo_average", algorithm="ML-KNN")
     assert len({record["reason"] for record in average}) == 1
     assert average[0]["reason"].startswith("not in the data folder: yahoo_arts, yahoo_business, ")
-    assert {"yahoo_arts", "enron"} <= set(found.absent)
+    assert reasons["not in the data folder: natural_scenes"] == 54
+    assert {"yahoo_arts", "enron", "natural_scenes"} <= set(found.absent)
     assert not set(SOME) & set(found.absent)
 
 
@@ -342,7 +343,10 @@ def test_papers_and_tables_by_name(kept):
     assert tables_of("wang-2018") == ["1", "3", "4"]
     for arguments, message in (
         ((["005"],), "paper.*zhang-2007.*'005'"),
-        ((["zhang-2005", "zhang-2017"], ["3"]), "table.*zhang-2005: I, II; zhang-2017: 1, 2.*'3'"),
+        (
+            (["zhang-2005", "zhang-2017"], ["3"]),
+            "table.*zhang-2005: I, II; zhang-2017: 1, 2, 2-p.*'3'",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             reproduce(*arguments, results=kept)

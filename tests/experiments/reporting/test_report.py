@@ -221,9 +221,9 @@ def test_verdict_counts():
         compared(paper="zhang-2017", table="1", verdict=Verdict.DIGITS),
     ]
     assert verdict_counts(cells) == {
-        "Wang et al. (2018)": [1, 0, 0, 0, 0],
-        "Zhang et al. (2017)": [1, 0, 0, 1, 0],
-        "all": [2, 0, 0, 1, 0],
+        "Wang et al. (2018)": [1, 0, 0, 0, 0, 0, 0],
+        "Zhang et al. (2017)": [1, 0, 0, 1, 0, 0, 0],
+        "all": [2, 0, 0, 1, 0, 0, 0],
     }
     assert len(verdict_counts(cells[:1])) == 1
 

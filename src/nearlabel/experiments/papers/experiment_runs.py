@@ -128,26 +128,37 @@ def run_experiment(
         stages = Stages(progress, 1000)
         sets = [_chosen(experiment, ready, n_jobs, stages.next(900))]
         progress = stages.next(100)
-    found = evaluate_splits(
-        data,
-        [method(experiment.estimator)(**one, n_jobs=n_jobs) for one in sets],
-        parts,
-        scale=scale,
-        convention=str(experiment.convention),
-        progress=progress,
-    )
+    ranks = experiment.success_at or (5,)  # a pass measures one success rate
+    stages = Stages(progress, 1000)
+    found = [
+        evaluate_splits(
+            data,
+            [method(experiment.estimator)(**one, n_jobs=n_jobs) for one in sets],
+            parts,
+            scale=scale,
+            convention=str(experiment.convention),
+            at=at,
+            progress=stages.next(1000 // len(ranks)),
+        )
+        for at in ranks
+    ]
     unit = dict.fromkeys(METRICS, 1)
     if experiment.coverage == "share":
         unit["coverage"] = data.Y.shape[1]
 
-    def values(metric: str, results: list[SplitResult]) -> list[float | None]:
-        each = (one.metrics[metric] / unit[metric] for one in results)
+    def values(results: list[SplitResult], metric: str) -> list[float | None]:
+        each = (one.metrics[metric] / unit.get(metric, 1) for one in results)
         return [value if math.isfinite(value) else None for value in each]
 
-    return [
-        Measurement(parameters, {metric: values(metric, results) for metric in METRICS})
-        for parameters, results in zip(sets, found, strict=True)
-    ]
+    measured = []
+    for place, parameters in enumerate(sets):
+        metrics = {metric: values(found[0][place], metric) for metric in METRICS}
+        if experiment.success_at:
+            metrics["MIR"] = values(found[0][place], "mean_inverse_rank")
+        for at, of_all in zip(experiment.success_at, found, strict=False):
+            metrics[f"SR@{at}"] = values(of_all[place], "success_rate")
+        measured.append(Measurement(parameters, metrics))
+    return measured
 
 
 def _chosen(

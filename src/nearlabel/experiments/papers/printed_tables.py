@@ -17,9 +17,15 @@ from nearlabel.common.validation import ArgumentError
 
 _PUBLISHED = files("nearlabel.experiments.papers") / "published"
 _NO_NUMBER = "n/a"  # stands in a file where the paper says that it has no number
+_NEW = "new"  # and where the paper does not have these data
 _COLUMNS_BEFORE_METRICS = 5
 _ESTIMATOR_NAMES = {"k": "n_neighbors", "s": "smoothing"}  # of the parameters that papers print
-_CLUSTERED = {"paper": "wang-2018", "table": "1", "dataset": "scene", "algorithm": "LAML-kNN"}
+_CLUSTERED: Mapping[str, Any] = {
+    "paper": "wang-2018",
+    "table": "1",
+    "dataset": "scene",
+    "algorithm": "LAML-kNN",
+}
 PAPER_WITH_RELATIONS = "zhang-2007"
 
 
@@ -45,7 +51,7 @@ class PrintedCell:
 
     `printed` and `std` are the digits of the number and of its standard deviation, None where
     there are none; `parameters` those that the paper prints, such as `k` and `s`; `doubt` says why
-    the number cannot be right, or hardly.
+    the number cannot be right, or hardly; `is_new` that the paper does not have these data.
     """
 
     paper: str
@@ -58,6 +64,7 @@ class PrintedCell:
     parameters: Mapping[str, int | str] = field(default_factory=dict)
     name_in_paper: str = ""
     doubt: str | None = None
+    is_new: bool = False
 
     @property
     def published(self) -> Decimal | None:
@@ -176,11 +183,12 @@ def _cells_of(paper: str) -> Iterator[PrintedCell]:
             place = (paper, table, line["dataset"], line["algorithm"], metric)
             yield PrintedCell(
                 *place,
-                printed=None if printed == _NO_NUMBER else printed,
+                printed=None if printed in (_NO_NUMBER, _NEW) else printed,
                 std=std or None,
                 parameters=parameters,
                 name_in_paper=line["name_in_paper"] or line["dataset"],
                 doubt=doubts.get(place),
+                is_new=printed == _NEW,
             )
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from nearlabel.common.messages import one_line, plain_json
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.user_cache import cache_folder
 from nearlabel.common.versions import package_versions
+from nearlabel.datasets import Dataset
 from nearlabel.datasets.source_files import find
 from nearlabel.experiments.papers.experiment_runs import UnusableDataError, loaded, prepared
+from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.verdicts import Reason
 
 _PACKAGE = Path(nearlabel.__file__).parent
@@ -71,21 +73,23 @@ def stored_or_measured(
     store: ResultStore,
     *,
     again: bool = False,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[dict[Any, dict[str, Any] | Reason], int]:
     """The result of each work, or why there is none; and how many were measured now.
 
     A work, such as an `Experiment`, has a `dataset`, a setup of its `data` and `all_settings()`.
     ``measure(work, prepared data, progress)`` gives a result as JSON can hold it, which is stored
-    at once; with `again`, also where one is stored.
+    at once; with `again`, also where one is stored. `n_jobs` threads read pictures, whose vectors
+    are kept beside the results of all states of the code.
     """
     found: dict[Any, dict[str, Any] | Reason] = {}
     missing: dict[Any, str] = {}
-    keys = {name: data_key(name) for name in dict.fromkeys(work.dataset for work in works)}
+    keys = {name: _key_or_reason(name) for name in dict.fromkeys(one.dataset for one in works)}
     for work in works:
         of_data = keys[work.dataset]
-        if of_data is None:
-            found[work] = Reason.no_data((work.dataset,))
+        if isinstance(of_data, Reason):
+            found[work] = of_data
             continue
         key = result_key(work.all_settings(), of_data)
         stored = None if again else store.get(key)
@@ -93,14 +97,27 @@ def stored_or_measured(
             missing[work] = key
         else:
             found[work] = stored
-    latest, measured = lru_cache(maxsize=1)(loaded), 0
+    latest: dict[str, Dataset] = {}  # one at a time
+    measured = 0
     stages = Stages(progress, _STEPS * len(missing))
     for work in sorted(missing, key=lambda one: one.dataset):  # each data set is loaded once
         tell = stages.next(_STEPS)
         if tell is not None:
             tell(0, 1)
+        vectors = picture_vectors_by_name().get(work.dataset)
         try:
-            result = measure(work, prepared(latest(work.dataset), work.data), tell)
+            if work.dataset not in latest:
+                latest.clear()
+                if vectors is None:
+                    latest[work.dataset] = loaded(work.dataset)
+                else:
+                    halves = Stages(tell, _STEPS)
+                    reading, tell = halves.next(_STEPS // 2), halves.next(_STEPS // 2)
+                    folder = store.path.with_name("vectors")
+                    latest[work.dataset] = vectors.load(
+                        folder, again=again, n_jobs=n_jobs, progress=reading
+                    )
+            result = measure(work, prepared(latest[work.dataset], work.data), tell)
         except (UnusableDataError, MemoryError) as error:
             found[work] = Reason(one_line(str(error)))
             continue
@@ -123,6 +140,17 @@ def code_key() -> str:
     if core is not None:
         digest.update(Path(core.__file__).read_bytes())
     return digest.hexdigest()
+
+
+def _key_or_reason(name: str) -> str | Reason:
+    """The key of a data set, or why there is none."""
+    vectors = picture_vectors_by_name().get(name)
+    if vectors is None:
+        return data_key(name) or Reason.no_data((name,))
+    try:
+        return vectors.key() or Reason.no_data((vectors.pictures,))
+    except UnusableDataError as error:
+        return Reason(one_line(str(error)))
 
 
 def data_key(name: str) -> str | None:

@@ -6,15 +6,17 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
+from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
 from nearlabel.experiments.papers.table_setups import Experiment, experiments_of
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
+from nearlabel.metrics import METRICS
 from nearlabel.search import Progress
 
 
@@ -99,7 +101,7 @@ def reproduce(
         return {"measurements": [asdict(measurement) for measurement in found]}
 
     outcomes, measured = stored_or_measured(
-        list(needed), measure, store, again=again, progress=progress
+        list(needed), measure, store, again=again, n_jobs=n_jobs, progress=progress
     )
     reasons = [one for one in outcomes.values() if isinstance(one, Reason)]
     return Reproduction(
@@ -148,13 +150,12 @@ def _compared(
     parameters = measurements[0].parameters
     values = [value for one in measurements for value in one.values(cell)]
     numbers = [value for value in values if value is not None]
-    if cell.printed is None or len(numbers) < len(values):
+    if len(numbers) < len(values):
         undefined = Reason(f"{cell.metric} is not defined on these data")
         return ComparedCell(cell, reason=undefined, parameters=parameters, experiment=experiment)
     ours = statistics.fmean(numbers)
     over_splits = len(measurements) == 1 and len(numbers) > 1
-    counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"
-    said = verdict(ours, cell.printed, cell.std, counts_labels=counts_labels)
+    said = Verdict.NEW if cell.printed is None else _verdict(cell, cell.printed, experiment, ours)
     return ComparedCell(
         cell,
         said,
@@ -164,3 +165,12 @@ def _compared(
         parameters,
         experiment,
     )
+
+
+def _verdict(cell: PrintedCell, printed: str, experiment: Experiment, ours: float) -> Verdict:
+    """What is said of our number; of pictures the features are ours, and may be better."""
+    counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"
+    better: Literal["less", "more"] | None = None
+    if cell.dataset in picture_vectors_by_name():
+        better = "less" if METRICS[cell.metric].loss else "more"
+    return verdict(ours, printed, cell.std, counts_labels=counts_labels, better=better)

@@ -46,6 +46,7 @@ class TableSetup:
     nominal: Mapping[str, list[str]] = field(default_factory=dict)
     rows: Literal["all", "several labels"] = "all"
     coverage: Literal["labels", "share"] = "labels"
+    success_at: Sequence[int] = ()
     average: str | None = None
     select: str | None = None
     note: str = ""
@@ -158,6 +159,7 @@ class Experiment:
     data: DataSetup
     convention: str | None = None
     coverage: Literal["labels", "share"] = "labels"
+    success_at: tuple[int, ...] = ()
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     select: str | None = None
 
@@ -174,7 +176,7 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
     method = setup.methods[algorithm]
     fixed = {**method.parameters, **method.of.get(dataset, {})}
     if method.estimator != LABEL_COUNT_CLUSTERS:
-        fixed |= published_toml("experiments.toml")["every_method"]
+        fixed = {**published_toml("experiments.toml")["every_method"], **fixed}
     sets: list[dict[str, Any]] = []  # one for each that the rows of the tables print
     for cell in all_cells():
         place = (cell.paper, cell.dataset, cell.algorithm)
@@ -195,6 +197,7 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
         ),
         convention=setup.convention,
         coverage=setup.coverage,
+        success_at=tuple(setup.success_at),
         grid=method.grid,
         select=setup.select if method.grid else None,
     )
@@ -202,7 +205,7 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
 
 def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
     """The experiments that a cell needs, several for an average, or why it has none."""
-    if cell.printed is None:
+    if cell.printed is None and not cell.is_new:
         return Reason("the paper has no number here")
     setup = setup_of_cell(cell)
     if setup is not None:

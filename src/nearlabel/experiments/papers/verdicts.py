@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
@@ -44,6 +44,8 @@ class Verdict(StrEnum):
     )
     OFF = "off", "!", "further away; the reason is below the table"
     NOT_RUN = "not run", "·", "the reason is below the table"
+    BETTER = "better", "+", "better than printed, with features that are not those of the paper"
+    NEW = "new", "*", "the paper does not have these data"
 
     def __new__(cls, value: str, mark: str, meaning: str) -> Verdict:
         """A verdict that is its name, with a mark and a meaning."""
@@ -58,7 +60,12 @@ class Verdict(StrEnum):
 
 
 def verdict(
-    ours: float, printed: str, std: str | None = None, *, counts_labels: bool = False
+    ours: float,
+    printed: str,
+    std: str | None = None,
+    *,
+    counts_labels: bool = False,
+    better: Literal["less", "more"] | None = None,
 ) -> Verdict:
     """Say whether a result is the published number, near it, or off.
 
@@ -66,7 +73,8 @@ def verdict(
     0.2525 agrees with a printed 0.253 and 0.25249 does not, although it would if it were rounded
     to 0.2525 before. Between DIGITS and OFF are WITHIN_STD, where a standard deviation is printed,
     and CLOSE, where none is: then 0.005 takes its place, or 0.05 where the metric `counts_labels`,
-    as coverage does.
+    as coverage does. With `better`, which says what is better, a result that is better than what is
+    printed, rounded as it is, is BETTER, however near.
 
     Examples
     --------
@@ -74,10 +82,14 @@ def verdict(
     ['digits', 'close', 'off']
     >>> verdict(0.199, "0.194", "0.010").value
     'within std'
+    >>> verdict(0.199, "0.194", "0.010", better="more").value
+    'better'
     """
-    published = Decimal(printed)
-    if rounded(ours, printed) == published:
+    published, shown = Decimal(printed), rounded(ours, printed)
+    if shown == published:
         return Verdict.DIGITS
+    if better is not None and (shown < published) == (better == "less"):
+        return Verdict.BETTER
     limit = Decimal(std) if std else _CLOSE_COVERAGE if counts_labels else _CLOSE
     if abs(_exact(ours) - published) > limit:
         return Verdict.OFF

@@ -22,6 +22,7 @@ LEGEND = (
 )
 _SHOWN = ("n_neighbors", "n_clusters", "rate")  # of our parameters
 _MANY_NAMES, _SHORT_LIST = 4, 5
+_DIGITS = "0.000"  # of our numbers where none is printed
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,6 @@ def _block(
         in_columns = [by_column.get(column) for column in columns]
         parameters = _parameters_in_words(row[0])
         table_rows.append(TableRow(place.dataset, place.algorithm, parameters, in_columns))
-    ran = [one for one in cells if one.ours is not None]
-    agree = sum(one.verdict.agrees for one in ran)
     return TableBlock(
         paper,
         tables_in_words(tables),
@@ -128,9 +127,20 @@ def _block(
         [metric_head(column) for column in columns],
         [metric_head(column, short=True) for column in columns],
         table_rows,
-        f"{agree} of {len(ran)} cells that were run agree" if ran else "",
+        _agreement(cells),
         [*_notes(Verdict.OFF, cells), *_notes(Verdict.NOT_RUN, cells), *_doubts(cells)],
     )
+
+
+def _agreement(cells: list[ComparedCell]) -> str:
+    """How many of the cells that were run, and can be compared, agree or are better."""
+    ran = [one for one in cells if one.verdict not in (Verdict.NOT_RUN, Verdict.NEW)]
+    agree = sum(one.verdict.agrees for one in ran)
+    better = sum(one.verdict is Verdict.BETTER for one in ran)
+    if better:
+        others = f", {agree} agree" if agree else ""
+        return f"{better} of {len(ran)} cells that were run are better than printed{others}"
+    return f"{agree} of {len(ran)} cells that were run agree" if ran else ""
 
 
 def _parameters_in_words(one: ComparedCell) -> str:
@@ -153,11 +163,11 @@ def published_text(one: ComparedCell) -> str:
 
 
 def ours_text(one: ComparedCell) -> str:
-    """Our number with the digits that were printed."""
+    """Our number with as many digits as were printed."""
     printed = one.cell.printed or ""
-    ours = NO_NUMBER if one.ours is None else str(rounded(one.ours, printed))
+    ours = NO_NUMBER if one.ours is None else str(rounded(one.ours, printed or _DIGITS))
     if one.ours_std is not None:
-        ours += f" ± {one.ours_std:.{len(printed.partition('.')[2])}f}"
+        ours += f" ± {one.ours_std:.{len((printed or _DIGITS).partition('.')[2])}f}"
     return ours
 
 
