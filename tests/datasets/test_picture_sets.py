@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -94,3 +95,20 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["00001.jpg"]
     scenes.save(tmp_path, overwrite=True)
     assert len(nl.datasets.load_pictures(tmp_path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["../../a.jpg", "b.jpg"], r"\.\./\.\./a\.jpg"),
+        (["/a.jpg", "b.jpg"], "/a.jpg"),
+        (["..", "b.jpg"], r"'\.\.'"),
+        (["b.jpg", "b.jpg"], "b.jpg.* twice"),
+        (["b.jpg"], "must be 2, .* got 1"),
+    ],
+)
+def test_save_writes_files_of_its_folder_alone(names, said, tmp_path):
+    scenes = replace(nl.datasets.paint_scenes(2, size=(16, 16)), names=names)
+    with pytest.raises(ValueError, match=f"names .*{said}"):
+        scenes.save(tmp_path / "folder")
+    assert not any(tmp_path.iterdir())

@@ -223,7 +223,14 @@ def test_copies_and_files(tmp_path):
 def test_nonsense_in_files():
     tree = GridMoments()._tree()
     assert json.loads(json.dumps(tree)) == tree
-    for name, value in (("grid", -1), ("grid", "7"), ("spread", None), ("max_pixels", 0.5)):
+    for name, value in (
+        ("grid", -1),
+        ("grid", 257),
+        ("grid", "7"),
+        ("spread", None),
+        ("max_pixels", 0.5),
+        ("n_jobs", "x"),
+    ):
         with pytest.raises((ValueError, TypeError), match=name):
             GridMoments._from_tree({**tree, name: value}, 1)
 

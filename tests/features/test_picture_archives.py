@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
 import tarfile
 import zipfile
@@ -10,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from drawn_pictures import COLORS, file_of, quadrants
+from forking import ends_well_in_a_fork
 
 from nearlabel.features import (
     GridMoments,
@@ -167,5 +169,77 @@ def test_too_many_entries(tmp_path, monkeypatch):
     path = tmp_path / "a.zip"
     zipped(path, {f"{at}.png": FILES["b/sea.png"] for at in range(5)})
     found = picture_vectors(path, GridMoments())
-    assert found.names == ["0.png", "1.png", "2.png"]
+    assert found.names == ["0.png", "1.png"]  # the folder counts, too
     assert found.skipped == [("a.zip", "cannot be unpacked: it has more than 3 files")]
+
+
+def test_too_many_entries_that_are_no_pictures(tmp_path, monkeypatch):
+    monkeypatch.setattr(picture_archives, "_MOST_ENTRIES", 3)
+    files = dict.fromkeys(("1.txt", "2.txt", "3.txt", "4.txt"), b"no picture")
+    zipped(tmp_path / "many.zip", files)
+    tarred(tmp_path / "many.tar", files)
+    for name in ("many.zip", "many.tar"):
+        ((found, reason),) = picture_vectors(tmp_path / name, GridMoments()).skipped
+        assert found == name
+        assert "more than 3 files" in reason
+
+
+def sparse_entry(name, size):
+    """A header of GNU tar and one block of content, which stand for `size` bytes."""
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.size = tarfile.GNUTYPE_SPARSE, 512
+    header = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+    for place, number in ((386, 0), (398, 512), (410, size), (422, 0), (483, size)):
+        header[place : place + 12] = b"%011o\0" % number
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + FILES["b/sea.png"][:512].ljust(512, b"\0")
+
+
+def test_sparse_files_in_tar_are_refused(tmp_path):
+    sea = FILES["b/sea.png"]
+    whole = tarfile.TarInfo("sea.png")
+    whole.size = len(sea)
+    content = sparse_entry("gaps.png", 2**29) + sparse_entry("gaps", 2**29) + whole.tobuf()
+    (tmp_path / "sparse.tar").write_bytes(content + sea.ljust(-(-len(sea) // 512) * 512, b"\0"))
+    found = picture_vectors(tmp_path / "sparse.tar", GridMoments())
+    assert found.names == ["sea.png"]
+    ((name, reason),) = found.skipped
+    assert name == "gaps.png"
+    assert "sparse" in reason
+
+
+def test_long_headers_in_tar_are_not_read(tmp_path, monkeypatch):
+    header = tarfile.TarInfo("header")
+    header.type, header.size = tarfile.XHDTYPE, 2**20 + 512
+    (tmp_path / "long.tar").write_bytes(header.tobuf() + bytes(2**20 + 1024))
+    ((name, reason),) = picture_vectors(tmp_path / "long.tar", GridMoments()).skipped
+    assert name == "long.tar"
+    assert "header" in reason
+
+
+def test_pictures_larger_than_what_is_read_at_once(tmp_path):
+    large = np.random.default_rng(0).integers(0, 256, (700, 800, 3)).astype(np.uint8)
+    tarred(tmp_path / "large.tar", {"large.bmp": file_of(large, "BMP")})
+    (picture,) = find_pictures(tmp_path / "large.tar")
+    assert np.array_equal(upright_rgb(picture), large)
+    assert len(picture.read(2**20 + 5)) == 2**20 + 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_processes_have_places_of_their_own(tmp_path):
+    content = bytes(range(256)) * 400
+    (tmp_path / "file").write_bytes(content)
+    with picture_archives._opened(tmp_path / "file") as file:
+        file.seek(50_001)
+
+        def work():
+            file.seek(3)
+            assert file.read(99_000) == content[3:99_003]
+
+        assert ends_well_in_a_fork(work)
+        assert file.read(30_000) == content[50_001:80_001]
+        with pytest.raises(OSError, match="Invalid"):
+            file.seek(-1)
+        assert file.seek(-5, os.SEEK_END) == len(content) - 5
+        assert file.read() == content[-5:]

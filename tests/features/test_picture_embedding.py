@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from dataclasses import replace
@@ -133,6 +134,14 @@ def test_files_that_make_no_sense_are_refused(here, tmp_path, change, message):
         nl.load(tmp_path / "stored.model")
 
 
+def test_a_network_of_texts_in_a_file():
+    how = {"size": 8, "mean": 0, "std": 1}
+    used = {"name": "minilm", "sha256": "0", "width": 384, "input": how}
+    tree = {"network": "auto", "batch_size": 1, "n_jobs": None, "used": used}
+    with pytest.raises(ValueError, match="minilm is no network of pictures"):
+        PictureEmbedding._from_tree(tree, 3)
+
+
 def mean_color(images):
     return [np.asarray(image).mean((0, 1)) for image in images]
 
@@ -243,6 +252,7 @@ def test_pictures_are_stretched_or_cropped(tmp_path):
         ("size = 8\nmean = 0\nstd = 1\noutput = 3", "output must"),
         ("size = ", "own.toml"),
         ("#" * 70_000, "more than 65536 bytes"),
+        ("size = " + "[" * 30_000, "own.toml"),
     ],
 )
 def test_settings_that_make_no_sense(tmp_path, settings, message):
@@ -250,6 +260,24 @@ def test_settings_that_make_no_sense(tmp_path, settings, message):
     (tmp_path / "own.toml").write_text(settings)
     with pytest.raises(ValueError, match=f"own.toml: .*{message}|{message}"):
         PictureEmbedding(path).fit(None)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_settings_that_nobody_writes_are_not_waited_for(tmp_path):
+    path = own_model(tmp_path)
+    (tmp_path / "own.toml").unlink()
+    os.mkfifo(tmp_path / "own.toml")
+    with pytest.raises(ValueError, match=r"own\.toml: .*regular"):
+        PictureEmbedding(path).fit(None)
+
+
+def test_another_network_than_the_stored_one_is_refused_where_it_is_open(here, monkeypatch):
+    other = replace(here, name="other", files=dict.fromkeys(here.files, "0" * 64))
+    monkeypatch.setitem(catalog.NETWORKS, "other", other)
+    stored = PictureEmbedding("pplcnetv2").fit(None)
+    stored.network_ = stored.network_._replace(name="other")
+    with pytest.raises(ValueError, match="other is another network"):
+        stored.transform([np.zeros((8, 8), np.uint8)])
 
 
 def test_a_file_that_cannot_be_used(tmp_path):
@@ -315,3 +343,14 @@ def test_in_a_pipeline_with_other_steps(here):
     )
     Y = np.eye(5, dtype=int)
     assert pipeline.fit(pictures(), Y).predict_proba(pictures()).shape == (5, 5)
+
+
+def test_a_network_gets_no_more_threads_than_there_are_cores(here):
+    picture = np.zeros((8, 8), np.uint8)
+    PictureEmbedding("pplcnetv2", n_jobs=500).fit_transform([picture])
+    threads = [
+        running._session.get_session_options().intra_op_num_threads
+        for running in sessions._open.values()
+    ]
+    assert threads
+    assert max(threads) <= os.cpu_count()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.features import GridMoments, UnreadablePicture, find_pictures, picture_vectors
+from nearlabel.features import (
+    GridMoments,
+    UnreadablePicture,
+    find_pictures,
+    picture_files,
+    picture_vectors,
+)
 from nearlabel.features.picture_files import Skipping, in_parallel
 from nearlabel.features.pictures import upright_rgb
 
@@ -281,3 +288,25 @@ def test_a_pipeline_without_any_picture_to_scale(tmp_path):
     assert repr(found) == "PictureVectors(X of shape (0, 294), 1 skipped)"
     with pytest.raises(TypeError, match=r"model\[:-1\].*MLkNN"):
         picture_vectors(tmp_path, nl.MLkNN())
+
+
+def test_rows_that_do_not_fit_the_names_are_refused():
+    class Forgetful(GridMoments):  # as one in another process, which cannot say what it skips
+        def transform(self, X):
+            return super().transform([*X][:1])
+
+    with pytest.raises(ValueError, match="transformer .* 2 pictures 0 were skipped.* 1 rows"):
+        picture_vectors([np.zeros((8, 8)), b"no picture"], Forgetful())
+
+
+def test_a_great_many_threads_are_not_made(monkeypatch):
+    asked = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, n):
+            asked.append(n)
+            super().__init__(n)
+
+    monkeypatch.setattr(picture_files, "ThreadPoolExecutor", Pool)
+    GridMoments(n_jobs=10**6).transform([np.zeros((8, 8))])
+    assert asked == [64]

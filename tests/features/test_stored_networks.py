@@ -117,6 +117,32 @@ def test_an_altered_file_in_the_cache_is_noticed(made):
     assert PictureEmbedding().fit(None).network_.name == "pplcnetv2"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_in_the_cache_is_not_waited_for(made):
+    found, wheels = made
+    found.get(wheels)
+    found.file().unlink()
+    os.mkfifo(found.folder / "model.onnx")
+    with pytest.raises(MissingNetworkError, match="nearlabel models get"):
+        found.read()
+
+
+def test_onnxruntime_reports_to_nobody(made, tmp_path):
+    pytest.importorskip("onnxruntime")
+    found, wheels = made
+    found.get(wheels)
+    (tmp_path / "empty").mkdir()
+    code = (
+        "import sys; from pathlib import Path;"
+        "from nearlabel.features.networks.sessions import Session;"
+        "Session(Path(sys.argv[1]).read_bytes(), 'made up')"
+    )
+    places = {"XDG_CACHE_HOME": str(tmp_path / "empty"), "HOME": str(tmp_path / "empty")}
+    environment = {key: value for key, value in os.environ.items() if key[:4] != "ORT_"} | places
+    subprocess.run([sys.executable, "-c", code, found.file()], env=environment, check=True)
+    assert not any((tmp_path / "empty").iterdir())
+
+
 def installed(found, wheels, monkeypatch, tmp_path):
     """Have the package of a network installed, without pip."""
     site = tmp_path / "site"

@@ -165,6 +165,7 @@ def test_what_are_no_texts(network):
         {"network": 5},
         {"used": {"name": "minilm"}},
         {"used": 3},
+        {"used": {"name": "pplcnetv2", "width": 1, "sha256": "0", "tokenizer_sha256": "1"}},
     ],
 )
 def test_files_that_make_no_sense(change):

@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from nearlabel.features import FrequentWords, text_files
+from nearlabel.features.texts import checked_texts
 
 FILES = {
     "b.txt": b"the sea",
@@ -99,3 +100,10 @@ def test_bombs(tmp_path, monkeypatch):
 def test_texts_go_into_transformers(tmp_path):
     found = text_files(folder(tmp_path))
     assert FrequentWords(1.0).fit_transform(found.texts).shape == (4, 5)
+
+
+def test_a_table_is_no_list_of_texts():
+    table = pytest.importorskip("pandas").DataFrame({"text": ["a sea", "trees"]})
+    with pytest.raises(TypeError, match=r"X .*\(2, 1\)"):
+        checked_texts(table)
+    assert checked_texts(table["text"]) == ["a sea", "trees"]

@@ -133,6 +133,8 @@ def test_pieces_by_hand():
         {"model__vocab": {"[CLS]": 1.5, "[SEP]": 2, "[UNK]": 3, "[PAD]": 0, "[MASK]": 4}},
         {"model__vocab": {"a": 1}},
         {"added_tokens": [{"content": "<s>"}]},
+        {"added_tokens": [{"content": ["[CLS]"]}]},
+        {"model__vocab": {"[CLS]": 2**70, "[SEP]": 2, "[UNK]": 3, "[PAD]": 0, "[MASK]": 4}},
         {"added_tokens": None},
         {"model": 5},
     ],

@@ -126,3 +126,8 @@ def test_files_that_make_no_sense(change):
     assert FrequentWords._from_tree(tree, 3).words_.tolist() == ["a", "b"]
     with pytest.raises((TypeError, ValueError)):
         FrequentWords._from_tree({**tree, **change}, 3)
+
+
+def test_stop_words_that_can_be_read_only_once_are_refused():
+    with pytest.raises(TypeError, match="stop_words .*generator"):
+        FrequentWords(stop_words=(word for word in ["the"])).fit(["the sea"])

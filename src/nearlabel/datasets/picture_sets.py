@@ -61,6 +61,7 @@ class PictureSet:
             Write over files of the same names. Without it, a file that is in the way is an error,
             and nothing is written. Other files in the folder stay as they are.
         """
+        _check_names(self.names, len(self.pictures))
         target, table = Path(folder) / _FOLDER, Path(folder) / _TABLE
         paths = [target / name for name in self.names]
         in_the_way = [path for path in (table, *paths) if os.path.lexists(path)]
@@ -168,6 +169,18 @@ def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list
     if twice is not None:
         raise DataError(str(folder / _TABLE), None, f"image {shown(twice)} stands there twice")
     return names
+
+
+def _check_names(names: Sequence[str], number: int) -> None:
+    """Refuse names that are no files of one folder, a different one for each picture."""
+    if len(names) != number:
+        raise ValueError(f"names must be {number}, one for each picture; got {len(names)}")
+    for name in names:
+        if name in ("", ".", "..") or Path(name).name != name:
+            raise ValueError(f"names must be those of files, without a folder; got {name!r}")
+    twice = first_twice(list(names))
+    if twice is not None:
+        raise ValueError(f"names must be unique; got {twice!r} twice")
 
 
 def _write(picture: Any, path: Path) -> None:

@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
-from nearlabel.common.validation import check_choice, check_integer
+from nearlabel.common.validation import check_choice, check_integer, check_n_jobs
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.pictures import Size, upright_rgb
 
 _BANDS = ("L", "u", "v")
 _SPREADS = ("variance", "deviation")
+_MOST_BLOCKS = 256  # of a side: more would be pictures, not moments
 # sRGB under the white D65, with the digits of scikit-image's rgb2luv.
 _TO_XYZ = np.array(
     [
@@ -45,8 +46,8 @@ class GridMoments(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     grid : int, default=7
-        Blocks from the left to the right, and from the top to the bottom. Of a picture with fewer
-        pixels a side, blocks have a pixel in common.
+        Blocks from the left to the right, and from the top to the bottom, up to 256. Of a picture
+        with fewer pixels a side, blocks have a pixel in common.
     spread : {"variance", "deviation"}, default="variance"
         The second moment: the paper's, or its root, by which outliers count less.
     max_pixels : int or None, default=1,000,000
@@ -125,7 +126,8 @@ class GridMoments(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def _check_parameters(self) -> None:
-        check_integer(self.grid, "grid", low=1)
+        check_integer(self.grid, "grid", low=1, high=_MOST_BLOCKS)
+        check_n_jobs(self.n_jobs)
         check_choice(self.spread, "spread", _SPREADS)
         if self.max_pixels is not None:
             check_integer(self.max_pixels, "max_pixels (or None)", low=1)

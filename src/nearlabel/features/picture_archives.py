@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from weakref import finalize
 
 from nearlabel.common.messages import one_line
@@ -24,6 +25,7 @@ from nearlabel.features.pictures import MOST_BYTES, UnreadablePicture
 _MOST_ENTRIES = 1_000_000
 _MOST_TIMES = 200  # that packed bytes may grow to, where they grow to more than the next number
 _NOT_MUCH = 2**26
+_AT_ONCE = 2**20  # bytes of a tar archive: no header of a file needs as many
 _UNPACKERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -32,6 +34,7 @@ _UNPACKERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 _IS_ENCRYPTED = 1  # a bit among the flags of a file in a zip archive
 
 Read = Callable[[int], bytes]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,17 @@ def _to_the_damage(
     entries: Iterator[ArchivedPicture], path: str | os.PathLike[str]
 ) -> Iterator[ArchivedPicture]:
     try:
-        for number, entry in enumerate(entries):
-            if number == _MOST_ENTRIES:
-                raise ValueError(f"it has more than {_MOST_ENTRIES:,} files")
-            yield entry
+        yield from entries
     except Exception as error:  # as above
         yield refused(os.path.basename(path), _not_unpacked(error))  # noqa: PTH119
+
+
+def _counted(entries: Iterable[T]) -> Iterator[T]:
+    """All entries of an archive, pictures or not, unless they are too many."""
+    for number, entry in enumerate(entries):
+        if number == _MOST_ENTRIES:
+            raise ValueError(f"it has more than {_MOST_ENTRIES:,} files")
+        yield entry
 
 
 def _not_unpacked(error: Exception) -> str:
@@ -116,13 +124,13 @@ def _not_unpacked(error: Exception) -> str:
 
 
 def _in_zip(path: str | os.PathLike[str], kind: Kind) -> Iterator[ArchivedPicture]:
-    archive = zipfile.ZipFile(path)  # open as long as one of its pictures is there
+    archive = zipfile.ZipFile(_opened(path))  # open as long as one of its pictures is there
 
     def content(entry: zipfile.ZipInfo, size: int) -> bytes:
         with archive.open(entry) as file:
             return file.read(size)
 
-    for entry in archive.infolist():
+    for entry in _counted(archive.infolist()):
         if entry.is_dir() or _is_hidden(entry.filename):
             continue
         picture = ArchivedPicture(entry.filename, partial(content, entry))
@@ -136,7 +144,7 @@ def _in_zip(path: str | os.PathLike[str], kind: Kind) -> Iterator[ArchivedPictur
 def _in_tar(
     path: str | os.PathLike[str], unpack: Callable[[IO[bytes]], Any] | None, kind: Kind
 ) -> Iterator[ArchivedPicture]:
-    packed = open(path, "rb")  # noqa: PTH123, SIM115
+    packed = _opened(path)
     try:
         most = max(_NOT_MUCH, os.fstat(packed.fileno()).st_size * _MOST_TIMES)
         file = _Unpacked(packed if unpack is None else unpack(packed), most)
@@ -150,11 +158,18 @@ def _in_tar(
     def content(entry: tarfile.TarInfo, size: int) -> bytes:
         with lock.held():
             stored: Any = archive.extractfile(entry)
-            found: bytes = stored.read(min(size, entry.size))
-            return found
+            starts = range(0, min(size, entry.size), _AT_ONCE)
+            end = starts.stop
+            return b"".join(stored.read(min(_AT_ONCE, end - start)) for start in starts)
 
-    for entry in archive:
-        if entry.isreg() and not _is_hidden(entry.name):
+    for entry in _counted(archive):
+        entry.pax_headers = {}  # each would keep a copy of those that hold for all
+        if not entry.isreg() or _is_hidden(entry.name):
+            continue
+        if entry.issparse():  # a few bytes of it can stand for any number of zeros
+            if kind.has_suffix(entry.name):
+                yield refused(entry.name, "is stored as a sparse file, which is not read")
+        else:
             picture = ArchivedPicture(entry.name, partial(content, entry))
             if _is_of(kind, picture):
                 yield _within_limits(kind, picture, entry.size, None)
@@ -186,6 +201,51 @@ def _within_limits(
     return picture
 
 
+def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
+    """An archive that processes which fork can read at the same time."""
+    if not hasattr(os, "pread"):  # Windows, where none forks
+        return open(path, "rb")  # noqa: PTH123
+    return io.BufferedReader(_OwnPlace(os.open(path, os.O_RDONLY)))
+
+
+class _OwnPlace(io.RawIOBase):
+    """A file with a place of its own: that of an open file is shared with forked processes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._place = descriptor, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def readinto(self, buffer: Any) -> int:
+        found = os.pread(self._descriptor, len(buffer), self._place)
+        buffer[: len(found)] = found
+        self._place += len(found)
+        return len(found)
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        size = os.fstat(self._descriptor).st_size
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: size}[whence]
+        if begin + place < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._place = begin + place
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.close(self._descriptor)
+
+
 class _Unpacked(io.RawIOBase):
     """A file that is unpacked while it is read, as far as it does not grow too much."""
 
@@ -193,6 +253,8 @@ class _Unpacked(io.RawIOBase):
         self._file, self._most = file, most
 
     def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _AT_ONCE:
+            raise ValueError(f"a header of it has {size:,} bytes")
         self._check(self._file.tell() + size)
         found: bytes = self._file.read(size)
         return found

@@ -192,6 +192,8 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         for name in (tree["network"], used["name"], used["sha256"]):
             if not isinstance(name, str):
                 raise ValueError(f"a network and its checksum are texts; got {name!r}")
+        if used["name"] in NETWORKS and NETWORKS[used["name"]].of != "pictures":
+            raise ValueError(f"{used['name']} is no network of pictures")
         made = cls(tree["network"], batch_size=tree["batch_size"], n_jobs=tree["n_jobs"])
         check_integer(made.batch_size, "batch_size", low=1)
         check_n_jobs(made.n_jobs)
@@ -270,11 +272,12 @@ def used_network(given: Any) -> UsedNetwork:
 
 def _opened(used: UsedNetwork, n_jobs: int) -> Session:
     """The session of a network, whose file must be the one that was used before."""
+    known = NETWORKS.get(used.name)
+    if known is not None:
+        check_same(used.name, known.sha256, used.sha256)
 
     def read() -> bytes:
-        if used.name in NETWORKS:
-            known = NETWORKS[used.name]
-            check_same(used.name, known.sha256, used.sha256)
+        if known is not None:
             return known.read()
         content = file_content(Path(used.name))
         check_same(used.name, checksum(content), used.sha256)

@@ -29,6 +29,7 @@ from nearlabel.features.pictures import UnreadablePicture, name_of, no_warnings_
 
 T = TypeVar("T")
 
+_MOST_THREADS = 64  # whatever a model file may ask for
 _WAITING = 4  # pictures a thread that are read, prepared or not yet asked for, at any time
 
 
@@ -180,6 +181,11 @@ def picture_vectors(
         X = np.empty((0, len(transformer.get_feature_names_out())))  # a scaler wants some rows
     skipped = {at: error.reason for at, error in pictures.skipped}
     names = [name_within(top, one, at) for at, one in enumerate(pictures.sources)]
+    if np.shape(X)[0] != len(names) - len(skipped):
+        raise ValueError(
+            f"transformer must give a row for each picture that it reads, in this process; of "
+            f"{len(names)} pictures {len(skipped)} were skipped, and it gives {np.shape(X)[0]} rows"
+        )
     return PictureVectors(
         [name for at, name in enumerate(names) if at not in skipped],
         X,
@@ -241,7 +247,8 @@ def in_parallel(
     skipping = sources if isinstance(sources, Skipping) else None
     if skipping is not None and skipping.n_jobs is not None:
         n_jobs = skipping.n_jobs
-    results = _results(enumerate(sources), prepare, check_n_jobs(n_jobs))
+    threads = min(check_n_jobs(n_jobs), _MOST_THREADS)
+    results = _results(enumerate(sources), prepare, threads)
     with no_warnings_of_pillow(), closing(results):
         for at, result in results:
             try:

@@ -133,7 +133,9 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return _vector(running, used.name, pieces.encode(text, most))
 
         rows = [*in_parallel(texts, vector, self.n_jobs)]
-        return np.array(rows, np.float32).reshape(len(texts), used.width)
+        if not rows:
+            return np.empty((0, used.width), np.float32)
+        return rows_of(rows, used.name, len(texts), "text", used.width)
 
     def _check_parameters(self) -> None:
         check_integer(self.max_tokens, "max_tokens", low=3, high=_MOST_TOKENS)
@@ -171,6 +173,8 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for text in (made.network, name, *digests):
             if not isinstance(text, str):
                 raise ValueError(f"a network and its checksums are texts; got {text!r}")
+        if name in NETWORKS and NETWORKS[name].of != "texts":
+            raise ValueError(f"{name} is no network of texts")
         return made
 
     def __sklearn_is_fitted__(self) -> bool:

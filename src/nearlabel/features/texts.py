@@ -115,6 +115,9 @@ def checked_texts(X: Any) -> list[str]:
     """Texts as a list, or an error that names the first that is none."""
     if isinstance(X, str | bytes):
         raise ArgumentTypeError(f"X must be an iterable of texts; got the one {X[:40]!r}", "X")
+    if getattr(X, "ndim", 1) != 1:  # of a DataFrame, these would be the names of its columns
+        shape = getattr(X, "shape", None)
+        raise ArgumentTypeError(f"X must be a list of texts, or a column; got shape {shape}", "X")
     try:
         texts = list(X)
     except TypeError:

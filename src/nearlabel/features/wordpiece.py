@@ -71,7 +71,8 @@ class WordPieces:
         for key, (given, expected) in settings.items():
             if given != expected:
                 raise ValueError(f"its {key} is {given!r}; only {expected!r} can be used")
-        if not _is_vocabulary(vocabulary) or not all(mark in vocabulary for mark in marks):
+        is_one = _is_vocabulary(vocabulary)
+        if not is_one or not all(isinstance(mark, str) and mark in vocabulary for mark in marks):
             raise ValueError("its vocabulary makes no sense")
         return cls(vocabulary, marks)
 
@@ -162,5 +163,5 @@ def _is_vocabulary(vocabulary: Any) -> bool:
     return (
         isinstance(vocabulary, dict)
         and bool(vocabulary)
-        and all(type(number) is int and number >= 0 for number in vocabulary.values())
+        and all(type(number) is int and 0 <= number < 2**31 for number in vocabulary.values())
     )

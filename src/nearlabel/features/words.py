@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -152,6 +152,8 @@ def _checked_stop_words(words: Any) -> Any:
     wanted = "stop_words must be 'english', a list of words or None"
     if isinstance(words, str):
         raise ArgumentError(f"{wanted}; got {words!r}", "stop_words")
+    if isinstance(words, Iterator):  # the next `fit` would find it empty
+        raise ArgumentTypeError(f"{wanted}; got {words!r}", "stop_words")
     try:
         listed = list(words)
     except TypeError:

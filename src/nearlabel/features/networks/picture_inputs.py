@@ -93,6 +93,8 @@ class PictureInput:
 
         path = model.with_suffix(".toml")
         try:
+            if path.exists() and not path.is_file():  # a pipe, say, which may never end
+                raise ValueError("it is no regular file")
             with path.open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
@@ -103,7 +105,7 @@ class PictureInput:
                 f"{model} needs {path.name} beside it, which says how pictures become its input: "
                 "size = 224, mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225], …"
             ) from None
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
 
     def settings(self) -> dict[str, Any]:

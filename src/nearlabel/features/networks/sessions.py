@@ -30,9 +30,12 @@ class Session:
     """
 
     def __init__(self, model: bytes, name: str, n_jobs: int = 1) -> None:
+        # Else its import would make an id of this machine, and report to its maker.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         runtime = extra_module("onnxruntime", f"{name} needs onnxruntime", "pictures")
         options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = n_jobs, 1
+        options.intra_op_num_threads = min(n_jobs, os.cpu_count() or 1)  # all that help
+        options.inter_op_num_threads = 1
         # Threads that wait leave the processor to those that open pictures.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 4

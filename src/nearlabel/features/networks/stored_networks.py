@@ -170,8 +170,9 @@ class Network:
 
     def _kept(self, name: str) -> bytes:
         """What a file in the user's cache holds; nothing where there is none."""
+        path = self.folder / name
         try:
-            return (self.folder / name).read_bytes()
+            return path.read_bytes() if path.is_file() else b""  # a pipe might never end
         except OSError:
             return b""
 
