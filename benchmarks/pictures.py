@@ -37,9 +37,10 @@ def repeated(files: list[bytes], count: int) -> Iterator[bytes]:
 
 
 def transformers() -> dict[str, Any]:
-    features: Any = nl.features
-    names = ("GridMoments", "PictureEmbedding")
-    return {name: getattr(features, name)() for name in names if name in features.__all__}
+    return {
+        "GridMoments": nl.features.GridMoments(),
+        "PictureEmbedding, efficientnet-lite0": nl.features.PictureEmbedding("efficientnet-lite0"),
+    }
 
 
 def rates(name: str, files: list[bytes], count: int) -> dict[str, Any]:
