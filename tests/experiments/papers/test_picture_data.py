@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.experiments import splits
-from nearlabel.experiments.papers.picture_data import PictureVectors, picture_vectors_by_name
+from nearlabel.experiments.papers.picture_data import EmbeddedPictures, picture_vectors_by_name
 from nearlabel.experiments.papers.table_reproduction import reproduce
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.features import GridMoments, PictureEmbedding
@@ -168,9 +168,9 @@ def test_the_key_follows_pictures_labels_and_parameters(copied):
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines[:-1], "119.jpg,1,1,1,1,1"]))
     keys.append(MOMENTS.key())
-    keys.append(PictureVectors("natural_scenes", "GridMoments", {"spread": "deviation"}).key())
+    keys.append(EmbeddedPictures("natural_scenes", "GridMoments", {"spread": "deviation"}).key())
     assert len(set(keys)) == 4
-    assert PictureVectors("no_scenes", "GridMoments").key() is None
+    assert EmbeddedPictures("no_scenes", "GridMoments").key() is None
 
 
 @pytest.mark.parametrize("broken", ["picture", "table", "missing"])

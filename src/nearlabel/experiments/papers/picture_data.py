@@ -29,7 +29,7 @@ _PACKAGES = ("pillow", "numpy", "onnxruntime")  # with which vectors are compute
 
 
 @dataclass(frozen=True)
-class PictureVectors:
+class EmbeddedPictures:
     """Pictures of the data folder as vectors: an entry `pictures` of ``experiments.toml``.
 
     `pictures` is the name of a picture set, `transformer` that of a class of `nearlabel.features`.
@@ -105,10 +105,10 @@ class PictureVectors:
 
 
 @cache
-def picture_vectors_by_name() -> Mapping[str, PictureVectors]:
+def picture_vectors_by_name() -> Mapping[str, EmbeddedPictures]:
     """The data sets that are made from pictures, by the names that tables have for them."""
     told = published_toml("experiments.toml")["pictures"]
-    return {name: PictureVectors(**one) for name, one in told.items()}
+    return {name: EmbeddedPictures(**one) for name, one in told.items()}
 
 
 def _told(paths: Sequence[Path], progress: Progress | None) -> Iterator[Path]:
