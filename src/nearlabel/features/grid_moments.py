@@ -29,6 +29,7 @@ _TO_XYZ = np.array(
 _WHITE = np.array([0.95047, 1.0, 1.08883])
 _WEIGHTS = np.array([1, 15, 3])  # u' = 4 X / (X + 15 Y + 3 Z), v' = 9 Y / (X + 15 Y + 3 Z)
 _WHITE_U, _WHITE_V = 4 * _WHITE[0] / (_WEIGHTS @ _WHITE), 9 * _WHITE[1] / (_WEIGHTS @ _WHITE)
+_TO_SUMS = np.array([_WEIGHTS @ _TO_XYZ, *_TO_XYZ[:2]])
 _DARK = 0.008856  # up to this Y, L* is linear
 _SHADES = np.arange(256) / 255
 _LINEAR = np.where(_SHADES > 0.04045, ((_SHADES + 0.055) / 1.055) ** 2.4, _SHADES / 12.92)
@@ -181,16 +182,25 @@ def grid_moments(rgb: Array, grid: int) -> Array:
 
 def cie_luv(rgb: Array) -> Array:
     """L*, u* and v* (3, height, width) of pixels (height, width, 3) of uint8."""
-    red, green, blue = _LINEAR[np.ascontiguousarray(np.moveaxis(rgb, -1, 0), np.intp)]
-    # The weighted sum has the denominator of u' and v' instead of Z, which nothing else needs.
-    x, y, total = (r * red + g * green + b * blue for r, g, b in (*_TO_XYZ[:2], _WEIGHTS @ _TO_XYZ))
+    linear = _LINEAR.take(np.moveaxis(rgb, -1, 0).reshape(3, -1))
+    luv: Array = _TO_SUMS @ linear
+    total, u, v = luv  # X + 15 Y + 3 Z, X and Y; what follows is written in their place
+    lightness = np.maximum(v, _DARK)
+    np.log(lightness, out=lightness)  # with `exp`, half the time of `cbrt`
+    lightness /= 3
+    np.exp(lightness, out=lightness)
+    lightness *= 116
+    lightness -= 16
+    np.copyto(lightness, 903.3 * v, where=v <= _DARK)
     np.copyto(total, 1, where=total == 0)  # black: u* and v* are 0, as its lightness is
-    luv = np.empty((3, *y.shape))
-    root = np.exp(np.log(np.maximum(y, _DARK)) / 3)  # half the time of `cbrt`
-    luv[0] = np.where(y > _DARK, 116 * root - 16, 903.3 * y)
-    luv[1] = 13 * luv[0] * (4 * x / total - _WHITE_U)
-    luv[2] = 13 * luv[0] * (9 * y / total - _WHITE_V)
-    return luv
+    for values, factor, white in ((u, 4, _WHITE_U), (v, 9, _WHITE_V)):
+        values *= factor
+        values /= total
+        values -= white
+        values *= lightness
+        values *= 13
+    total[:] = lightness
+    return luv.reshape(3, *rgb.shape[:2])
 
 
 def _factor(size: Size, most: int) -> int:
