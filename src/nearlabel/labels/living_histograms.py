@@ -138,7 +138,8 @@ class LivingHistograms(CountedRows):
         state, moved = self._with_room(rows, totals)
         touched = np.zeros(_blocks(state.end), np.uint8)
         touched[self.end >> _BITS :] = len(moved) > 0
-        if sum(len(part.table) for part in parts) > 4 * len(touched):  # nearly all of them
+        entries = sum(len(part.table) for part in parts)
+        if entries > 4 * len(touched):  # nearly all of them
             touched[:] = 1
         else:
             for part in parts:
@@ -152,7 +153,7 @@ class LivingHistograms(CountedRows):
                 part.add_to_cells(state, tables)
 
         shares = [slice(0, totals.size)]
-        if len(parts) > 1:  # tables with as many rows have about as many changes
+        if entries > _ENTRIES_AT_ONCE:  # tables with as many rows have about as many changes
             rows_of = totals.reshape(-1) + 1
             shares = list(runs(rows_of, int(rows_of.sum()) // n_jobs + 1))
         run_slices(add, shares, n_jobs, None)
