@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 
 from nearlabel.common.engine import engine_name
@@ -23,10 +24,10 @@ def versions() -> dict[str, str]:
     }
 
 
-def package_versions() -> dict[str, str]:
-    """Versions of this package and of those that it computes with."""
+def package_versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
+    """Versions of packages: by default of this one and of those that it computes with."""
     found = {}
-    for package in _PACKAGES:
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError, read_stored, write_tree
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
+from nearlabel.common.versions import package_versions
 from nearlabel.datasets import Dataset, PictureSet, load_pictures
 from nearlabel.experiments.papers.experiment_runs import UnusableDataError
 from nearlabel.experiments.papers.printed_tables import published_toml
@@ -48,7 +48,13 @@ class EmbeddedPictures:
             found = self._set()
         except FileNotFoundError:
             return None
-        told = [self.transformer, dict(self.parameters), self._network(), _code(), _versions()]
+        told = [
+            self.transformer,
+            dict(self.parameters),
+            self._network(),
+            _code(),
+            package_versions(_PACKAGES),
+        ]
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
         labels = json.dumps([found.label_names.tolist(), found.Y.toarray().tolist()])
         digest.update(labels.encode())
@@ -143,14 +149,3 @@ def _code() -> str:
     for path in sorted(_CODE.rglob("*.py")):
         digest.update(path.relative_to(_CODE).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-@cache
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
