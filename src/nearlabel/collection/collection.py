@@ -721,7 +721,7 @@ class Collection:
             learner, followed = self._learner, self._followed
             self._learner = None  # until it is known to be right
             if learner is None:
-                learner = Learner(self.path, self.settings._asdict(), self._source)
+                learner = Learner(self.path, self.settings, self._source)
                 index, digest = connection.execute(
                     "SELECT index_change, index_digest FROM state"
                 ).fetchone()
