@@ -32,7 +32,7 @@ TAGGED = (1000, 10_000, 50_000)  # of made items, for the time that a question t
 Order = Callable[[Array, Any, Any], Array]
 
 
-def random(X: Array, model: Any, rng: Any) -> Array:
+def random(X: Array, _: Any, rng: Any) -> Array:
     """Questions in random order."""
     return np.asarray(rng.permutation(len(X))[:BATCH])
 
@@ -45,8 +45,8 @@ def confident(X: Array, model: Any, rng: Any) -> Array:
 
 ORDERS: dict[str, Order] = {
     "random": random,
-    "learn": lambda X, model, rng: telling(X, model, BATCH),
-    "mixed": lambda X, model, rng: mixed(X, model, BATCH)[0],
+    "learn": lambda X, model, _: telling(X, model, BATCH),
+    "mixed": lambda X, model, _: mixed(X, model, BATCH)[0],
     "confident": confident,
 }
 
@@ -95,7 +95,7 @@ def by_answers(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
 def by_neighbors(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
     """How many neighbors are best where few pictures are tagged, at random."""
     for k in NEIGHBORS:
-        found = {n: 0.0 for n in FEW}
+        found = dict.fromkeys(FEW, 0.0)
         for seed in range(SEEDS):
             rows = np.random.default_rng(seed).permutation(len(X))
             for n in FEW:

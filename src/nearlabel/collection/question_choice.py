@@ -11,19 +11,26 @@ To be quick, the items come first of whose tags the model is surest: a person co
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
+from nearlabel.methods.explanations import other_voters
 from nearlabel.search import neighbor_graph
 
 LOOKED_AT = 1000
 """Items among which questions are chosen, at random where there are more."""
+CARRIERS = 64
+"""Items with a tag that others are compared with, at random where there are more."""
+LIKELY_LOOKED_AT = 200
+"""Items nearest to these whose probability of the tag is computed."""
 
 _SHARE_IN_DOUBT = 0.2  # of the items that are looked at
 _STANDS_FOR = 30  # nearest items of each that may stand for it
 _CELLS_AT_ONCE = 2**22  # probabilities that are looked at together
+_ROWS_AT_ONCE = 4096  # vectors that are compared together
 _EVERY = 4  # of mixed questions, one that is quick to confirm
 
 
@@ -116,3 +123,37 @@ def mixed(X: Any, model: Any, n: int, metric: Any = "cosine") -> tuple[Array, Ar
         rows.insert(place * _EVERY - 1, row)
     found = np.array(rows[:n], np.int64)
     return found, np.isin(found, quick)
+
+
+def nearest_to(
+    X: Any, vectors: Callable[[slice], Any], count: int, n: int, metric: Any = "cosine"
+) -> Array:
+    """Which n of `count` items, whose vectors come in runs, are nearest to any row of X."""
+    distances = np.empty(count)
+    for start in range(0, count, _ROWS_AT_ONCE):
+        part = slice(start, min(start + _ROWS_AT_ONCE, count))
+        distances[part] = neighbor_graph(X, 1, vectors(part), metric=metric).distances[:, 0]
+    return np.argsort(distances, kind="stable")[:n]
+
+
+def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]) -> Floats:
+    """How probable a tag, by its column, is for the rows of X.
+
+    `places` says which of them the model has learned from: these are answered as if they were new.
+    """
+    found = np.zeros(X.shape[0])
+    if tag >= model._items.labels.shape[1]:
+        return found
+    rows = np.array([-1 if place is None else place for place in places], np.int64)
+    for is_learned in (False, True):
+        which = np.flatnonzero((rows >= 0) == is_learned)
+        if len(which) == 0:
+            continue
+        if is_learned:
+            near, _ = other_voters(model, rows[which])
+            scores = model._left_out_scores(near, X[which], rows[which])
+        else:
+            near = model._items.neighbors(X[which], model.n_neighbors_)
+            scores = model._scores(near, X[which])
+        found[which] = model._probabilities(scores.toarray())[:, tag]
+    return found
