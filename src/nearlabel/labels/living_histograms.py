@@ -193,9 +193,10 @@ class LivingHistograms(CountedRows):
             pool = _Pool(len(slot) + len(touched))
             np.take(self.pool.blocks, self.slot, axis=0, out=pool.blocks[:known], mode="clip")
             return replace(self, slot=pool.take(len(slot)), pool=pool)
+        old = np.searchsorted(touched, known)  # `touched` rises, and so does what is taken
         own = pool.take(len(touched))
-        is_old = touched < known
-        pool.blocks[own[is_old]] = pool.blocks[slot[touched[is_old]]]
+        copies = pool.blocks[own[0] : own[0] + old] if old else pool.blocks[:0]
+        np.take(pool.blocks, slot[touched[:old]], axis=0, out=copies, mode="clip")
         slot[touched] = own
         return replace(self, slot=slot, pool=pool)
 
