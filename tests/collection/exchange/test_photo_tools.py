@@ -1,10 +1,10 @@
-"""What exiftool and exiv2 read of our sidecars, and what is left of theirs after a change of ours."""
+"""What exiftool and exiv2 read of our sidecars, and what is left of theirs after our changes."""
 
 from __future__ import annotations
 
 import pytest
-
 from drawn_pictures import file_of, quadrants
+
 from nearlabel.collection.exchange.picture_metadata import picture_keywords
 from nearlabel.collection.exchange.xmp_sidecars import read_sidecar, update_sidecar
 
@@ -54,7 +54,8 @@ DARKTABLE = """<?xml version="1.0" encoding="UTF-8"?>
     </rdf:Seq>
    </lr:hierarchicalSubject>
    <dc:title>
-    <rdf:Alt><rdf:li xml:lang="x-default">A &amp; B</rdf:li><rdf:li xml:lang="de">ß</rdf:li></rdf:Alt>
+    <rdf:Alt><rdf:li xml:lang="x-default">A &amp; B</rdf:li><rdf:li xml:lang="de">ß</rdf:li>
+    </rdf:Alt>
    </dc:title>
   </rdf:Description>
  </rdf:RDF>
@@ -93,7 +94,12 @@ def test_exiv2_reads_our_tags(tmp_path, exiv2):
 def test_a_sidecar_of_exiftool_keeps_every_other_field(tmp_path, exiftool, fields_of, arguments):
     sidecar = tmp_path / "a.xmp"
     given = (
-        *("-XMP-dc:Subject=sea", "-XMP-dc:Subject=12", "-XMP-xmp:Rating=4", "-XMP-dc:Creator=I & J"),
+        *(
+            "-XMP-dc:Subject=sea",
+            "-XMP-dc:Subject=12",
+            "-XMP-xmp:Rating=4",
+            "-XMP-dc:Creator=I & J",
+        ),
         *("-XMP-dc:Title=<T>", "-XMP-dc:Title-de=Ü", "-XMP-exif:GPSLatitude=47.5"),
         *("-XMP-iptcCore:Location=here", "-XMP-photoshop:City=Basel", "-XMP-lr:PrivateRTKInfo=x"),
         "-XMP-mwg-rs:RegionInfo={RegionList=[{Name=Ann,Type=Face,Area={X=.5,Y=.5,W=.1,H=.1,Unit=normalized}}]}",

@@ -5,8 +5,8 @@ import zlib
 from random import Random
 
 import pytest
-
 from drawn_pictures import file_of, png, quadrants
+
 from nearlabel.collection.exchange.iptc_keywords import iptc_keywords
 from nearlabel.collection.exchange.keywords import Keywords
 from nearlabel.collection.exchange.picture_metadata import picture_keywords
@@ -25,15 +25,27 @@ IPTC = data_set(2, 5, b"title") + data_set(2, 25, b"sea") + data_set(2, 25, b"20
 
 def resource(number, content, name=b""):
     padded = bytes([len(name)]) + name + bytes((len(name) + 1) % 2)
-    return struct.pack(">4sH", b"8BIM", number) + padded + struct.pack(">I", len(content)) + content + bytes(len(content) % 2)
+    return (
+        struct.pack(">4sH", b"8BIM", number)
+        + padded
+        + struct.pack(">I", len(content))
+        + content
+        + bytes(len(content) % 2)
+    )
 
 
-PHOTOSHOP = resource(0x03ED, b"odd") + resource(0x0404, IPTC, b"name") + resource(0x0425, b"16 more bytes...")
+PHOTOSHOP = (
+    resource(0x03ED, b"odd")
+    + resource(0x0404, IPTC, b"name")
+    + resource(0x0425, b"16 more bytes...")
+)
 
 
 def jpeg(*segments):
     plain = file_of(quadrants(), "JPEG")
-    more = b"".join(b"\xff" + bytes([mark]) + struct.pack(">H", len(one) + 2) + one for mark, one in segments)
+    more = b"".join(
+        b"\xff" + bytes([mark]) + struct.pack(">H", len(one) + 2) + one for mark, one in segments
+    )
     return plain[:2] + more + plain[2:]
 
 
@@ -58,7 +70,9 @@ def profile(content):
 
 
 PICTURES = {
-    "JPEG": jpeg((0xE1, b"http://ns.adobe.com/xap/1.0/\0" + XMP), (0xED, b"Photoshop 3.0\0" + PHOTOSHOP)),
+    "JPEG": jpeg(
+        (0xE1, b"http://ns.adobe.com/xap/1.0/\0" + XMP), (0xED, b"Photoshop 3.0\0" + PHOTOSHOP)
+    ),
     "JPEG, in two parts": jpeg(
         (0xE1, b"Exif\0\0MM"),
         (0xED, b"Photoshop 3.0\0" + PHOTOSHOP[:30]),
@@ -69,7 +83,15 @@ PICTURES = {
     "TIFF of Motorola": tiff(">", (700, 7, XMP), (34377, 1, PHOTOSHOP)),
     "TIFF with numbers": tiff("<", (700, 1, XMP), (33723, 4, as_numbers(IPTC, "<"))),
     "TIFF with swapped numbers": tiff(">", (700, 1, XMP), (33723, 4, as_numbers(IPTC, ">"))),
-    "PNG": png(1, 1, 8, 2, [b"abc"], (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + XMP), (b"tEXt", b"Raw profile type iptc\0" + profile(PHOTOSHOP))),
+    "PNG": png(
+        1,
+        1,
+        8,
+        2,
+        [b"abc"],
+        (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + XMP),
+        (b"tEXt", b"Raw profile type iptc\0" + profile(PHOTOSHOP)),
+    ),
     "PNG, packed": png(
         *(1, 1, 8, 2, [b"abc"]),
         (b"iTXt", b"XML:com.adobe.xmp\0\1\0de\0Titel\0" + zlib.compress(XMP)),
@@ -97,7 +119,9 @@ def test_character_sets():
     assert iptc_keywords(b"\x1c\2\x19\xff\xff" + b"\xff" * 40) == ()
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xd8\xff", b"RIFF", b"II*\0\xff\xff\xff\xff", b"text"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xd8\xff", b"RIFF", b"II*\0\xff\xff\xff\xff", b"text"]
+)
 def test_other_files_have_none(tmp_path, content):
     picture = tmp_path / "a"
     picture.write_bytes(content)
@@ -109,7 +133,9 @@ def test_damaged_pictures_have_fewer_keywords_and_no_error(tmp_path, kind):
     random, picture = Random(kind), tmp_path / "a"
     content = PICTURES[kind]
     for _ in range(60):
-        changed = bytearray(content[: random.randrange(len(content))] if random.random() < 0.3 else content)
+        changed = bytearray(
+            content[: random.randrange(len(content))] if random.random() < 0.3 else content
+        )
         for _ in range(random.randrange(1, 9)):
             if changed:
                 changed[random.randrange(len(changed))] = random.choice([0, 1, 0x1C, 0x7F, 0xFF])

@@ -42,7 +42,9 @@ def test_pictures_are_linked_to_or_copied_and_found_again(tmp_path, copy):
     ]
     written = write_tag_folders(tmp_path / "out", files, copy=copy)
     assert written == (3, ["gone.jpg", "gone too.jpg"])
-    there = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.jpg"))
+    there = sorted(
+        str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.jpg")
+    )
     assert there == ["Places/Rome/a.jpg", "sea/a-2.jpg", "sea/a.jpg"]
     assert (tmp_path / "out" / "sea" / "a.jpg").is_symlink() is not copy
     digests = [sha256(path.read_bytes()).digest() for path in pictures[:2]]
@@ -53,8 +55,24 @@ def test_pictures_are_linked_to_or_copied_and_found_again(tmp_path, copy):
         write_tag_folders(pictures[0], files)
 
 
-hostile = ["..", ".", "../../x", "/etc", "a\\b", "CON", "nul.txt", "a.", " a", "%2F", "a:b", "~", "-rf"]
-levels = st.sampled_from(hostile) | st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
+hostile = [
+    "..",
+    ".",
+    "../../x",
+    "/etc",
+    "a\\b",
+    "CON",
+    "nul.txt",
+    "a.",
+    " a",
+    "%2F",
+    "a:b",
+    "~",
+    "-rf",
+]
+levels = st.sampled_from(hostile) | st.text(
+    st.characters(exclude_categories=["Cs", "Cc"]), max_size=8
+)
 
 
 @given(st.lists(levels, min_size=1, max_size=3).map("|".join).map(keyword_tag).filter(bool))

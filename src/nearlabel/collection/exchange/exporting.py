@@ -79,12 +79,12 @@ def write_beside(
     texts : bool, default=False
         Text files in place of sidecars.
     progress : callable, optional
-        Called with (items done, None).
+        Called with (items done, items in all).
     """
-    report, folders = BesideReport(), FolderSidecars()
-    for count, item in enumerate(collection.items(), 1):
+    report, folders, items = BesideReport(), FolderSidecars(), collection.items()
+    for count, item in enumerate(items, 1):
         if progress is not None:
-            progress(count, None)
+            progress(count, len(items))
         if not item.tags:
             continue
         paths = files_there(item)

@@ -119,13 +119,14 @@ def _answers(
         if not one.yes and not one.no:
             continue
         report.files += 1
-        number: int | str | None = one.id
+        number = one.id
         if number is None:
             names = ItemNames(items.values(), beside) if names is None else names
-            number = names.find(one)
-            if isinstance(number, str):
-                report.unmatched.append((one.file or (one.content or b"").hex(), number))
+            found = names.find(one)
+            if isinstance(found, str):
+                report.unmatched.append((one.file or (one.content or b"").hex(), found))
                 continue
+            number = found
         for tag, is_yes in (*((tag, True) for tag in one.yes), *((tag, False) for tag in one.no)):
             try:
                 key = (number, tag_name(tag))
@@ -140,9 +141,7 @@ def _answers(
 class ItemNames:
     """Items by all that a file may call them."""
 
-    def __init__(
-        self, items: Iterable[Item], beside: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, items: Iterable[Item], beside: str | os.PathLike[str] | None = None) -> None:
         self._beside = None if beside is None else Path(beside).absolute()
         self._contents: dict[bytes, int] = {}
         # By whole names, names within a folder, last parts of these, and these without suffixes.

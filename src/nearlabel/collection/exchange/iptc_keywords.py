@@ -18,7 +18,8 @@ def iptc_keywords(content: bytes) -> tuple[str, ...]:
     Without a declared character set, texts that are valid UTF-8 are read so, others as Windows'
     Western European.
     """
-    is_utf_8, found = False, []
+    is_utf_8 = False
+    found: list[bytes] = []
     for data_set, value in _data_sets(content):
         if data_set == _CHARACTER_SET:
             is_utf_8 = value == _UTF_8

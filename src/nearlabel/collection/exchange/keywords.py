@@ -11,20 +11,21 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-LEVEL = "|"
+from nearlabel.collection.tag_names import LEVELS
+
 _PROGRAMS = ("darktable", "_Digikam_Internal_Tags_")  # first levels that no person has given
 _FULL = range(61, 65)  # bytes of a keyword that IPTC's limit of 64 may have cut off
 
 
-def keyword_tag(text: object, separator: str = LEVEL) -> str:
+def keyword_tag(text: object, separator: str = LEVELS) -> str:
     """A keyword as the name of a tag; empty where nothing is left of it.
 
     Numbers are names like others. Blanks around a level and empty levels are dropped; control
     characters, which no name has, become blanks.
     """
-    text = unicodedata.normalize("NFC", str(text)).replace(separator, LEVEL)
-    levels = map(_clean, text.split(LEVEL))
-    return LEVEL.join(level for level in levels if level)
+    text = unicodedata.normalize("NFC", str(text)).replace(separator, LEVELS)
+    levels = map(_clean, text.split(LEVELS))
+    return LEVELS.join(level for level in levels if level)
 
 
 def _clean(level: str) -> str:
@@ -39,17 +40,17 @@ def _is_control(mark: str) -> bool:
 
 def levels_of(tags: Iterable[str]) -> list[str]:
     """All levels of tags, each once: what a flat list of keywords has."""
-    return [*dict.fromkeys(level for tag in tags for level in tag.split(LEVEL))]
+    return [*dict.fromkeys(level for tag in tags for level in tag.split(LEVELS))]
 
 
 def slashed(tag: str) -> str:
     """A tag as digiKam reads it, which has no other way to write a name with a slash in it."""
-    return keyword_tag(tag, "/").replace(LEVEL, "/")
+    return keyword_tag(tag, "/").replace(LEVELS, "/")
 
 
 def of_a_program(tag: str) -> bool:
     """Whether a photo tool gave a tag for itself, such as ``darktable|exported``."""
-    return tag.split(LEVEL, 1)[0] in _PROGRAMS
+    return tag.split(LEVELS, 1)[0] in _PROGRAMS
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,10 @@ class Keywords:
         covered.update(map(slashed, tags))
         for keyword in self.iptc:
             tag = keyword_tag(keyword)
-            is_cut = len(keyword.encode(errors="replace")) in _FULL
-            if tag and slashed(tag) not in covered:
-                if not (is_cut and any(one.startswith(slashed(tag)) for one in covered)):
-                    tags[tag] = None
+            is_full = len(keyword.encode(errors="replace")) in _FULL
+            is_cut = is_full and any(one.startswith(slashed(tag)) for one in covered)
+            if tag and slashed(tag) not in covered and not is_cut:
+                tags[tag] = None
         return [*tags]
 
     def tags(self) -> list[str]:

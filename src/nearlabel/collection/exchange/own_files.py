@@ -38,10 +38,10 @@ def tags_beside(
     texts : bool, default=False
         Text files beside pictures.
     progress : callable, optional
-        Called with (items done, None).
+        Called with (items done, items in all).
     """
-    folders = FolderSidecars()
-    for count, item in enumerate(collection.items(), 1):
+    folders, items = FolderSidecars(), collection.items()
+    for count, item in enumerate(items, 1):
         for path in files_there(item):
             tags: list[str] = []
             if sidecars:
@@ -53,7 +53,7 @@ def tags_beside(
             if tags:
                 yield TaggedFile(path, tuple(dict.fromkeys(tags)), id=item.id)
         if progress is not None:
-            progress(count, None)
+            progress(count, len(items))
 
 
 def _text_tags(path: str, problems: list[str]) -> list[str]:

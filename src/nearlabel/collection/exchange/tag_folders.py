@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from nearlabel.collection.exchange.keywords import LEVEL, keyword_tag
+from nearlabel.collection.exchange.keywords import keyword_tag
 from nearlabel.collection.exchange.tag_tables import TaggedFile
+from nearlabel.collection.tag_names import LEVELS
 from nearlabel.common.files import replacing
 
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|%]')  # on some system
@@ -26,7 +27,7 @@ _PIECE = 2**20
 
 def folder_of(tag: str) -> Path:
     """The folder of a tag: what cannot stand in a name is written as in web addresses, ``%2F``."""
-    return Path(*map(_folder_name, tag.split(LEVEL)))
+    return Path(*map(_folder_name, tag.split(LEVELS)))
 
 
 def _folder_name(level: str) -> str:
@@ -59,7 +60,7 @@ def read_tag_folders(top: str | os.PathLike[str]) -> Iterator[TaggedFile]:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append((entry.path, (*levels, unquote(entry.name, errors="replace"))))
             elif levels and entry.is_file():
-                tag = LEVEL.join(filter(None, map(keyword_tag, levels)))
+                tag = LEVELS.join(filter(None, map(keyword_tag, levels)))
                 yield TaggedFile(entry.path, (tag,) if tag else (), content=_digest(entry.path))
 
 

@@ -89,9 +89,7 @@ def _divided(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(keyword_tag, text.split(SEPARATOR)))))
 
 
-def read_json_tags(
-    path: str | os.PathLike[str], *, encoding: str = "utf-8"
-) -> list[TaggedFile]:
+def read_json_tags(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> list[TaggedFile]:
     """Read objects, one per line, with ``file`` or ``sha256``, ``tags`` and perhaps ``not``.
 
     Tags are texts or numbers in a list, or one text in which they are divided by ``;``.

@@ -6,12 +6,11 @@ blanks) stays as it is to the byte: the tree is never written anew.
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
-from nearlabel.collection.exchange.keywords import LEVEL, Keywords, keyword_tag, levels_of, slashed
+from nearlabel.collection.exchange.keywords import Keywords, keyword_tag, levels_of, slashed
 from nearlabel.collection.exchange.xmp_parser import (
     FLAT,
     MOST_BYTES,
@@ -24,6 +23,7 @@ from nearlabel.collection.exchange.xmp_parser import (
     XmpParser,
     encoding_of,
 )
+from nearlabel.collection.tag_names import LEVELS
 
 _BLANKS = b" \t\r\n"
 _OTHER_FORM = "is XMP of a form that cannot be changed safely"
@@ -76,7 +76,7 @@ class XmpDocument:
         return Keywords(*map(self._values, (PATHS, SLASHED, FLAT)))
 
     def _values(self, which: Field) -> tuple[str, ...]:
-        found = (one.values for one in self._parsed.properties if one.field == which)
+        found = (one.values for one in self._parsed.properties if one.which == which)
         return tuple(value for values in found for value in values)
 
     def with_tags(self, add: Iterable[str], remove: Iterable[str] = ()) -> bytes | None:
@@ -97,7 +97,7 @@ class XmpDocument:
         values = {
             FLAT: [*dict.fromkeys((*kept, *levels))],
             PATHS: after,
-            SLASHED: [tag.replace(LEVEL, "/") for tag in after],
+            SLASHED: [tag.replace(LEVELS, "/") for tag in after],
         }
         made = self._spliced(self._edits(values))
         if XmpDocument(made).keywords().all_tags() != after:
@@ -120,7 +120,7 @@ class XmpDocument:
         for which, values in fields.items():
             if [*self._values(which)] == values:
                 continue
-            there = [one for one in self._parsed.properties if one.field == which]
+            there = [one for one in self._parsed.properties if one.which == which]
             elements = [one.element for one in there if one.attribute is None]
             edits += [self._without_attribute(one) for one in there if one.attribute is not None]
             edits += [self._without(element) for element in elements[bool(values) :]]
@@ -164,8 +164,8 @@ class XmpDocument:
         text = before
         for which, values in fields.items():
             prefix, declared = _prefixed(prefixes, which.space, which.prefix)
-            name, values_text = f"{prefix}{which.local}", self._list(which, values, prefixes, indent)
-            text += f"{self._line(indent)}<{name}{declared}>{values_text}</{name}>"
+            name, inside = f"{prefix}{which.local}", self._list(which, values, prefixes, indent)
+            text += f"{self._line(indent)}<{name}{declared}>{inside}</{name}>"
         text += behind
         if not home.is_empty:
             return home.last_child, home.last_child, text
@@ -175,7 +175,7 @@ class XmpDocument:
     def _list(
         self, which: Field, values: list[str], prefixes: dict[str, str], indent: str | None
     ) -> str:
-        """What stands between the tags of a field, in lines of their own where the field has one."""
+        """What stands between the tags of a field, in lines where the field begins one."""
         rdf, declared = _prefixed(prefixes, RDF, "rdf")
         unit = self._unit()
         inner = None if indent is None else indent + unit

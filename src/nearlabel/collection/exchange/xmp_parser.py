@@ -66,7 +66,7 @@ class Element:
 class Property:
     """A field of keywords: an element, or an attribute of one, by its name there."""
 
-    field: Field
+    which: Field
     element: Element
     values: list[str] = field(default_factory=list)
     attribute: str | None = None
@@ -162,9 +162,8 @@ class XmpParser:
             element.prefixes = self._prefixes()
         elif parent is not None and parent is getattr(self, "root", None):
             self._begin_node(element, attributes)
-        elif len(self._open) > 2 and self._open[-3] is getattr(self, "root", None):
-            if element.name in _FIELDS:
-                self._property = self._found(Property(_FIELDS[element.name], element))
+        elif element.name in _FIELDS and self._open[-3:-2] == [getattr(self, "root", None)]:
+            self._property = self._found(Property(_FIELDS[element.name], element))
 
     def _begin_node(self, element: Element, attributes: dict[str, str]) -> None:
         self.nodes.append(element)

@@ -48,11 +48,7 @@ class Sidecars:
         """Those that are brought up to date; one that is to be made where there is none."""
         stem = os.path.splitext(picture)[0]  # noqa: PTH122
         is_shared = self._stems.get(stem, 0) > 1
-        there = [
-            path
-            for path in self.of(picture)
-            if not is_shared or path.stem == picture
-        ]
+        there = [path for path in self.of(picture) if not is_shared or path.stem == picture]
         return there or [self._folder / (picture + _SUFFIX)]
 
 
