@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from nearlabel.collection.learner import DEFAULT_METHOD, Learner
-from nearlabel.collection.records import Rows
+from nearlabel.collection.records import Rows, Settings
 
 WIDTH = 4
 
@@ -65,8 +65,8 @@ class Store:
         return sparse.csr_array(rows) if self.is_sparse else rows
 
 
-def settings(**method: Any) -> dict[str, Any]:
-    return {"method": {**DEFAULT_METHOD, **method}}
+def settings(**method: Any) -> Settings:
+    return Settings("vectors", {}, {**DEFAULT_METHOD, **method}, WIDTH, False)
 
 
 def filled(n: int, seed: int = 0, **how: Any) -> Store:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from nearlabel.collection.records import Rows
+from nearlabel.collection.records import Rows, Settings
 from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.files import NONSENSE, FileError, read_stored, remove_parts, write_tree
@@ -65,14 +65,14 @@ class Learner:
     ----------
     folder : Path
         Where index files are.
-    settings : mapping
-        Of the collection: ``settings["method"]`` has the name and the parameters of the method.
+    settings : Settings
+        Of which `method` has the name of the method and its parameters.
     source : Source
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], source: Source) -> None:
+    def __init__(self, folder: Path, settings: Settings, source: Source) -> None:
         self._folder, self._source = Path(folder), source
-        self._method = dict(settings["method"])
+        self._method = dict(settings.method)
         estimator(self._method)
         self._lock = ForkSafeLock()
         self._model: Any = None
