@@ -30,7 +30,7 @@ WITHOUT = (
     "label_cuts",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
-    *("hard_data", "living_models", "pictures"),
+    *("hard_data", "living_models", "pictures", "stored_collections"),
 )
 
 
