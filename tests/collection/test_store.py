@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def photos(folder):
-    with Collection.create(folder) as collection:
+    with Collection.create(folder, features="moments") as collection:
         yield collection
 
 
@@ -63,7 +63,7 @@ def test_what_is_created_is_a_collection(folder):
 
 def test_a_collection_needs_a_folder_of_its_own(folder, tmp_path):
     folder.mkdir()
-    Collection.create(folder).close()
+    Collection.create(folder, kind="vectors").close()
     with pytest.raises(FileExistsError, match="empty"):
         Collection.create(folder)
     with pytest.raises(FileNotFoundError, match="no such collection"):
@@ -356,6 +356,7 @@ except BlockingIOError:
 
 def test_threads_ask_and_change(photos):
     photos.add([new(str(at)) for at in range(20)])
+    photos.tag([1, 2, 3], "e")
     failures = []
 
     def work(tag: str) -> None:
@@ -373,11 +374,11 @@ def test_threads_ask_and_change(photos):
     for thread in threads:
         thread.join()
     assert failures == []
-    assert [tag[1:] for tag in photos.tags()] == [(20, 0)] * 4
+    assert [tag[1:] for tag in photos.tags()] == [(3, 0), *[(20, 0)] * 4]
 
 
 def test_closed_collections_say_so(folder):
-    collection = Collection.create(folder)
+    collection = Collection.create(folder, kind="vectors")
     collection.close()
     collection.close()
     for ask in (collection.items, collection.undo, lambda: collection.suggest(1)):

@@ -19,7 +19,9 @@ from nearlabel.collection import change_log, file_changes, item_tables, tag_chan
 from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
-from nearlabel.collection.folder_checks import CollectionError
+from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
+from nearlabel.collection.item_features import chosen_features
+from nearlabel.collection.learner import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.records import (
     Change,
@@ -32,6 +34,7 @@ from nearlabel.collection.records import (
     TaggedItems,
 )
 from nearlabel.collection.tag_names import tag_name, tag_names
+from nearlabel.collection.thumbnails import thumbnail
 from nearlabel.common.files import sync_folder
 from nearlabel.common.validation import (
     ArgumentError,
@@ -96,7 +99,7 @@ class Collection:
         path: str | os.PathLike[str],
         *,
         kind: str = "pictures",
-        features: str | Mapping[str, Any] | None = None,
+        features: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         method: Any = None,
     ) -> Self:
         """Make an empty collection, and open it.
@@ -106,8 +109,10 @@ class Collection:
         path : path
             A folder that is not there yet, or is empty.
         kind : {"pictures", "texts", "vectors"}, default="pictures"
-        features : str or mapping, optional
-            What makes vectors of items; by default the best that there is.
+        features : str, path or mapping, optional
+            What makes vectors of items. Of pictures ``"moments"``, the name of a network or an
+            ONNX file; by default the best that there is. Of texts ``"words"``, the default,
+            ``"minilm"``, or an ONNX file. Vectors are as they are given.
         method : estimator or mapping, optional
             What learns: a neighbor method that is not fitted, or its `name` and parameters. By
             default ``MLkNN(10, metric="cosine")``.
@@ -126,7 +131,11 @@ class Collection:
                 "a new collection needs a folder that is not there or empty",
                 str(path),
             )
-        settings = {"kind": kind, "features": _features(kind, features), "method": _method(method)}
+        settings = {
+            "kind": kind,
+            "features": chosen_features(kind, features),
+            "method": _method(method),
+        }
         rows = [(name, _json(value, name)) for name, value in settings.items()]
         part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         part.mkdir()
@@ -270,6 +279,27 @@ class Collection:
         """All files of a root, as they were last seen, in the order of their paths."""
         with self._database.reading() as connection:
             return item_tables.read_files(connection, _root(root))
+
+    def thumbnail(self, id: int, size: int = 256) -> bytes:
+        """A small picture of an item, made when it is first asked for, and kept.
+
+        Parameters
+        ----------
+        id : int
+        size : int, default=256
+            Pixels of the longer side.
+
+        Returns
+        -------
+        bytes
+            A JPEG file.
+        """
+        item = self.item(id)
+        files = [Path(file.root) / file.path for file in item.files]
+        made = thumbnail(self.path, item.content, files, size, readonly=self.readonly)
+        if not self.readonly and item.content not in self.known_contents([item.content]):
+            remove(thumbnail_path(self.path, item.content))  # forgotten in the meantime
+        return made
 
     def vectors(self, ids: Sequence[int]) -> Any:
         """The vectors of items.
@@ -668,23 +698,17 @@ def _root(root: str | os.PathLike[str]) -> str:
     return str(Path(root).absolute())
 
 
-def _features(kind: str, features: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """What makes vectors of items, in words that a file can keep."""
-    if isinstance(features, Mapping):
-        return dict(features)
-    return {"name": features if features is not None else kind}
-
-
 def _method(method: Any) -> dict[str, Any]:
     """A method by its name and its parameters."""
     if method is None:
-        return {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
-    if isinstance(method, Mapping):
-        return dict(method)
-    if not hasattr(method, "get_params"):
-        message = f"method must be an estimator, or its name and parameters; got {method!r}"
-        raise ArgumentTypeError(message, "method")
-    return {"name": type(method).__name__, **method.get_params(deep=False)}
+        return dict(DEFAULT_METHOD)
+    if not isinstance(method, Mapping):
+        if not hasattr(method, "get_params"):
+            message = f"method must be an estimator, or its name and parameters; got {method!r}"
+            raise ArgumentTypeError(message, "method")
+        method = {"name": type(method).__name__, **method.get_params(deep=False)}
+    estimator(method)
+    return dict(method)
 
 
 def _json(value: Any, name: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from nearlabel.collection.folder_checks import THUMBNAILS, opened_plainly
+from nearlabel.collection.folder_checks import opened_plainly, thumbnail_path
 from nearlabel.common.validation import check_integer
 from nearlabel.features.pictures import MOST_BYTES, UnreadablePicture, regular_file, upright_rgb
 
@@ -54,7 +54,7 @@ def thumbnail(
     UnreadablePicture
     """
     size = check_integer(size, "size", low=1, high=_MOST_SIZE)
-    path = folder / THUMBNAILS / content.hex()[:2] / f"{content.hex()}.jpg"
+    path = thumbnail_path(folder, content)
     kept = _kept(path)
     if kept is None:
         source = _source(content, files)
