@@ -78,6 +78,12 @@ class LearnedAnswers:
                 connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
         self.remove_others()
 
+    def differences(self, settings: Settings) -> list[str]:
+        """What the model has learned otherwise than a fresh one would, in words."""
+        with self._database.reading() as connection, self._lock:
+            learner = self._current(connection, settings)
+            return list(learner.verify().differences)
+
     def compact(self, settings: Settings) -> None:
         """Arrange what was learned anew, if there is something, and write it."""
         with self._lock:
@@ -109,7 +115,7 @@ class LearnedAnswers:
             learner, followed = self._learner, self._followed
             self._learner = None  # until it is known to be right
             if learner is None:
-                learner = Learner(self._folder, settings._asdict(), self._source)
+                learner = Learner(self._folder, settings, self._source)
                 index, digest = _stored(connection)
                 notes = learner.opened(index, digest)
                 self._notes.extend(notes)
