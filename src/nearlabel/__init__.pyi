@@ -1,5 +1,6 @@
 """The public names, each written down once: `nearlabel.common.lazy` loads them on first use."""
 
+from nearlabel import collection as collection
 from nearlabel import datasets as datasets
 from nearlabel import experiments as experiments
 from nearlabel import features as features

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from nearlabel.common import notebook_tables as html
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, runs
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.scores import LabelScores
 from nearlabel.search import is_precomputed
 
 # Neighbors and scores of queries, and of their copies that lack a neighbor each.
@@ -158,8 +159,12 @@ def explain(model: Any, X: Any, top: int, labels: Any = None) -> Any:
     # The queries of a method that searches by itself have different numbers of voters.
     rows = max(1, _WORK_AT_ONCE // _work_of_a_row(model, c)) if model.needs.graph else 1
     found: list[Explanation] = []
+
+    def choose(scores: LabelScores) -> Array:
+        return scores.top(top)[0] if asked is None else np.tile(asked, (len(scores), 1))
+
     for start in range(0, X.shape[0], rows):
-        found += _explained(model, X[start : start + rows], top, asked)
+        found += explained(model, X[start : start + rows], choose)
     return found[0] if len(found) == 1 else found
 
 
@@ -169,17 +174,24 @@ def _work_of_a_row(model: Any, c: int) -> int:
     return (int(model.n_neighbors_) + 1) * (c + 1) + dense
 
 
-def _explained(model: Any, X: Any, top: int, asked: Array | None) -> list[Explanation]:
-    """The explanations of queries: searched, scored and decided together."""
-    graph, further = model._voters(X)
-    scores, items, n = model._scores(graph, X), model._items, len(graph)
-    chosen = scores.top(top)[0] if asked is None else np.tile(asked, (n, 1))
+def explained(
+    model: Any, X: Any, choose: Callable[[LabelScores], Array], rows: Array | None = None
+) -> list[Explanation]:
+    """The explanations of queries: searched, scored and decided together.
+
+    `choose` names the columns of each query, as many of all, shape (n, c). Queries that are the
+    training rows `rows` are answered as if each were new.
+    """
+    graph, further = model._voters(X) if rows is None else other_voters(model, rows)
+    items, n = model._items, len(graph)
+    scores = _scores_of(model, graph, X, rows)
+    chosen = choose(scores)
     row, label = np.repeat(np.arange(n), chosen.shape[1]), chosen.ravel()
     chosen_scores = scores.at(row, label).reshape(chosen.shape)
     decided = canonical_csr(model._decide(scores, graph))
     predicted = entries_at(decided, row, label)[0].reshape(chosen.shape)
     carried = _carried(items.labels[graph.indices.ravel()], graph.k, chosen)
-    score_without = _scores_without(model, further, carried, X, chosen)
+    score_without = _scores_without(model, further, carried, X, chosen, rows)
     explanations = []
     for place in range(n):
         near, x = graph.rows(place, place + 1), X[place : place + 1]
@@ -220,6 +232,21 @@ def nearest_voters(model: Any, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
     return further.head(k), further
 
 
+def other_voters(model: Any, rows: Array) -> tuple[NeighborGraph, NeighborGraph]:
+    """The neighbors of training rows among the others; and these with the next nearest one."""
+    items, most = model._items, len(model._items) - 1
+    k, n_jobs = min(model.n_neighbors_, most), check_n_jobs(model.n_jobs)
+    further = items.left_out_neighbors(rows, min(k + 1, most), n_jobs=n_jobs)
+    return further.head(k), further
+
+
+def _scores_of(model: Any, graph: NeighborGraph, X: Any, rows: Array | None) -> LabelScores:
+    scores: LabelScores = (
+        model._scores(graph, X) if rows is None else model._left_out_scores(graph, X, rows)
+    )
+    return scores
+
+
 def _carried(votes: Csr, k: int, chosen: Array) -> Array:
     """Whether each of k neighbors of n queries carries each chosen label, shape (n, k, c).
 
@@ -231,7 +258,12 @@ def _carried(votes: Csr, k: int, chosen: Array) -> Array:
 
 
 def _scores_without(
-    model: Any, further: NeighborGraph, carried: Array, X: Any, chosen: Array
+    model: Any,
+    further: NeighborGraph,
+    carried: Array,
+    X: Any,
+    chosen: Array,
+    rows: Array | None,
 ) -> Floats:
     """At (i, j): the scores of the chosen labels of query i if neighbor j were not there.
 
@@ -243,7 +275,9 @@ def _scores_without(
     for run in runs(np.full(len(query), _work_of_a_row(model, 0)), _WORK_AT_ONCE):
         copies, left_out = query[run], further.indices[query[run], place[run]]
         if model.needs.graph:
-            scores = model._scores(further.take(copies).without(left_out), X[copies])
+            graph = further.take(copies).without(left_out)
+            own = None if rows is None else rows[copies]
+            scores = _scores_of(model, graph, X[copies], own)
         else:
             scores = model._left_out_scores(further, X[copies], left_out)
         labels = chosen[copies]

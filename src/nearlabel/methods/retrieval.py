@@ -14,6 +14,10 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import each_run
 from nearlabel.methods.explanations import name_of
 from nearlabel.methods.items import Items
+from nearlabel.search import is_precomputed
+
+_FEW_CARRIERS = 2**12  # of a label, whose distances are computed in some milliseconds
+_MANY_NEAR = 2**9  # neighbors that are searched for labels with more carriers
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,31 +47,79 @@ def retrieve(model: Any, X: Any, top: int, per_label: int) -> list[list[LabelGro
     per_label = check_integer(per_label, "per_label", low=1)
     X = model._check_queries(X)
     found: list[list[LabelGroup]] = [[] for _ in range(X.shape[0])]
-    items = model._items
-    by_label = items.by_label
 
     def look(place: slice, scores: LabelScores, graph: NeighborGraph, queries: Any) -> None:
         labels, values = scores.top(top)
         for row in range(len(graph)):
             near, x = graph.rows(row, row + 1), queries[row : row + 1]
-            for label, score in zip(labels[row].tolist(), values[row].tolist(), strict=True):
-                carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-                nearest, distances = _nearest_of(carriers, items, near, x, per_label)
-                group = LabelGroup(
-                    label, name_of(model, label), score, items.ids(nearest), distances
-                )
-                found[place.start + row].append(group)
+            found[place.start + row] = label_groups(
+                model, labels[row], values[row], near, x, per_label
+            )
 
     each_run(model, look, X)
     return found
 
 
+def label_groups(
+    model: Any,
+    labels: Array,
+    scores: Floats,
+    near: NeighborGraph,
+    x: Any,
+    per_label: int,
+    left_out: int | None = None,
+) -> list[LabelGroup]:
+    """The nearest items that carry each of some labels of one query, whose neighbors are known.
+
+    A query that is a training row is `left_out`.
+    """
+    items: Items = model._items
+    by_label, groups = items.by_label, []
+    wider = _Wider(model, near, x, left_out)
+    for label, score in zip(labels.tolist(), scores.tolist(), strict=True):
+        carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        if left_out is not None:
+            carriers = carriers[carriers != left_out]
+        nearest, distances = _nearest_of(carriers, items, wider, x, per_label)
+        groups.append(
+            LabelGroup(label, name_of(model, label), score, items.ids(nearest), distances)
+        )
+    return groups
+
+
+class _Wider:
+    """The neighbors of one query: as many as were found, and more of them when these are few."""
+
+    def __init__(self, model: Any, near: NeighborGraph, x: Any, left_out: int | None) -> None:
+        self.near = near
+        self._items, self._x, self._left_out = model._items, x, left_out
+        # Lists would have to be planned for so many neighbors.
+        is_exact = model.search_recall_ is None and not is_precomputed(model._items.metric)
+        self._more = _MANY_NEAR if is_exact else 0
+
+    def grow(self) -> bool:
+        """Search more neighbors; false where they are as many as are searched in one go."""
+        others = len(self._items) - (self._left_out is not None)
+        k, self._more = min(self._more, others), 0
+        if k <= self.near.k:
+            return False
+        if self._left_out is None:
+            self.near = self._items.neighbors(self._x, k)
+        else:
+            self.near = self._items.left_out_neighbors(np.array([self._left_out]), k)
+        return True
+
+
 def _nearest_of(
-    carriers: Array, items: Items, near: NeighborGraph, x: Any, m: int
+    carriers: Array, items: Items, wider: _Wider, x: Any, m: int
 ) -> tuple[Array, Floats]:
-    """The m nearest of `carriers`: from the neighbors if enough of these are carriers."""
-    among = np.isin(near.indices[0], carriers)
-    nearest, distances = near.indices[0][among], near.distances[0][among]
+    """The m nearest of `carriers`: from the neighbors if enough of these are carriers.
+
+    Few carriers are compared one by one; for many, more neighbors are searched first.
+    """
+    nearest, distances = _carriers_among(wider.near, carriers)
+    if len(nearest) < m and len(carriers) > _FEW_CARRIERS and wider.grow():
+        nearest, distances = _carriers_among(wider.near, carriers)
     if len(nearest) < min(m, len(carriers)):
         only = np.zeros(len(carriers), np.intp)
         distances = items.distances(x, only, carriers)
@@ -75,3 +127,8 @@ def _nearest_of(
         nearest, distances = carriers[known], distances[known]
     order = np.lexsort((nearest, distances))[:m]
     return nearest[order], distances[order]
+
+
+def _carriers_among(near: NeighborGraph, carriers: Array) -> tuple[Array, Floats]:
+    among = np.isin(near.indices[0], carriers)
+    return near.indices[0][among], near.distances[0][among]

@@ -1,0 +1,278 @@
+"""The log of changes: what every row was before, so that any change can be taken back.
+
+Everything that writes to the tables of a collection goes through `ChangeLog.write`, which notes for
+each row that differs what it was. To undo is to write that again. What is noted of a row that was
+not there is its key alone, so that a log of a million new items is short.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from nearlabel.collection.records import Change
+
+Row = tuple[Any, ...]
+_LATEST = 253402300799999  # milliseconds: the end of the year 9999
+_UNDOABLE = "kind NOT IN ('undo', 'forget') AND NOT is_undone"
+
+
+class What(IntEnum):
+    """The tables whose rows are noted."""
+
+    ITEM, FILE, TAG, DECISION, ROOT = range(5)
+
+
+class _Table(NamedTuple):
+    name: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    blobs: tuple[int, ...] = ()  # places of columns that hold bytes, which JSON does not
+
+
+_TABLES = {
+    What.ITEM: _Table("items", ("id",), ("content", "name", "text", "vector"), (0,)),
+    What.FILE: _Table(
+        "files", ("id",), ("root", "path", "size", "mtime_ns", "item", "is_missing"), (1,)
+    ),
+    What.TAG: _Table("tags", ("id",), ("name",)),
+    What.DECISION: _Table("decisions", ("item", "tag"), ("is_yes", "by", "at")),
+    What.ROOT: _Table("roots", ("id",), ("path",), (0,)),
+}
+
+
+def now() -> int:
+    """The time in milliseconds, within what a date can be."""
+    return min(max(time.time_ns() // 1_000_000, 0), _LATEST)
+
+
+def moment(at: int) -> datetime:
+    """A time of the database as a date."""
+    return datetime.fromtimestamp(at / 1000, UTC)
+
+
+class ChangeLog:
+    """A change that is being made, in a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, kind: str, group: int | None = None) -> None:
+        self.connection, self.kind, self.at = connection, kind, now()
+        self._noted: set[tuple[int, Row]] = set()
+        self._with_new_vectors: set[int] = set()
+        insert = "INSERT INTO changes (kind, at, run, items, is_undone) VALUES (?, ?, ?, 0, 0)"
+        self.number = connection.execute(insert, (kind, self.at, group)).lastrowid or 0
+
+    def write(self, what: What, rows: Mapping[Row, Row | None], *, are_new: bool = False) -> None:
+        """Have rows be so from now on, or be gone; rows that are so already are left alone."""
+        current = {} if are_new else stored_rows(self.connection, what, rows)
+        differ = [key for key, row in rows.items() if current.get(key) != row]
+        table = _TABLES[what]
+        self._note(what, [(key, current.get(key)) for key in differ])
+        if what == What.ITEM:
+            vector = table.columns.index("vector")
+            for key in differ:
+                before, after = current.get(key), rows[key]
+                if before and after and before[vector] != after[vector]:
+                    self._with_new_vectors.add(key[0])
+        # Rows may take names from each other: so all are taken out before they are put in again.
+        # An item has a column more, and stays.
+        gone = [key for key in differ if rows[key] is None or what != What.ITEM]
+        where = " AND ".join(f"{key} = ?" for key in table.keys)
+        self.connection.executemany(f"DELETE FROM {table.name} WHERE {where}", gone)
+        names = (*table.keys, *table.columns)
+        insert = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({_marks(names)})"
+        if what == What.ITEM and not are_new:
+            replaced = ", ".join(f"{name} = excluded.{name}" for name in table.columns)
+            insert += f" ON CONFLICT (id) DO UPDATE SET {replaced}"
+        kept = ((*key, *row) for key in differ if (row := rows[key]) is not None)
+        self.connection.executemany(insert, kept)
+
+    def settle(self, *, remove_tags: bool = True) -> Change | None:
+        """Bring up to date what follows from the rows, at the end of a change.
+
+        Tags of which nothing is decided any more are removed, and items are examples to learn from
+        as long as something is decided of them. None where nothing has changed: then the change was
+        none.
+        """
+        if not self._noted:
+            self.connection.execute("DELETE FROM changes WHERE id = ?", (self.number,))
+            return None
+        if remove_tags:
+            tags = sorted({key[1] for what, key in self._noted if what == What.DECISION})
+            used = "SELECT 1 FROM decisions WHERE tag = tags.id"
+            unused = f"SELECT id FROM tags WHERE id IN {_LISTED} AND NOT EXISTS ({used})"
+            found = self.connection.execute(unused, (json.dumps(tags),)).fetchall()
+            self.write(What.TAG, dict.fromkeys(found))
+        items = sorted(self.touched())
+        self._renumber(items)
+        count = len(items) or len({key for what, key in self._noted if what == What.FILE})
+        update = "UPDATE changes SET items = ? WHERE id = ?"
+        self.connection.execute(update, (count, self.number))
+        return read_change(self.connection, self.number)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything was changed so far."""
+        return bool(self._noted)
+
+    def touched(self) -> set[int]:
+        """The items of which something was changed: their content or what is decided of them."""
+        return {key[0] for what, key in self._noted if what in (What.ITEM, What.DECISION)}
+
+    def note_only(self, what: What, keys: Iterable[Row]) -> None:
+        """Note that rows have changed, without what they were."""
+        self._note(what, [(key, None) for key in keys])
+
+    def _note(self, what: What, rows: Sequence[tuple[Row, Row | None]]) -> None:
+        is_kept = self.kind != "undo"
+        notes = []
+        for key, before in rows:
+            if (what, key) not in self._noted:
+                self._noted.add((what, key))
+                packed = _packed(what, before) if is_kept and before is not None else None
+                tag = key[1] if len(key) > 1 else 0
+                notes.append((self.number, len(self._noted), int(what), key[0], tag, packed))
+        self.connection.executemany("INSERT INTO differences VALUES (?, ?, ?, ?, ?, ?)", notes)
+
+    def _renumber(self, items: Sequence[int]) -> None:
+        """Give those items numbers that have become examples, or have another vector now."""
+        decided = "EXISTS (SELECT 1 FROM decisions WHERE item = items.id)"
+        found = self.connection.execute(
+            f"SELECT id, learned, {decided} FROM items WHERE id IN {_LISTED} ORDER BY id",
+            (json.dumps(items),),
+        ).fetchall()
+        (last,) = self.connection.execute("SELECT learned FROM state").fetchone()
+        numbers = []
+        for item, learned, is_decided in found:
+            is_new = learned is None or item in self._with_new_vectors
+            if is_decided and is_new:
+                last += 1
+                numbers.append((last, item))
+            elif learned is not None and not is_decided:
+                numbers.append((None, item))
+        self.connection.executemany("UPDATE items SET learned = ? WHERE id = ?", numbers)
+        self.connection.execute("UPDATE state SET learned = ?", (last,))
+
+
+_LISTED = "(SELECT value FROM json_each(?))"
+
+
+def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row]) -> dict[Row, Row]:
+    """The rows with these keys, of those that are there."""
+    table = _TABLES[what]
+    wanted = set(keys)
+    names = ", ".join((*table.keys, *table.columns))
+    select = f"SELECT {names} FROM {table.name} WHERE {table.keys[0]} IN {_LISTED}"
+    listed = json.dumps(sorted({key[0] for key in wanted}))
+    many = len(table.keys)
+    found = connection.execute(select, (listed,))
+    return {row[:many]: row[many:] for row in found if row[:many] in wanted}
+
+
+def undo(connection: sqlite3.Connection) -> Change | None:
+    """Take back the last change that is not undone, and those before it of the same run."""
+    log = ChangeLog(connection, "undo")
+    while numbers := _last_run(connection):
+        for number in numbers:
+            before: dict[What, dict[Row, Row | None]] = {}
+            for what, key, row in differences(connection, number):
+                before.setdefault(what, {})[key] = row
+            for what, rows in before.items():
+                log.write(what, rows)
+            connection.execute("DELETE FROM differences WHERE change = ?", (number,))
+        update = f"UPDATE changes SET is_undone = 1 WHERE id IN {_LISTED}"
+        connection.execute(update, (json.dumps(numbers),))
+        if log.has_rows:  # else all that was changed has been forgotten since
+            log.settle(remove_tags=False)
+            return read_change(connection, numbers[0])
+    log.settle()
+    return None
+
+
+def _last_run(connection: sqlite3.Connection) -> list[int]:
+    """The last change that can be undone and those before it of the same run, the latest first."""
+    found = connection.execute(f"SELECT id, run FROM changes WHERE {_UNDOABLE} ORDER BY id DESC")
+    numbers: list[int] = []
+    run = None
+    for number, its_run in found:
+        if numbers and (run is None or its_run != run):
+            break
+        numbers.append(number)
+        run = its_run
+    found.close()
+    return numbers
+
+
+def differences(
+    connection: sqlite3.Connection, change: int | None = None
+) -> Iterator[tuple[What, Row, Row | None]]:
+    """What a change has noted, the last first: keys of rows, and what these were."""
+    found = connection.execute(
+        "SELECT what, key, tag, before FROM differences WHERE change = ? ORDER BY place DESC",
+        (change,),
+    ).fetchall()
+    for number, key, tag, before in found:
+        what = What(number)
+        whole = (key, tag) if what == What.DECISION else (key,)
+        yield what, whole, None if before is None else unpacked(what, before)
+
+
+def touched_after(connection: sqlite3.Connection, change: int) -> list[int]:
+    """The items whose content or decisions were changed after a change, forgotten ones, too."""
+    select = "SELECT DISTINCT key FROM differences WHERE change > ? AND what IN (?, ?) ORDER BY key"
+    found = connection.execute(select, (change, int(What.ITEM), int(What.DECISION)))
+    return [item for (item,) in found]
+
+
+def last_change(connection: sqlite3.Connection) -> int:
+    """The number of the last change; 0 where there is none."""
+    (number,) = connection.execute("SELECT coalesce(max(id), 0) FROM changes").fetchone()
+    return int(number)
+
+
+_COLUMNS = "id, kind, at, run, items, is_undone"
+
+
+def read_change(connection: sqlite3.Connection, number: int) -> Change:
+    """A change of the log."""
+    select = f"SELECT {_COLUMNS} FROM changes WHERE id = ?"
+    return _change(connection.execute(select, (number,)).fetchone())
+
+
+def read_changes(connection: sqlite3.Connection, limit: int) -> list[Change]:
+    """The last changes, the latest first."""
+    select = f"SELECT {_COLUMNS} FROM changes ORDER BY id DESC LIMIT ?"
+    return list(map(_change, connection.execute(select, (limit,))))
+
+
+def _change(row: Row) -> Change:
+    number, kind, at, run, items, is_undone = row
+    return Change(number, kind, moment(at), run, items, bool(is_undone))
+
+
+def _packed(what: What, row: Row) -> str:
+    blobs = _TABLES[what].blobs
+    values = [value.hex() if place in blobs else value for place, value in enumerate(row)]
+    return json.dumps(values, ensure_ascii=False)
+
+
+def unpacked(what: What, text: str) -> Row:
+    """A row as it was noted."""
+    blobs = _TABLES[what].blobs
+    values = json.loads(text)
+    return tuple(
+        bytes.fromhex(value) if place in blobs else value for place, value in enumerate(values)
+    )
+
+
+def repacked(what: What, row: Row) -> str:
+    """A row as it is noted."""
+    return _packed(what, row)
+
+
+def _marks(names: Sequence[str]) -> str:
+    return ", ".join("?" * len(names))

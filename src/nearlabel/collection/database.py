@@ -1,0 +1,359 @@
+"""The database of a collection: its schema, its connections, and the errors of SQLite in words.
+
+One connection writes, behind a lock; readers take one from a pool for as long as they read. Within
+a thread `reading` and `writing` nest: what is called inside sees the same state.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nearlabel.collection.folder_checks import DATABASE, CollectionError
+
+_APPLICATION = 0x4E4C636F  # by which `file` knows it: "NLco"
+_PATIENCE = 30  # seconds to wait for another process that reads or copies
+_MOST_BYTES = 2**28  # of one value
+_OLDEST = (3, 38, 0)
+
+# A collection of version n has had the first n of these. None is ever changed: what is to be
+# different is another one.
+MIGRATIONS = (
+    """
+CREATE TABLE settings (
+    name TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    vectors_file INTEGER NOT NULL CHECK (vectors_file >= 0),
+    vectors_end INTEGER NOT NULL CHECK (vectors_end >= 0),
+    learned INTEGER NOT NULL CHECK (learned >= 0),
+    index_change INTEGER CHECK (index_change >= 0),
+    index_digest TEXT,
+    is_erasing INTEGER NOT NULL CHECK (is_erasing IN (0, 1))
+) STRICT;
+INSERT INTO state VALUES (1, 0, 0, 0, NULL, NULL, 0);
+CREATE TABLE items (
+    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+    content BLOB NOT NULL UNIQUE CHECK (length(content) = 32),
+    name TEXT NOT NULL,
+    text TEXT,
+    vector INTEGER NOT NULL CHECK (vector > 0),
+    learned INTEGER UNIQUE CHECK (learned > 0)
+) STRICT;
+CREATE TABLE roots (
+    id INTEGER PRIMARY KEY,
+    path BLOB NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    root INTEGER NOT NULL REFERENCES roots (id),
+    path BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    item INTEGER NOT NULL REFERENCES items (id),
+    is_missing INTEGER NOT NULL CHECK (is_missing IN (0, 1)),
+    UNIQUE (root, path)
+) STRICT;
+CREATE INDEX files_of_item ON files (item);
+CREATE TABLE tags (
+    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE decisions (
+    item INTEGER NOT NULL REFERENCES items (id),
+    tag INTEGER NOT NULL REFERENCES tags (id),
+    is_yes INTEGER NOT NULL CHECK (is_yes IN (0, 1)),
+    by TEXT NOT NULL CHECK (by IN ('person', 'suggestion')),
+    at INTEGER NOT NULL CHECK (at BETWEEN 0 AND 253402300799999),
+    PRIMARY KEY (item, tag)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX decisions_of_tag ON decisions (tag, is_yes);
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL CHECK (at BETWEEN 0 AND 253402300799999),
+    run INTEGER,
+    items INTEGER NOT NULL,
+    is_undone INTEGER NOT NULL CHECK (is_undone IN (0, 1))
+) STRICT;
+CREATE TABLE differences (
+    change INTEGER NOT NULL REFERENCES changes (id),
+    place INTEGER NOT NULL,
+    what INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    tag INTEGER NOT NULL,
+    before TEXT,
+    PRIMARY KEY (change, place)
+) STRICT, WITHOUT ROWID;
+""",
+)
+
+
+class Database:
+    """The database of a collection that is open."""
+
+    def __init__(self, folder: Path, *, readonly: bool) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            wanted = ".".join(map(str, _OLDEST))
+            found = sqlite3.sqlite_version
+            raise ImportError(f"collections need SQLite {wanted} or newer; this Python has {found}")
+        self.folder, self.readonly = folder, readonly
+        self._mode = "ro" if readonly else "rw"
+        self._idle: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
+        self._current = threading.local()
+        self._is_closed = False
+        with self.errors():
+            first = self._connect(self._mode)
+            try:
+                first = self._checked(first)
+            except BaseException:
+                first.close()
+                raise
+        if readonly:
+            self._idle.append(first)
+        else:
+            self._writer = first
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One state of the collection, from beginning to end."""
+        held = getattr(self._current, "connection", None)
+        if held is not None:
+            yield held
+            return
+        with self.errors():
+            connection = self._taken()
+            try:
+                connection.execute("BEGIN")
+                self._current.connection = connection
+                yield connection
+            finally:
+                self._current.connection = None
+                self._given_back(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all that is done inside is on the disk at the end, or nothing is."""
+        if self.readonly:
+            raise CollectionError("was opened with readonly=True", self.folder)
+        with self._lock:
+            if getattr(self._current, "connection", None) is not None:
+                raise RuntimeError("a collection cannot be changed while this thread reads it")
+            self._refuse_closed()
+            writer = self._writer
+            assert writer is not None
+            with self.errors():
+                try:
+                    writer.execute("BEGIN IMMEDIATE")
+                    writer.execute("PRAGMA defer_foreign_keys = ON")
+                    self._current.connection = writer
+                    yield writer
+                    writer.execute("COMMIT")
+                finally:
+                    self._current.connection = None
+                    if writer.in_transaction:
+                        with suppress(sqlite3.Error):
+                            writer.execute("ROLLBACK")
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection outside of a transaction; nobody else of this process writes."""
+        with self._lock:
+            self._refuse_closed()
+            writer = self._writer
+            assert writer is not None
+            with self.errors():
+                yield writer
+
+    def rewrite(self) -> bool:
+        """Write the file anew without what was deleted; whether the log beside it is empty, too.
+
+        It cannot be emptied while another process reads an older state.
+        """
+        with self.alone() as writer:
+            writer.execute("VACUUM")
+            busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+
+    def close(self) -> None:
+        """Close all connections that nobody uses."""
+        with self._lock:
+            self._is_closed = True
+            connections = [*self._idle, *([self._writer] if self._writer else [])]
+            self._idle, self._writer = [], None
+            for connection in connections:
+                with suppress(sqlite3.Error):
+                    connection.close()
+
+    def leave(self) -> list[Any]:
+        """In the child of a fork: use no connection of the parent any more, but keep them.
+
+        To close one would end locks that the parent relies on.
+        """
+        left = [self._idle, self._writer, self._current]
+        self._lock, self._is_closed = threading.RLock(), True
+        self._idle, self._writer, self._current = [], None, threading.local()
+        return left
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """SQLite's errors as ours: one sentence that names the folder."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise told(error, self.folder) from error
+
+    def _taken(self) -> sqlite3.Connection:
+        with self._lock:
+            self._refuse_closed()
+            if self._idle:
+                return self._idle.pop()
+        return self._connect("ro")
+
+    def _given_back(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise CollectionError("is closed; open it again", self.folder)
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        where = f"file:{quote(str((self.folder / DATABASE).absolute()))}?mode={mode}"
+        if self.readonly and self._is_unchangeable():
+            where += "&immutable=1"
+        connection = sqlite3.connect(
+            where, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True
+        )
+        try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            for name, value in (
+                ("trusted_schema", "OFF"),
+                ("cell_size_check", "ON"),
+                ("foreign_keys", "ON"),
+                ("temp_store", "MEMORY"),  # nothing of a collection goes to another folder
+                ("secure_delete", "ON"),
+                ("synchronous", "FULL"),
+            ):
+                connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _is_unchangeable(self) -> bool:
+        """Whether the folder is on a medium on which SQLite cannot even have a log to read by."""
+        wal = self.folder / f"{DATABASE}-wal"
+        return not os.access(self.folder, os.W_OK) and not wal.exists()
+
+    def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Refuse another schema than ours before all else; bring an old one up to date."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != _APPLICATION:
+            raise CollectionError("is not a collection: its database is another one", self.folder)
+        if version > len(MIGRATIONS):
+            raise CollectionError(
+                f"has version {version}; this nearlabel reads versions up to {len(MIGRATIONS)}: "
+                "update nearlabel to open it",
+                self.folder,
+            )
+        if version < 1 or schema_of(connection) != schema(version):
+            raise CollectionError(
+                "is refused: the tables of its database are not those of a collection", self.folder
+            )
+        if version < len(MIGRATIONS):
+            if self.readonly:
+                raise CollectionError(
+                    f"has version {version} of {len(MIGRATIONS)}: open it for writing once, which "
+                    "brings it up to date",
+                    self.folder,
+                )
+            migrate(connection, version)
+        if not self.readonly:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise CollectionError(
+                    "is on a file system that SQLite's log cannot use", self.folder
+                )
+        return connection
+
+
+def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
+    """Make the empty database of a collection with these settings."""
+    connection = sqlite3.connect(folder / DATABASE, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        migrate(connection, 0)
+        connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
+    finally:
+        connection.close()
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a database from a version to ours, in one transaction."""
+    steps = "".join(MIGRATIONS[version:])
+    end = f"PRAGMA user_version = {len(MIGRATIONS)};"
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE;{steps}{end}COMMIT;")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def schema_of(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """All tables, indexes, views and triggers, as they are written down in the database."""
+    found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return sorted(found.fetchall(), key=repr)
+
+
+@cache
+def schema(version: int) -> list[tuple[Any, ...]]:
+    """The schema of a version."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript("".join(MIGRATIONS[:version]))
+        return schema_of(connection)
+    finally:
+        connection.close()
+
+
+def told(error: sqlite3.Error, folder: Path) -> Exception:
+    """An error of SQLite in words, of the kind that callers expect."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    where = str(folder / DATABASE)
+    if code == sqlite3.SQLITE_FULL:
+        return OSError(errno.ENOSPC, "the disk is full; nothing was changed", where)
+    if code == sqlite3.SQLITE_BUSY:
+        return BlockingIOError(errno.EAGAIN, "another process is busy with it; try again", where)
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return OSError(errno.EIO, f"the database cannot be used ({error})", where)
+    if isinstance(error, sqlite3.DatabaseError):
+        return CollectionError(
+            f"is damaged: its database makes no sense ({error}); bring back a backup", folder
+        )
+    return CollectionError(f"cannot be used: {error}", folder)

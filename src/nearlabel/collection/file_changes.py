@@ -1,0 +1,205 @@
+"""Items that come, and files that are found, moved, altered or gone.
+
+An item is known by its content. So the same content at two paths is one item with two files, and a
+file that was moved is the same item. A path with another content than before is the same item, too,
+unless its old content is still somewhere: then that one keeps the tags.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nearlabel.collection.change_log import ChangeLog, Row, What
+from nearlabel.collection.item_tables import LISTED, path_bytes, select_in
+from nearlabel.collection.records import FileState, NewItem
+from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.collection.tag_changes import refuse_unknown
+from nearlabel.common.validation import ArgumentError, check_integer
+
+_FILES = "SELECT id, root, path, size, mtime_ns, item, is_missing FROM files WHERE "
+_ITEM, _IS_MISSING = 4, 5  # places in the row of a file
+_MOST = 2**63 - 1
+
+
+def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVectors) -> list[int]:
+    """Add items, or find those that there are; the id of each."""
+    for new in new_items:
+        _check(new)
+    select = "SELECT content, id FROM items WHERE content"
+    known: dict[bytes, int] = dict(
+        select_in(log.connection, select, {new.content for new in new_items})
+    )
+    files = _Files(log, [file for new in new_items for file in new.files], set(known.values()))
+    ids: list[int] = [0] * len(new_items)
+    for place, new in enumerate(new_items):  # first, so that what has moved keeps its item
+        if new.content in known:
+            ids[place] = known[new.content]
+            files.attach(ids[place], new.files)
+    first = following = _following(log, "items")
+    made: dict[int, NewItem] = {}
+    for place, new in enumerate(new_items):
+        if not ids[place]:
+            item = known.get(new.content) or files.left_behind(new.files, made)
+            if item is None:
+                item, following = following, following + 1
+            if new.content not in known:
+                made[item], known[new.content] = new, item
+            ids[place] = item
+            files.attach(item, new.files)
+    places = vectors.append(log.connection, list(made), [new.vector for new in made.values()])
+    rows: dict[Row, Row | None] = {
+        (item,): (new.content, _name(new), _text(new.text), place)
+        for (item, new), place in zip(made.items(), places, strict=True)
+    }
+    fresh = {key: row for key, row in rows.items() if key[0] >= first}
+    log.write(What.ITEM, fresh, are_new=True)
+    log.write(What.ITEM, {key: row for key, row in rows.items() if key not in fresh})
+    files.write()
+    return ids
+
+
+def set_files(
+    log: ChangeLog, found: Sequence[FileState], gone: Sequence[FileState], folder: Path
+) -> None:
+    """Note where items were found, and which paths are gone."""
+    for file in found:
+        if file.item is None:
+            raise ArgumentError(f"files: {file.path!r} has no item", "files")
+    items = {file.item for file in found if file.item is not None}
+    refuse_unknown(log, items, folder)
+    files = _Files(log, [*found, *gone], items)
+    for file in found:
+        assert file.item is not None
+        files.attach(file.item, [file])
+    for file in gone:
+        files.lose(file)
+    files.write()
+
+
+class _Files:
+    """The files of all items that a change may touch, as they will be."""
+
+    def __init__(self, log: ChangeLog, touched: Sequence[FileState], items: set[int]) -> None:
+        self._log = log
+        self.rows: dict[int, Row | None] = {}
+        self._of: dict[int, set[int]] = {}  # the files of each item
+        self._roots = self._root_numbers(dict.fromkeys(file.root for file in touched))
+        paths: dict[int, set[bytes]] = {}
+        for file in touched:
+            root, path = self._key(file)
+            paths.setdefault(root, set()).add(path)
+        rows = []
+        for root, its in paths.items():
+            rows += select_in(log.connection, f"{_FILES}root = ? AND path", its, root)
+        listed = json.dumps(sorted(items.union(row[1 + _ITEM] for row in rows)))
+        for number, *row in log.connection.execute(f"{_FILES}item IN {LISTED}", (listed,)):
+            self.rows[number] = tuple(row)
+            self._of.setdefault(row[_ITEM], set()).add(number)
+        self._at = {row[:2]: number for number, row in self.rows.items() if row is not None}
+        self._following = _following(log, "files")
+        self._fresh = self._following
+
+    def attach(self, item: int, files: Iterable[FileState]) -> None:
+        """Have an item be found at some paths; where else it was missing is out of date then."""
+        attached = set()
+        for file in files:
+            key = self._key(file)
+            number = self._at.get(key)
+            if number is None:
+                number, self._following = self._following, self._following + 1
+                self._at[key] = number
+            before = self.rows.get(number)
+            if before is not None and before[_ITEM] != item:
+                self._of.setdefault(before[_ITEM], set()).discard(number)
+            self.rows[number] = (*key, file.size, file.mtime_ns, item, 0)
+            self._of.setdefault(item, set()).add(number)
+            attached.add(number)
+        if attached:
+            for number in self._of[item] - attached:
+                row = self.rows[number]
+                if row is not None and row[_IS_MISSING]:
+                    self._remove(number, row)
+
+    def left_behind(self, files: Iterable[FileState], taken: Any) -> int | None:
+        """The item of which these paths are all that there is: its file was altered."""
+        own = {self._at[key] for file in files if (key := self._key(file)) in self._at}
+        for number in sorted(own):
+            row = self.rows[number]
+            if row is None or row[_ITEM] in taken:
+                continue
+            others = self._of[row[_ITEM]] - own
+            if all((other := self.rows[n]) is None or other[_IS_MISSING] for n in others):
+                return int(row[_ITEM])
+        return None
+
+    def lose(self, file: FileState) -> None:
+        """A path is gone: its item was moved, or is missing."""
+        number = self._at.get(self._key(file))
+        row = None if number is None else self.rows[number]
+        if number is None or row is None:
+            return
+        others = self._of[row[_ITEM]] - {number}
+        if any((other := self.rows[n]) is not None and not other[_IS_MISSING] for n in others):
+            self._remove(number, row)
+        else:
+            self.rows[number] = (*row[:_IS_MISSING], 1)
+
+    def write(self) -> None:
+        """Write all that is different now."""
+        new = {(n,): row for n, row in self.rows.items() if n >= self._fresh and row is not None}
+        old = {(n,): row for n, row in self.rows.items() if n < self._fresh}
+        self._log.write(What.FILE, old)
+        self._log.write(What.FILE, new, are_new=True)
+
+    def _remove(self, number: int, row: Row) -> None:
+        self.rows[number] = None
+        self._of[row[_ITEM]].discard(number)
+        self._at.pop(row[:2], None)
+
+    def _key(self, file: FileState) -> tuple[int, bytes]:
+        return self._roots[file.root], path_bytes(file.path)
+
+    def _root_numbers(self, roots: Iterable[str]) -> dict[str, int]:
+        wanted = {path_bytes(root): root for root in roots}
+        select = "SELECT path, id FROM roots WHERE path"
+        found = dict(select_in(self._log.connection, select, wanted))
+        (last,) = self._log.connection.execute("SELECT coalesce(max(id), 0) FROM roots").fetchone()
+        new = {path: n for n, path in enumerate((p for p in wanted if p not in found), last + 1)}
+        self._log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, are_new=True)
+        return {root: (found | new)[path] for path, root in wanted.items()}
+
+
+def _check(new: NewItem) -> None:
+    if not isinstance(new.content, bytes) or len(new.content) != 32:
+        raise ArgumentError(f"content must be a sha256, 32 bytes; got {new.content!r}", "content")
+    for file in new.files:
+        check_file_state(file)
+
+
+def check_file_state(file: FileState) -> None:
+    """Refuse what no file can be."""
+    check_integer(file.size, "size", low=0, high=_MOST)
+    check_integer(file.mtime_ns, "mtime_ns", low=-_MOST, high=_MOST)
+    for name, text in (("root", file.root), ("path", file.path)):
+        if not isinstance(text, str) or not text or "\0" in text:
+            raise ArgumentError(f"{name} must be a path; got {text!r}", name)
+
+
+def _name(new: NewItem) -> str:
+    name = new.name or (new.files[0].path if new.files else new.content.hex()[:12])
+    return _text(name) or ""
+
+
+def _text(text: str | None) -> str | None:
+    """A text as a database can keep it: half characters and NULs are shown as question marks."""
+    return None if text is None else text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def _following(log: ChangeLog, table: str) -> int:
+    """The number that the next row of a table has: never one that was there before."""
+    select = "SELECT seq FROM sqlite_sequence WHERE name = ?"
+    last = log.connection.execute(select, (table,)).fetchone()
+    return (int(last[0]) if last else 0) + 1

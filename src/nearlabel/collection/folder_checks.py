@@ -1,0 +1,130 @@
+"""What a folder must be before anything in it is trusted to be a collection.
+
+A collection may come from anybody. So no file of it may be a link, a pipe or a device, by which
+reading would hang or writing would reach something outside.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nearlabel.common.files import FileError
+
+DATABASE = "collection.sqlite"
+LOCK = "lock"
+THUMBNAILS = "thumbnails"
+_VECTORS = re.compile(r"vectors-(\d{6,18})\.bin")
+_INDEX = re.compile(r"index-(\d{1,18})\.model")
+_PART = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin)\.[0-9a-f]+\.part")
+
+
+class CollectionError(FileError):
+    """A folder that is no whole collection, or what a collection cannot do; says why."""
+
+
+def is_collection(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder looks like a collection.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    bool
+    """
+    return os.path.lexists(Path(path) / DATABASE) and Path(path).is_dir()
+
+
+def vectors_path(folder: Path, number: int) -> Path:
+    """The file of vectors with this number."""
+    return folder / f"vectors-{number:06d}.bin"
+
+
+def index_path(folder: Path, change: int) -> Path:
+    """The file of what was learned up to this change."""
+    return folder / f"index-{change}.model"
+
+
+def vector_files(folder: Path) -> Iterator[tuple[int, Path]]:
+    """All files of vectors, with their numbers."""
+    return _numbered(folder, _VECTORS)
+
+
+def index_files(folder: Path) -> Iterator[tuple[int, Path]]:
+    """All files of what was learned, with the changes after which they were written."""
+    return _numbered(folder, _INDEX)
+
+
+def part_files(folder: Path) -> Iterator[Path]:
+    """Files that a process did not finish writing."""
+    return (path for path in folder.iterdir() if _PART.fullmatch(path.name))
+
+
+def check_folder(folder: Path, *, readonly: bool) -> None:
+    """Refuse a folder whose files are not what a collection has."""
+    if not folder.is_dir():
+        if folder.exists():
+            raise CollectionError("is not a collection: it is not a folder", folder)
+        raise FileNotFoundError(2, "there is no such collection", str(folder))
+    if not os.path.lexists(folder / DATABASE):
+        raise CollectionError(f"is not a collection: it has no file {DATABASE}", folder)
+    named = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal", LOCK]
+    numbered = [path for files in (vector_files, index_files) for _, path in files(folder)]
+    for path in [*(folder / name for name in named), *numbered]:
+        check_file(path, folder, readonly=readonly)
+    thumbnails = _status(folder / THUMBNAILS)
+    if thumbnails is not None and not stat.S_ISDIR(thumbnails.st_mode):
+        raise _not_ours(folder, THUMBNAILS, "a plain folder")
+
+
+def check_file(path: Path, folder: Path, *, readonly: bool) -> None:
+    """Refuse what is there and is no plain file, or one that has a name elsewhere as well."""
+    status = _status(path)
+    if status is None:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise _not_ours(folder, path.name, "a plain file")
+    if status.st_nlink > 1 and not readonly:
+        raise CollectionError(
+            f"is not written to: its {path.name} has another name elsewhere (a hard link), and "
+            "would change there, too; copy the folder",
+            folder,
+        )
+
+
+def _not_ours(folder: Path, name: str, wanted: str) -> CollectionError:
+    return CollectionError(f"is refused: its {name} is not {wanted}", folder)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _numbered(folder: Path, pattern: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
+    for path in sorted(folder.iterdir()):
+        match = pattern.fullmatch(path.name)
+        if match:
+            yield int(match[1]), path
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there and the system lets us: Windows keeps what somebody maps."""
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        if os.name != "nt":
+            raise
+
+
+def opened_plainly(path: Any, flags: int) -> int:
+    """Open a file, but no link: as the `opener` of `open`."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)

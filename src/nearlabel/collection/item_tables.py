@@ -1,0 +1,207 @@
+"""What is read from the tables of a collection: items, files, tags, counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nearlabel.collection.change_log import moment
+from nearlabel.collection.folder_checks import CollectionError
+from nearlabel.collection.records import Decision, FileState, Item, TagCount
+from nearlabel.common.messages import did_you_mean, shown, some
+
+LISTED = "(SELECT value FROM json_each(?))"
+STATES = {
+    "all": "",
+    "tagged": " AND EXISTS (SELECT 1 FROM decisions WHERE item = items.id AND is_yes)",
+    "untagged": " AND NOT EXISTS (SELECT 1 FROM decisions WHERE item = items.id AND is_yes)",
+    "undecided": " AND learned IS NULL",
+    "missing": " AND NOT EXISTS (SELECT 1 FROM files WHERE item = items.id AND NOT is_missing)",
+}
+_AT_ONCE = 900  # values in one statement
+_MOST_NAMES = 20_000  # among which one that is like a wrong one is looked for
+
+
+def path_bytes(path: str) -> bytes:
+    """A path as it is kept: names of files need not be texts."""
+    return os.fsencode(path)
+
+
+def path_text(path: bytes) -> str:
+    """A path as Python has it."""
+    return os.fsdecode(path)
+
+
+def select_in(
+    connection: sqlite3.Connection, select: str, values: Iterable[Any], *first: Any
+) -> list[Any]:
+    """The rows of ``select IN (values)``, however many values there are."""
+    listed, found = list(values), []
+    for start in range(0, len(listed), _AT_ONCE):
+        part = listed[start : start + _AT_ONCE]
+        marks = ", ".join("?" * len(part))
+        found += connection.execute(f"{select} IN ({marks})", (*first, *part)).fetchall()
+    return found
+
+
+def read_items(connection: sqlite3.Connection, ids: Sequence[int], kind: str) -> list[Item]:
+    """Items in the order of their ids; those that are not there are left out."""
+    listed = (json.dumps(list(ids)),)
+    files: dict[int, list[FileState]] = {}
+    for item, *state in connection.execute(
+        "SELECT item, roots.path, files.path, size, mtime_ns, is_missing FROM files JOIN roots "
+        f"ON roots.id = root WHERE item IN {LISTED} ORDER BY files.id",
+        listed,
+    ):
+        files.setdefault(item, []).append(_file(item, *state))
+    tags: dict[int, dict[str, Decision]] = {}
+    for item, name, is_yes, by, at in connection.execute(
+        "SELECT item, name, is_yes, by, at FROM decisions JOIN tags ON tags.id = tag "
+        f"WHERE item IN {LISTED} ORDER BY item, tag",
+        listed,
+    ):
+        tags.setdefault(item, {})[name] = Decision(bool(is_yes), by, moment(at))
+    found = connection.execute(
+        f"SELECT id, name, learned, text, content FROM items WHERE id IN {LISTED} ORDER BY id",
+        listed,
+    )
+    items = []
+    for item, name, learned, text, content in found:
+        its = tuple(files.get(item, ()))
+        is_missing = kind != "vectors" and all(file.is_missing for file in its)
+        decided = tags.get(item, {})
+        items.append(Item(item, name, its, decided, learned is not None, is_missing, text, content))
+    return items
+
+
+def item_ids(
+    connection: sqlite3.Connection, tag: int | None, state: str, after: int, limit: int | None
+) -> list[int]:
+    """Ids of items after one of them, ascending: all, or those with a tag or in a state."""
+    where, given = "id > ?", [after]
+    if tag is not None:
+        where += (
+            " AND EXISTS (SELECT 1 FROM decisions WHERE item = items.id AND tag = ? AND is_yes)"
+        )
+        given.append(tag)
+    given.append(-1 if limit is None else limit)
+    select = f"SELECT id FROM items WHERE {where}{STATES[state]} ORDER BY id LIMIT ?"
+    return [item for (item,) in connection.execute(select, given)]
+
+
+def read_files(connection: sqlite3.Connection, root: str) -> list[FileState]:
+    """All files of a root."""
+    found = connection.execute(
+        "SELECT item, roots.path, files.path, size, mtime_ns, is_missing FROM files JOIN roots "
+        "ON roots.id = root WHERE roots.path = ? ORDER BY files.path",
+        (path_bytes(root),),
+    )
+    return [_file(*row) for row in found]
+
+
+def read_roots(connection: sqlite3.Connection) -> list[str]:
+    """The folders that have files in the collection."""
+    has_files = "EXISTS (SELECT 1 FROM files WHERE root = roots.id)"
+    found = connection.execute(f"SELECT path FROM roots WHERE {has_files} ORDER BY id")
+    return [path_text(path) for (path,) in found]
+
+
+def read_tags(connection: sqlite3.Connection) -> list[TagCount]:
+    """All tags of which something is decided, in the order of their numbers."""
+    found = connection.execute(
+        "SELECT name, sum(is_yes), sum(NOT is_yes) FROM decisions JOIN tags ON tags.id = tag "
+        "GROUP BY tag ORDER BY tag"
+    )
+    return [TagCount(*row) for row in found]
+
+
+def tag_numbers(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of those tags that there are."""
+    return dict(select_in(connection, "SELECT name, id FROM tags WHERE name", names))
+
+
+def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
+    """The number of a tag that must be there."""
+    numbers = tag_numbers(connection, [name])
+    if name not in numbers:
+        names = [
+            one for (one,) in connection.execute("SELECT name FROM tags LIMIT ?", (_MOST_NAMES,))
+        ]
+        raise CollectionError(f"has no tag {shown(name)}{did_you_mean(name, names)}", folder)
+    return numbers[name]
+
+
+def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
+    """How many there are of everything."""
+
+    def one(select: str) -> int:
+        return int(connection.execute(select).fetchone()[0])
+
+    def items(state: str) -> int:
+        return one(f"SELECT count(*) FROM items WHERE 1 {STATES[state]}")
+
+    yes, no = one("SELECT count(*) FROM decisions WHERE is_yes"), 0
+    no = one("SELECT count(*) FROM decisions") - yes
+    total, tagged = one("SELECT count(*) FROM items"), items("tagged")
+    return {
+        "items": total,
+        "tagged": tagged,
+        "untagged": total - tagged,
+        "learned": one("SELECT count(learned) FROM items"),
+        "tags": one("SELECT count(DISTINCT tag) FROM decisions"),
+        "yes": yes,
+        "no": no,
+        "files": one("SELECT count(*) FROM files"),
+        "missing": 0 if kind == "vectors" else items("missing"),
+        "changes": one("SELECT count(*) FROM changes"),
+    }
+
+
+def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
+    """The item that is meant by its id, its name, or a file's path or name."""
+    if text.isascii() and text.isdecimal() and len(text) < 19:
+        found = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),)).fetchone()
+        if found:
+            return int(found[0])
+    ids = {item for (item,) in connection.execute("SELECT id FROM items WHERE name = ?", (text,))}
+    path = os.path.normpath(Path(text).absolute())
+    roots = [
+        (number, path_text(root)) for number, root in connection.execute("SELECT * FROM roots")
+    ]
+    for number, root in roots:
+        wanted = {path_bytes(text)}
+        if path.startswith(root.rstrip("/") + "/"):
+            wanted.add(path_bytes(path[len(root.rstrip("/")) + 1 :]))
+        select = "SELECT item FROM files WHERE root = ? AND path"
+        ids |= {item for (item,) in select_in(connection, select, wanted, number)}
+    if not ids:
+        ids = _by_file_name(connection, path_bytes(text))
+    if len(ids) > 1:
+        listed = some(sorted(ids))
+        raise CollectionError(
+            f"has several items that {shown(text)} may mean: give one of their ids {listed}", folder
+        )
+    if not ids:
+        names = [n for (n,) in connection.execute("SELECT name FROM items LIMIT ?", (_MOST_NAMES,))]
+        raise CollectionError(
+            f"has no item with the id, file or name {shown(text)}{did_you_mean(text, names)}",
+            folder,
+        )
+    return int(ids.pop())
+
+
+def _by_file_name(connection: sqlite3.Connection, name: bytes) -> set[int]:
+    """Items with a file of this name in any folder."""
+    end = b"/" + name
+    select = "SELECT item FROM files WHERE substr(path, -?) = ?"
+    return {item for (item,) in connection.execute(select, (len(end), end))}
+
+
+def _file(
+    item: int, root: bytes, path: bytes, size: int, mtime_ns: int, is_missing: int
+) -> FileState:
+    return FileState(path_text(root), path_text(path), size, mtime_ns, item, bool(is_missing))

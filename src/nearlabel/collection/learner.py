@@ -1,0 +1,353 @@
+"""What a collection has learned: a living model of its decided items, and its index file.
+
+The store is the truth; the model is derived from it and can always be made again. A row of the
+model is an item with a decision. Its id in the model is the item's `learned` number: the store
+gives it anew, ever greater, each time an item becomes a row or gets another vector. So rows are in
+the order in which a fresh fit of the content has them, and a row whose number is another one in the
+store is known to be out of date. Column l of the labels is tag number l: equal
+scores are ordered by tag, whatever came first, and no name is in the index file.
+
+An index file holds neighbors, counts and labels. Vectors are read from the store, except where the
+search has lists (`nearlabel.InvertedLists`): these have a copy of them, in the order of the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Container
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.collection.records import Rows, Settings
+from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
+from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.files import NONSENSE, FileError, read_stored, remove_parts, write_tree
+from nearlabel.common.growing import Grown
+from nearlabel.common.mapped_arrays import checked
+from nearlabel.common.progress import Progress
+from nearlabel.common.threads import ForkSafeLock
+from nearlabel.common.validation import check_choice, check_integer
+from nearlabel.methods.explanations import as_one_row
+from nearlabel.methods.model_trees import model_from, model_tree, vector_tree
+from nearlabel.methods.registry import method
+from nearlabel.methods.states import state_of
+from nearlabel.search.automatic import takes_lists
+
+METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
+"""Methods whose answers follow from the content alone, whatever came and went before."""
+DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
+
+_MARK = "nearlabel collection index"
+_FEWEST_UNSAVED = 512  # changed rows that are learned again at the next opening in no time
+_SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
+_CLOSING = 8  # so many times fewer are worth a new file when a collection is closed
+
+
+class Source(Protocol):
+    """The store, as far as the learner reads it."""
+
+    def rows(self, ids: Sequence[int] | None = None) -> Rows:
+        """The items that have a decision: of some ids, or all of them; in their order."""
+
+    def vectors(self, ids: Sequence[int]) -> Any:
+        """The vectors of items as they are now; zeros of one that is gone."""
+
+
+class Learner:
+    """The living model of a collection.
+
+    One thread at a time changes it; many may ask, and each answer is that of one state.
+
+    Parameters
+    ----------
+    folder : Path
+        Where index files are.
+    settings : Settings
+        Of which `method` has the name of the method and its parameters.
+    source : Source
+    """
+
+    def __init__(self, folder: Path, settings: Settings, source: Source) -> None:
+        self._folder, self._source = Path(folder), source
+        self._method = dict(settings.method)
+        estimator(self._method)
+        self._lock = ForkSafeLock()
+        self._model: Any = None
+        self._items = Grown(np.empty(0, np.int64))
+        self._state: State | None = None
+        self._behind: set[int] = set()  # items that a change that failed has left out of date
+        self.unsaved = 0
+
+    def __len__(self) -> int:
+        """How many rows the model has; 0 where it has none, or a single one to learn from."""
+        return 0 if self._state is None else len(self._state.model._items)
+
+    def path(self, change: int) -> Path:
+        """The index file of the state after a change."""
+        return self._folder / f"index-{change}.model"
+
+    # The store has changed.
+
+    def opened(
+        self, saved: int | None, digest: str | None = None, *, progress: Progress | None = None
+    ) -> list[str]:
+        """Take up the index file of change `saved`, or learn from all rows.
+
+        Returns sentences about what had to be made again. What was changed since `saved` is for
+        `follow`.
+        """
+        with self._lock.held():
+            if saved is None:
+                self._learn_all(progress)
+                return []
+            try:
+                self._load(saved, digest)
+            except (OSError, *NONSENSE) as error:
+                self._learn_all(progress)
+                name, why = self.path(saved).name, _reason(error)
+                return [f"what was learned was learned again from all items: {name} {why}"]
+            self._prepare()
+            return []
+
+    def follow(self, touched: Iterable[int]) -> None:
+        """Learn what has changed in some items, however often they have."""
+        with self._lock.held():
+            ids = self._behind.union(touched)
+            if not ids:
+                return
+            self._behind = ids
+            if self._model is None or not self._followed(np.array(sorted(ids), np.int64)):
+                self._learn_all()
+            self._behind = set()
+            self.unsaved += len(ids)
+
+    def _followed(self, touched: Array) -> bool:
+        """Make the net change of some items, if the model can follow it."""
+        model, items = self._model, self._model._items
+        if len(self._items) != items.n_places:  # an interrupt came between
+            return False
+        places = np.flatnonzero(np.isin(self._items.array, touched))
+        places = places if items.alive is None else places[items.alive[places]]
+        held, rows = items.ids(places), self._source.rows(touched.tolist())
+        is_new, is_gone = ~np.isin(rows.learned, held), ~np.isin(held, rows.learned)
+        new, kept = np.flatnonzero(is_new), np.flatnonzero(~is_new)
+        if len(items) + len(new) - np.count_nonzero(is_gone) < 2:
+            return False
+        if len(new):
+            if rows.learned[new[0]] <= items.store.ids[-1]:  # rows would not be in their order
+                return False
+            ids, y = rows.ids[new], label_rows(rows, items.labels.shape[1], new)
+            model.partial_fit(self._source.vectors(ids.tolist()), y, ids=rows.learned[new])
+            self._items = self._items.added(ids)
+        if is_gone.any():
+            model.forget(held[is_gone])
+        if len(kept):
+            items, order = model._items, rows.learned[kept]
+            y = label_rows(rows, items.labels.shape[1], kept)
+            differ = _differ(items.labels[items.places_of(order)], y)
+            if differ.any():
+                model.relabel(order[differ], y[differ])
+        self._show()
+        return True
+
+    def _learn_all(self, progress: Progress | None = None) -> None:
+        """Learn anew from all rows; nothing where there are fewer than two."""
+        rows = self._source.rows(None)
+        n = len(rows.ids)
+        self._model, self._items = None, Grown(np.asarray(rows.ids, np.int64))
+        if n > 1:
+            model = estimator(self._method)
+            asked, model.n_jobs = model.n_neighbors, -1
+            model.n_neighbors = min(asked, n - 1)  # that there are few is nothing to warn of
+            vectors = self._source.vectors(rows.ids.tolist())
+            model.fit(vectors, label_rows(rows, 1), ids=rows.learned, progress=progress)
+            model.n_neighbors = model._items.asked = asked
+            model.n_jobs = None
+            self._model = model
+            self._prepare()
+        self.unsaved = n
+        self._show()
+
+    def _show(self) -> None:
+        """Let those who ask see the model as it is now."""
+        model = self._model
+        self._state = None if model is None else State(state_of(model), self._items.array)
+
+    def _prepare(self) -> None:
+        """Do now what the first question and the first change would have to do."""
+        items = self._model._items
+        items.prepare_search(self._model.n_neighbors_, 1)
+        items.take_up_kept()
+
+    # The index file.
+
+    def is_worth_saving(self, *, closing: bool = False) -> bool:
+        """Whether so much has changed that the next opening would take long without a new file."""
+        most = max(_FEWEST_UNSAVED, int(_SHARE_UNSAVED * len(self)))
+        return self.unsaved > (most // _CLOSING if closing else most)
+
+    def save(self, change: int) -> str | None:
+        """Write the index file of the state after a change; None where there is no model.
+
+        Returns its checksum. Rows that were forgotten are neither in the file nor, from then on,
+        in memory.
+        """
+        with self._lock.held():
+            if self._model is None:
+                self.unsaved = 0
+                return None
+            if self._needs_lists():
+                self._arrange()
+            tree = model_tree(self._model)
+            if tree["lists"] is None:
+                tree["vectors"] = None
+            items = self._model._items
+            present = self._items.array[items.places]
+            content = {"kind": _MARK, "change": change, "items": present, "model": tree}
+            path = self.path(change)
+            remove_parts(path)
+            digest = write_tree(path, content)
+            if items.alive is not None:
+                self._load(change, digest)
+                self._prepare()
+            self.unsaved = 0
+            return digest
+
+    def remove_others(self, saved: int | None) -> None:
+        """Remove all index files but that of change `saved`, and what killed writers have left."""
+        kept = None if saved is None else self.path(saved).name
+        for pattern in ("index-*.model", ".index-*.part"):
+            for path in self._folder.glob(pattern):
+                if path.name != kept:
+                    path.unlink(missing_ok=True)
+
+    def compact(self) -> None:
+        """Arrange all rows anew, as a fresh fit would, without gaps of forgotten ones."""
+        with self._lock.held():
+            if self._model is not None:
+                self._arrange()
+                self.unsaved += len(self)
+
+    def _arrange(self) -> None:
+        items = self._items.array[self._model._items.places]
+        self._model.compact()
+        self._items = Grown(items)
+        self._show()
+
+    def _needs_lists(self) -> bool:
+        """Whether there are so many rows by now that a fresh fit would search them by lists."""
+        model = self._model
+        items = model._items
+        return (
+            items.search == "auto"
+            and model.search_recall_ is None
+            and not sparse.issparse(items.store.take(slice(0, 1)))
+            and takes_lists(_Shape((len(items), model.n_features_in_)), model.n_neighbors_)
+        )
+
+    def _load(self, change: int, digest: str | None) -> None:
+        path = self.path(change)
+        if path.is_symlink() or not path.is_file():
+            raise FileNotFoundError(2, "is missing", path.name)
+        stored = read_stored(path, mmap=True)
+        tree = stored.tree
+        if digest is not None and stored.digest != digest:
+            raise FileError("is another one than was saved")
+        if tree["kind"] != _MARK or tree["change"] != change:
+            raise FileError("is no index of this collection")
+        items = checked(tree["items"])
+        if items.dtype != np.int64 or items.ndim != 1:
+            raise FileError("is damaged: it does not name its items")
+        inner = dict(tree["model"])
+        if inner["class"] != self._method["name"]:
+            raise FileError("is of another method")
+        if inner["vectors"] is None:
+            inner["vectors"] = vector_tree(self._source.vectors(items.tolist()))
+        model = model_from(method(inner["class"]), inner, stored.version)
+        wanted, own = estimator(self._method).get_params(), model.get_params()
+        if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
+            raise FileError("is of other parameters of the method")
+        if len(items) != len(model._items) or model._items.store.ids.dtype.kind != "i":
+            raise FileError("is damaged: it does not name its items")
+        self._model, self._items = model, Grown(items)
+        self.unsaved = 0
+        self._show()
+
+    # Answers.
+
+    def suggest(self, query: Any, top: int = 10, *, without: Container[int] = ()) -> list[TagScore]:
+        """The most probable tags of an item, by its id, or of a vector; best first.
+
+        An item that is a row is answered as if it were new. Tags in `without`, and those that no
+        other item carries, are left out.
+        """
+        top = check_integer(top, "top", low=1)
+        asked = self._asked(query)
+        return [] if asked is None else suggestions(*asked, top, without)
+
+    def retrieve(
+        self, query: Any, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
+    ) -> list[TagGroup]:
+        """For each of the most probable tags, the nearest items that carry it."""
+        top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
+        asked = self._asked(query)
+        return [] if asked is None else groups(*asked, top, per_tag, without)
+
+    def _asked(self, query: Any) -> tuple[State, Any, int | None] | None:
+        """The state that answers, a vector, and its place where it is that of a row."""
+        state = self._state
+        if state is None:
+            return None
+        if not isinstance(query, int | np.integer):
+            return state, state.model._check_queries(as_one_row(query)), None
+        place = state.place_of(int(query))
+        if place is None:
+            return state, state.model._check_queries(self._source.vectors([int(query)])), None
+        return state, state.model._items.store.take(np.array([place])), place
+
+
+def estimator(settings: Mapping[str, Any]) -> Any:
+    """The unfitted method of a collection, of its name and its parameters."""
+    parameters = dict(settings)
+    name = parameters.pop("name")
+    model = method(check_choice(name, "method", METHODS))(**parameters)
+    model.check_parameters()
+    return model
+
+
+def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
+    """The tags of some rows, all by default, as a 0/1 matrix: column l for tag number l."""
+    starts, ends = rows.indptr[:-1], rows.indptr[1:]
+    if which is not None:
+        starts, ends = starts[which], ends[which]
+    sizes = ends - starts
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    columns = rows.tags[np.repeat(starts - indptr[:-1], sizes) + np.arange(indptr[-1])]
+    q = max(n_columns, int(columns.max(initial=0)) + 1)
+    shape = len(sizes), q
+    return canonical_csr(sparse.csr_array((np.ones(len(columns), np.int8), columns, indptr), shape))
+
+
+def _differ(before: Csr, after: Csr) -> Array:
+    """Which rows of two label matrices, of which the second may have more columns, differ."""
+    if before.shape[1] < after.shape[1]:
+        before = before.copy()
+        before.resize(after.shape)
+    return np.asarray(abs(before - after).sum(axis=1)).ravel() > 0
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"lacks {error.args[0]!r}"
+    if isinstance(error, OSError):
+        return error.strerror or "cannot be read"
+    return str(error)
+
+
+class _Shape(NamedTuple):
+    """What decides how rows are searched."""
+
+    shape: tuple[int, int]

@@ -1,0 +1,217 @@
+"""The vectors of items: which file has them, where in it, and what is left over there."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.collection.change_log import What, repacked, unpacked
+from nearlabel.collection.database import Database
+from nearlabel.collection.folder_checks import (
+    CollectionError,
+    remove,
+    vector_files,
+    vectors_path,
+)
+from nearlabel.collection.vector_file import HEAD_SIZE, Form, VectorFile, form_of, stacked
+from nearlabel.common.arrays import Array
+
+_MANY = 10_000  # items that are found faster among all than one by one
+_VECTOR = 3  # the place of a vector in what is noted of an item
+
+
+class StoredVectors:
+    """The file of vectors that a collection has now; the writer adds to it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._folder: Path = database.folder
+        self._file: tuple[int, VectorFile] | None = None
+
+    def form(self, connection: sqlite3.Connection) -> Form | None:
+        """The form of all vectors; None before the first item."""
+        found = connection.execute("SELECT value FROM settings WHERE name = 'form'").fetchone()
+        if found is None:
+            return None
+        form = json.loads(found[0])
+        try:
+            width, is_sparse = form["width"], form["is_sparse"]
+            if type(width) is not int or type(is_sparse) is not bool or not 0 < width < 2**31:
+                raise ValueError
+        except (TypeError, KeyError, ValueError):
+            raise CollectionError(
+                "is damaged: the form of its vectors makes no sense", self._folder
+            ) from None
+        return Form(width, is_sparse)
+
+    def append(
+        self, connection: sqlite3.Connection, ids: Sequence[int], vectors: Sequence[Any]
+    ) -> list[int]:
+        """Write vectors of items in a transaction, at whose end they count; where they are."""
+        if not ids:
+            return []
+        form = self.form(connection)
+        if form is None:
+            form = form_of(vectors[0])
+            if not form.width:
+                raise ValueError("vectors: at least one number is needed; got none")
+        rows = stacked(vectors, form)
+        file = self.file(connection) or self._first(connection, form)
+        (file.end,) = connection.execute("SELECT vectors_end FROM state").fetchone()
+        places, end = file.append(ids, rows)
+        connection.execute("UPDATE state SET vectors_end = ?", (end,))
+        return places
+
+    def cut(self) -> int:
+        """Cut off what does not count, of a change that failed or was interrupted."""
+        with self._database.alone() as connection:
+            file = self.file(connection)
+            return 0 if file is None else file.cut()
+
+    def read(
+        self, connection: sqlite3.Connection, ids: Sequence[int], gone: str = "refused"
+    ) -> Any:
+        """The vectors of items; of those that are not there zeros, if `gone` says so."""
+        form = self.form(connection) or Form(0, False)
+        wanted = np.asarray(ids, np.int64)
+        select = "SELECT id, vector FROM items"
+        if len(wanted) < _MANY:
+            found = connection.execute(
+                f"{select} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+                (json.dumps(wanted.tolist()),),
+            )
+        else:
+            found = connection.execute(f"{select} ORDER BY id")
+        known = np.array(found.fetchall(), np.int64).reshape(-1, 2)
+        at = np.searchsorted(known[:, 0], wanted)
+        is_there = at < len(known)
+        is_there[is_there] = known[at[is_there], 0] == wanted[is_there]
+        if gone != "zeros" and not is_there.all():
+            raise CollectionError(f"has no item {wanted[~is_there][0]}", self._folder)
+        file = self.file(connection)
+        if file is None:
+            return np.zeros((len(wanted), form.width), np.float32)
+        rows = file.read(wanted[is_there], known[at[is_there], 1])
+        return rows if is_there.all() else _spread(rows, is_there)
+
+    def file(self, connection: sqlite3.Connection) -> VectorFile | None:
+        """The file that this state of the database speaks of."""
+        number, end = connection.execute("SELECT vectors_file, vectors_end FROM state").fetchone()
+        if number == 0:
+            return None
+        held = self._file
+        if held is None or held[0] != number:
+            form = self.form(connection)
+            if form is None:
+                raise CollectionError("is damaged: its vectors have no form", self._folder)
+            path, writable = vectors_path(self._folder, number), not self._database.readonly
+            held = number, VectorFile(path, form, end, writable=writable)
+            self._file = held
+        held[1].end = max(held[1].end, end)
+        return held[1]
+
+    def tidy(self) -> int:
+        """Remove what interrupted changes have left; how many bytes of vectors were cut off."""
+        with self._database.alone() as connection:
+            number, _ = connection.execute("SELECT vectors_file, vectors_end FROM state").fetchone()
+            for other, path in vector_files(self._folder):
+                if other != number:
+                    remove(path)
+        return self.cut()
+
+    def used(self, connection: sqlite3.Connection) -> Array:
+        """Where vectors are that an item has, or would have again after `undo`; ascending."""
+        now = connection.execute("SELECT vector FROM items").fetchall()
+        noted = connection.execute(
+            "SELECT before FROM differences WHERE what = ? AND before IS NOT NULL",
+            (int(What.ITEM),),
+        )
+        before = [(unpacked(What.ITEM, row)[_VECTOR],) for (row,) in noted]
+        return np.unique(np.array([*now, *before], np.int64))
+
+    def unused(self, connection: sqlite3.Connection) -> list[int]:
+        """Where records are that nothing refers to."""
+        file = self.file(connection)
+        if file is None:
+            return []
+        used = set(self.used(connection).tolist())
+        return [place for place in file.places() if place not in used]
+
+    def garbage(self, connection: sqlite3.Connection) -> int:
+        """How many bytes of the file `compact` would give back."""
+        file = self.file(connection)
+        return 0 if file is None else sum(map(file.size_of, self.unused(connection)))
+
+    def erase_unused(self) -> int:
+        """Overwrite all that nothing refers to; how many records that were."""
+        with self._database.alone() as connection:
+            file = self.file(connection)
+            return 0 if file is None else file.erase(self.unused(connection))
+
+    def compact(self) -> None:
+        """Have a file without gaps take the place of the one that there is."""
+        with self._database.writing() as connection:
+            file = self.file(connection)
+            if file is None or not self.unused(connection):
+                return
+            (number,) = connection.execute("SELECT vectors_file FROM state").fetchone()
+            places = self.used(connection).tolist()
+            copy, moved = file.copy_to(vectors_path(self._folder, number + 1), places)
+            now = dict(zip(places, moved, strict=True))
+            self._move(connection, now)
+            connection.execute(
+                "UPDATE state SET vectors_file = ?, vectors_end = ?", (number + 1, copy.end)
+            )
+        self._file = number + 1, copy
+        file.close()
+        remove(file.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        held, self._file = self._file, None
+        if held is not None:
+            held[1].close()
+
+    def _first(self, connection: sqlite3.Connection, form: Form) -> VectorFile:
+        value = json.dumps(form._asdict())
+        connection.execute("INSERT OR REPLACE INTO settings VALUES ('form', ?)", (value,))
+        connection.execute("UPDATE state SET vectors_file = 1, vectors_end = ?", (HEAD_SIZE,))
+        self.close()
+        file = VectorFile.create(vectors_path(self._folder, 1), form)
+        self._file = 1, file
+        return file
+
+    def _move(self, connection: sqlite3.Connection, now: dict[int, int]) -> None:
+        items = connection.execute("SELECT vector, id FROM items").fetchall()
+        connection.executemany(
+            "UPDATE items SET vector = ? WHERE id = ?", [(now[at], item) for at, item in items]
+        )
+        noted = connection.execute(
+            "SELECT before, change, place FROM differences WHERE what = ? AND before IS NOT NULL",
+            (int(What.ITEM),),
+        ).fetchall()
+        for text, change, place in noted:
+            row = list(unpacked(What.ITEM, text))
+            row[_VECTOR] = now[row[_VECTOR]]
+            connection.execute(
+                "UPDATE differences SET before = ? WHERE change = ? AND place = ?",
+                (repacked(What.ITEM, tuple(row)), change, place),
+            )
+
+
+def _spread(rows: Any, is_there: Array) -> Any:
+    """Rows where they belong, and zeros elsewhere."""
+    if sparse.issparse(rows):
+        sizes = np.zeros(len(is_there), np.int64)
+        sizes[is_there] = np.diff(rows.indptr)
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        return sparse.csr_array((rows.data, rows.indices, indptr), (len(is_there), rows.shape[1]))
+    spread = np.zeros((len(is_there), rows.shape[1]), np.float32)
+    spread[is_there] = rows
+    return spread

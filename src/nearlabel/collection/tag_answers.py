@@ -1,0 +1,116 @@
+"""Answers of what a collection has learned: tags by their numbers, items by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Container
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.collection.records import Voter
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explanations import explained, other_voters
+from nearlabel.methods.retrieval import label_groups
+
+_SPARE = 16  # labels that are looked at beyond those asked for, at first
+
+
+class TagScore(NamedTuple):
+    """A tag by its number, how probable it is, and the neighbors that carry it, nearest first."""
+
+    tag: int
+    probability: float
+    voters: list[Voter]
+
+
+class TagGroup(NamedTuple):
+    """A tag by its number, how probable it is, and the nearest items with it, and how far."""
+
+    tag: int
+    probability: float
+    items: list[tuple[int, float]]
+
+
+class State(NamedTuple):
+    """A model that nobody changes any more, and the item of each of its places."""
+
+    model: Any
+    items: Array
+
+    def place_of(self, item: int) -> int | None:
+        """Where an item stands; None where it is no row."""
+        places = np.flatnonzero(self.items[: self.model._items.n_places] == item)
+        alive = self.model._items.alive
+        places = places if alive is None else places[alive[places]]
+        return int(places[0]) if len(places) else None
+
+    def items_of(self, order: Any) -> list[int]:
+        """The items of rows by the ids that the model has for them."""
+        places = self.model._items.places_of(np.asarray(order, np.int64))
+        return list(self.items[places].tolist())
+
+
+def suggestions(
+    state: State, x: Any, place: int | None, top: int, without: Container[int]
+) -> list[TagScore]:
+    """The most probable tags of one vector, and who carries them.
+
+    That of a training row, which stands at `place`, is answered as if it were new.
+    """
+    chosen = _Chosen(state.model, place, top, without)
+    rows = None if place is None else np.array([place])
+    (explanation,) = explained(state.model, x, chosen.columns, rows)
+    answers = []
+    for label in explanation.labels:
+        ids = state.items_of([voter.id for voter in label.neighbors])
+        pairs = zip(ids, label.neighbors, strict=True)
+        voters = [Voter(id, voter.distance, voter.part) for id, voter in pairs]
+        answers.append(TagScore(label.label, float(chosen.probabilities[label.label]), voters))
+    return answers
+
+
+def groups(
+    state: State, x: Any, place: int | None, top: int, per_tag: int, without: Container[int]
+) -> list[TagGroup]:
+    """For each of the most probable tags of one vector, the nearest items that carry it."""
+    model, chosen = state.model, _Chosen(state.model, place, top, without)
+    if place is None:
+        near, _ = model._voters(x)
+        scores = model._scores(near, x)
+    else:
+        rows = np.array([place])
+        near, _ = other_voters(model, rows)
+        scores = model._left_out_scores(near, x, rows)
+    columns = chosen.columns(scores)[0]
+    values = chosen.probabilities[columns]
+    answers = []
+    for group in label_groups(model, columns, values, near, x, per_tag, place):
+        items = state.items_of(group.ids)
+        pairs = list(zip(items, group.distances.tolist(), strict=True))
+        answers.append(TagGroup(group.label, group.score, pairs))
+    return answers
+
+
+class _Chosen:
+    """Which labels of one query are told: the best of those that another item carries."""
+
+    def __init__(self, model: Any, place: int | None, top: int, without: Container[int]) -> None:
+        self._model, self._top = model, top
+        self._is_told = model._items.totals > 0
+        if place is not None:
+            own = model._items.labels[[place]].indices
+            self._is_told[own] = model._items.totals[own] > 1
+        self._is_told[[tag for tag in without if tag < len(self._is_told)]] = False
+        self.probabilities: Floats = np.empty(0)
+
+    def columns(self, scores: LabelScores) -> Array:
+        """Their columns, best first, shape (1, c); equal scores in the order of the columns."""
+        self.probabilities = self._model._probabilities(scores.toarray())[0]
+        r, q = self._top + _SPARE, scores.shape[1]
+        while True:
+            best = scores.top(r)[0]
+            told: Array = best[self._is_told[best]]
+            if len(told) >= self._top or r >= q:
+                return told[None, : self._top]
+            r *= 8

@@ -1,0 +1,103 @@
+"""Changes of tags and of what is decided: each writes rows to the log of a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nearlabel.collection.change_log import ChangeLog, Row, What
+from nearlabel.collection.folder_checks import CollectionError
+from nearlabel.collection.item_tables import LISTED, known_tag, tag_numbers
+from nearlabel.collection.tag_names import LEVELS
+from nearlabel.common.messages import shown
+
+Answer = bool | None  # yes, no, or undecided
+
+
+def decide(
+    log: ChangeLog, decisions: Sequence[tuple[int, str, Answer]], by: str, folder: Path
+) -> None:
+    """Have these be the answers; of two to one question the last counts."""
+    refuse_unknown(log, {item for item, _, _ in decisions}, folder)
+    numbers = _numbers(log, (name for _, name, answer in decisions if answer is not None))
+    numbers |= tag_numbers(log.connection, {name for _, name, _ in decisions} - numbers.keys())
+    answers = {(item, numbers[name]): answer for item, name, answer in decisions if name in numbers}
+    items = json.dumps(sorted({item for item, _ in answers}))
+    select = f"SELECT item, tag, is_yes FROM decisions WHERE item IN {LISTED}"
+    now = {
+        (item, tag): bool(is_yes) for item, tag, is_yes in log.connection.execute(select, (items,))
+    }
+    rows: dict[Row, Row | None] = {}
+    for key, answer in answers.items():
+        if now.get(key) is not answer:
+            rows[key] = None if answer is None else (int(answer), by, log.at)
+    log.write(What.DECISION, rows)
+
+
+def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str, folder: Path) -> None:
+    """Have an item carry exactly these tags; those that are taken away become a no."""
+    select = "SELECT name FROM decisions JOIN tags ON tags.id = tag WHERE item = ? AND is_yes"
+    taken = {name for (name,) in log.connection.execute(select, (item,))} - set(names)
+    answers = [(item, name, name not in taken) for name in (*names, *sorted(taken))]
+    refuse_unknown(log, {item}, folder)
+    decide(log, answers, by, folder)
+
+
+def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
+    """Give a tag, and the levels below it, another name."""
+    select = "SELECT id, name FROM tags WHERE name = ? OR substr(name, 1, ?) = ?"
+    below = old + LEVELS
+    found = log.connection.execute(select, (old, len(below), below)).fetchall()
+    if not found:
+        known_tag(log.connection, old, folder)
+    names = {number: new + name[len(old) :] for number, name in found}
+    there = tag_numbers(log.connection, names.values())
+    for name, number in there.items():
+        if number not in names:
+            raise CollectionError(
+                f"has the tag {shown(name)} already: merge the two to have one of them", folder
+            )
+    log.write(What.TAG, {(number,): (name,) for number, name in names.items()})
+
+
+def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path) -> None:
+    """Have all that was decided of some tags be decided of one of them, or of another one.
+
+    Where they differ, a yes counts more than a no.
+    """
+    merged = [known_tag(log.connection, name, folder) for name in sources if name != target]
+    if not merged:
+        return
+    (into,) = _numbers(log, [target]).values()
+    select = f"SELECT item, tag, is_yes, by, at FROM decisions WHERE tag IN {LISTED}"
+    found = log.connection.execute(select, (json.dumps([*merged, into]),)).fetchall()
+    best: dict[int, Row] = {}
+    for item, _, *row in sorted(found, key=lambda one: (-one[2], one[1] != into, one[1])):
+        best.setdefault(item, tuple(row))
+    rows: dict[Row, Row | None] = {(item, tag): None for item, tag, *_ in found if tag != into}
+    rows |= {(item, into): row for item, row in best.items()}
+    log.write(What.DECISION, rows)
+    log.write(What.TAG, dict.fromkeys((number,) for number in merged))
+
+
+def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
+    """Refuse ids that no item has."""
+    wanted = set(items)
+    select = f"SELECT id FROM items WHERE id IN {LISTED}"
+    found = log.connection.execute(select, (json.dumps(sorted(wanted)),))
+    missing = wanted - {item for (item,) in found}
+    if missing:
+        raise CollectionError(f"has no item {min(missing)}", folder)
+
+
+def _numbers(log: ChangeLog, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of tags; those that are not there yet are made."""
+    listed = list(dict.fromkeys(names))
+    numbers = tag_numbers(log.connection, listed)
+    new = [name for name in listed if name not in numbers]
+    last = log.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'tags'").fetchone()
+    first = (last[0] if last else 0) + 1
+    made = {name: number for number, name in enumerate(new, first)}
+    log.write(What.TAG, {(number,): (name,) for name, number in made.items()}, are_new=True)
+    return numbers | made
