@@ -1,6 +1,7 @@
 // Kernels over tables of rows by label and count that stand in blocks: what changes of counts do to
 // them. Their twins are in src/nearlabel/labels/living_histograms.py.
 #include "bindings.h"
+#include "cpu.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@ namespace {
 
 // Changes come in pairs: a row leaves a cell, then it enters one.
 constexpr int SIGN[] = {-1, 1};
+constexpr std::size_t AHEAD = 64;  // changes whose cells are asked for together
 
 // Adds each change of a row that carries the label to the total of its table.
 template <class I>
@@ -80,13 +82,26 @@ void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
     const std::size_t n = table.size(), inside = (std::size_t{1} << bits) - 1;
     const std::size_t blocks = numbers.size() >> (bits + 1);
     require(own.size() == n, "table and own must be of one length");
-    for (std::size_t i = 0; i < n; ++i) {
-        if (table.data()[i] < begin || table.data()[i] >= end) continue;
-        const std::size_t address = cells.address(i);
-        const std::size_t block =
-            checked_index(slot.data()[address >> bits], blocks, "slot must name blocks of numbers");
-        const std::size_t cell = (block << bits) + (address & inside);
-        numbers.data()[2 * cell + (own.data()[i] == 0)] += SIGN[i % 2];
+    // Cells are scattered over the memory, so they are asked for some changes ahead.
+    std::size_t chosen[AHEAD], places[AHEAD];
+    for (std::size_t i = 0; i < n;) {
+        std::size_t found = 0;
+        for (; i < n && found < AHEAD; ++i) {
+            if (table.data()[i] < begin || table.data()[i] >= end) continue;
+            chosen[found] = i;
+            places[found] = cells.address(i);
+            prefetch(slot.data() + (places[found++] >> bits));
+        }
+        for (std::size_t at = 0; at < found; ++at) {
+            const std::size_t block = checked_index(slot.data()[places[at] >> bits], blocks,
+                                                    "slot must name blocks of numbers");
+            places[at] =
+                2 * ((block << bits) + (places[at] & inside)) + (own.data()[chosen[at]] == 0);
+            prefetch(numbers.data() + places[at]);
+        }
+        for (std::size_t at = 0; at < found; ++at) {
+            numbers.data()[places[at]] += SIGN[chosen[at] % 2];
+        }
     }
 }
 

@@ -28,7 +28,7 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
     step, or at the end of the block that they work on.
     """
     n, done = sum([block.stop - block.start for block in blocks]), 0
-    if n_jobs == 1 or len(blocks) == 1:
+    if n_jobs == 1 or len(blocks) <= 1:
         for block in blocks:
             for _ in work(block) or ():
                 pass

@@ -10,12 +10,13 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, kernel_array, runs
-from nearlabel.common.threads import run_slices
+from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.histograms import CountedRows, Counts, LabelHistograms
 
 _BITS = 6  # of a cell's place within its block
 _BLOCK = 1 << _BITS  # cells
+_BLOCKS_AT_ONCE = 2**14  # that a thread copies
 _ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small; even: they are pairs
 
 
@@ -32,6 +33,16 @@ class _Pool:
         """Where to put some blocks."""
         self.used += blocks
         return np.arange(self.used - blocks, self.used, dtype=np.int32)
+
+    def copy(self, pool: _Pool, blocks: Array, own: Array, n_jobs: int) -> None:
+        """Copy blocks of a pool to the first of those that were taken."""
+        first = int(own[0]) if len(own) else 0
+
+        def copy(run: slice) -> None:
+            target = self.blocks[first + run.start : first + run.stop]
+            np.take(pool.blocks, blocks[run], axis=0, out=target, mode="clip")
+
+        run_blocks(copy, len(blocks), _BLOCKS_AT_ONCE, n_jobs, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +155,7 @@ class LivingHistograms(CountedRows):
         else:
             for part in parts:
                 part.mark_blocks(state, touched)
-        state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end))
+        state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end), n_jobs)
         if len(moved):
             state._move_from(self, moved)
 
@@ -185,17 +196,17 @@ class LivingHistograms(CountedRows):
         end = self.end + int(sizes.sum())
         return replace(self, rows=rows, totals=totals, start=start, room=room, end=end), moved
 
-    def _with_own_blocks(self, touched: Array, known: int) -> LivingHistograms:
+    def _with_own_blocks(self, touched: Array, known: int, n_jobs: int) -> LivingHistograms:
         """The state with copies of some of its blocks, of which those from `known` on are new."""
         pool, slot = self.pool, np.zeros(_blocks(self.end), np.int32)
         slot[:known] = self.slot
         if pool.used + len(touched) > len(pool.blocks):  # live blocks only, into a new pool
             pool = _Pool(len(slot) + len(touched))
-            np.take(self.pool.blocks, self.slot, axis=0, out=pool.blocks[:known], mode="clip")
-            return replace(self, slot=pool.take(len(slot)), pool=pool)
+            own = pool.take(len(slot))
+            pool.copy(self.pool, self.slot, own, n_jobs)
+            return replace(self, slot=own, pool=pool)
         own = pool.take(len(touched))
-        is_old = touched < known
-        pool.blocks[own[is_old]] = pool.blocks[slot[touched[is_old]]]
+        pool.copy(pool, slot[touched[touched < known]], own, n_jobs)
         slot[touched] = own
         return replace(self, slot=slot, pool=pool)
 

@@ -114,8 +114,8 @@ class AutoIndex:
         assert isinstance(lists, ListIndex)
         return self._like(lists.with_probes(k, probes, recall), None)
 
-    def tail(self, vectors: Any) -> AutoIndex:
-        """An index of further rows, in the lists of this one where it has such."""
+    def tail(self, vectors: Any, *, n_jobs: int = 1) -> AutoIndex:  # noqa: ARG002
+        """An index of further rows, in the lists of this one where it has such; made when used."""
         return AutoIndex(vectors, self._metric, behind=self)
 
     def behind(self, index: AutoIndex) -> AutoIndex:

@@ -244,9 +244,12 @@ class ListedRows:
         def sort(block: slice) -> None:
             near, far = self.lists.order[found.indices[block]], found.distances[block]
             far = far.astype(distances.dtype)
-            order = np.lexsort((near, far), axis=1)
-            numbers[block] = np.take_along_axis(near, order, axis=1)
-            distances[block] = np.take_along_axis(far, order, axis=1)
+            # Sorted by (distance, place): numbers come in another order where distances are equal.
+            tied = np.flatnonzero((far[:, 1:] <= far[:, :-1]).any(axis=1))
+            order = np.lexsort((near[tied], far[tied]), axis=1)
+            near[tied] = np.take_along_axis(near[tied], order, axis=1)
+            far[tied] = np.take_along_axis(far[tied], order, axis=1)
+            numbers[block], distances[block] = near, far
 
         run_blocks(sort, len(queries), _QUERIES_SORTED, n_jobs, None)
         return NeighborGraph.unchecked(numbers, distances, len(self), plan.recall)

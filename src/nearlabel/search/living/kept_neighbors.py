@@ -157,7 +157,7 @@ class KeptNeighbors:
         _check_places("new", reached.new, n, end)
         if not len(reached.row) == len(reached.new) == len(reached.distance):
             raise ValueError("row, new and distance must be of the same length")
-        order = np.argsort(reached.row, kind="stable")
+        order = _stable_order(reached.row)
         order = order[self.lengths[reached.row[order]] > 0]  # nobody reaches a removed row
         order = order[_side_by_side(reached.row[order], reached.new[order])]
         row = reached.row[order].astype(np.int64)
@@ -232,7 +232,7 @@ class KeptNeighbors:
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             run = slice(start, start + _ROWS_AT_ONCE)
             for lists, which, own in self._parts(rows[run]):
-                head[run][which] = getattr(lists, name)[own, : self.k]
+                head[run][which] = _rows(getattr(lists, name), own)[:, : self.k]
         return head
 
     def _left_without(
@@ -330,7 +330,19 @@ def _side_by_side(row: Array, new: Array) -> Array:
     """
     is_first = np.diff(row, prepend=-1) > 0
     which = np.cumsum(is_first) - 1
-    return np.argsort(new[is_first][which], kind="stable")
+    return _stable_order(new[is_first][which])
+
+
+def _stable_order(places: Array) -> Array:
+    """What sorts places, equal ones in the order that they have."""
+    # Distinct numbers can be sorted by a way that is not stable, and several times faster.
+    return np.argsort(places.astype(np.int64) * len(places) + np.arange(len(places)))
+
+
+def _rows(array: Array, rows: Array) -> Array:
+    """Some rows of an array, copied."""
+    # NumPy's `take` is faster than an index, but copies all of an array that is a slice of another.
+    return array.take(rows, axis=0, mode="clip") if array.flags.c_contiguous else array[rows]
 
 
 def _mask(places: Array, n: int) -> Array:

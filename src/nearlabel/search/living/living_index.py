@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ class LivingIndex:
         alive = self.alive
         return [len(one) - int(np.count_nonzero(one.part_of(alive))) for one in self.segments]
 
-    def added(self, store: VectorStore) -> LivingIndex:
+    def added(self, store: VectorStore, *, n_jobs: int = 1) -> LivingIndex:
         """The index of a store that has some rows more."""
         before, n = self.n_places, len(store)
         alive = self.alive
@@ -143,7 +143,8 @@ class LivingIndex:
         lists = lists_of(first.index) if n - start > _EXACT_TAIL else None
         while lists is not None and later and len(later[-1]) <= _MUCH_LARGER * (n - later[-1].stop):
             start = later.pop().start
-        made = longer._segment(start, n, None if lists is None else lists.tail)
+        tail = None if lists is None else partial(lists.tail, n_jobs=n_jobs)
+        made = longer._segment(start, n, tail)
         return replace(longer, segments=(first, *later, *made))
 
     def removed(self, places: Array) -> LivingIndex:

@@ -132,9 +132,16 @@ def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1)
         indices = np.concatenate([graph.indices[block] for graph in graphs], axis=1)
         distances = np.concatenate([graph.distances[block] for graph in graphs], axis=1)
         distances = distances.astype(told, copy=False)
-        order = np.lexsort((indices, distances), axis=1)[:, :k]
-        found.indices[block] = np.take_along_axis(indices, order, axis=1)
-        found.distances[block] = np.take_along_axis(distances, order, axis=1)
+        # Each is sorted, and later segments have higher places: as a rule equal distances are in
+        # order, unless rounding has made them equal.
+        order = np.argsort(distances, axis=1, kind="stable")
+        indices = np.take_along_axis(indices, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
+        is_wrong = (distances[:, 1:] == distances[:, :-1]) & (indices[:, 1:] < indices[:, :-1])
+        wrong = np.flatnonzero(is_wrong.any(axis=1))
+        order = np.lexsort((indices[wrong], distances[wrong]), axis=1)
+        indices[wrong] = np.take_along_axis(indices[wrong], order, axis=1)
+        found.indices[block], found.distances[block] = indices[:, :k], distances[:, :k]
 
     run_blocks(merge, len(first), _ROWS_AT_ONCE, n_jobs, None)
     return found
