@@ -62,6 +62,7 @@ class ChangeLog:
     def __init__(self, connection: sqlite3.Connection, kind: str, group: int | None = None) -> None:
         self.connection, self.kind, self.at = connection, kind, now()
         self._noted: set[tuple[int, Row]] = set()
+        self.has_effect = False  # beyond tags that come and go with what is decided of them
         self._with_new_vectors: set[int] = set()
         insert = "INSERT INTO changes (kind, at, run, items, is_undone) VALUES (?, ?, ?, 0, 0)"
         self.number = connection.execute(insert, (kind, self.at, group)).lastrowid or 0
@@ -72,6 +73,10 @@ class ChangeLog:
         differ = [key for key, row in rows.items() if current.get(key) != row]
         table = _TABLES[what]
         self._note(what, [(key, current.get(key)) for key in differ])
+        self.has_effect |= any(
+            what not in (What.TAG, What.ROOT) or (key in current and rows[key] is not None)
+            for key in differ
+        )
         if what == What.ITEM:
             vector = table.columns.index("vector")
             for key in differ:
@@ -113,11 +118,6 @@ class ChangeLog:
         update = "UPDATE changes SET items = ? WHERE id = ?"
         self.connection.execute(update, (count, self.number))
         return read_change(self.connection, self.number)
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether anything was changed so far."""
-        return bool(self._noted)
 
     def touched(self) -> set[int]:
         """The items of which something was changed: their content or what is decided of them."""
@@ -186,7 +186,7 @@ def undo(connection: sqlite3.Connection) -> Change | None:
             connection.execute("DELETE FROM differences WHERE change = ?", (number,))
         update = f"UPDATE changes SET is_undone = 1 WHERE id IN {_LISTED}"
         connection.execute(update, (json.dumps(numbers),))
-        if log.has_rows:  # else all that was changed has been forgotten since
+        if log.has_effect:  # else all that was changed has been forgotten since
             log.settle(remove_tags=False)
             return read_change(connection, numbers[0])
     log.settle()

@@ -7,30 +7,22 @@ import json
 import os
 import secrets
 import shutil
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from io import FileIO
 from pathlib import Path
-from typing import Any, ClassVar, Self
-from weakref import WeakSet
+from typing import Any, Self
 
 import numpy as np
 
 from nearlabel.collection import change_log, file_changes, item_tables, tag_changes
 from nearlabel.collection.change_log import ChangeLog
-from nearlabel.collection.database import Database, create_database
+from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
-from nearlabel.collection.folder_checks import (
-    LOCK,
-    CollectionError,
-    check_folder,
-    index_files,
-    opened_plainly,
-    part_files,
-    remove,
-)
-from nearlabel.collection.learned_rows import LearnedRows
+from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
+from nearlabel.collection.item_features import chosen_features
+from nearlabel.collection.learner import DEFAULT_METHOD, estimator
+from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.records import (
     Change,
     FileState,
@@ -41,9 +33,8 @@ from nearlabel.collection.records import (
     TagCount,
     TaggedItems,
 )
-from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.collection.tag_names import tag_name, tag_names
-from nearlabel.common.file_locks import try_lock
+from nearlabel.collection.thumbnails import thumbnail
 from nearlabel.common.files import sync_folder
 from nearlabel.common.validation import (
     ArgumentError,
@@ -52,10 +43,8 @@ from nearlabel.common.validation import (
     check_integer,
 )
 
-KINDS = ("pictures", "texts", "vectors")
 AUTHORS = ("person", "suggestion")
 _MOST = 2**63 - 1
-_UNSAVED = 500  # changed items that are worth a new index file when a collection is closed
 
 
 class Collection:
@@ -77,6 +66,7 @@ class Collection:
     settings : Settings
     notes : list of str
         Sentences about what was repaired.
+    readonly : bool
 
     Examples
     --------
@@ -98,38 +88,10 @@ class Collection:
     >>> folder.cleanup()
     """
 
-    _all: ClassVar[WeakSet[Collection]] = WeakSet()
-    _kept: ClassVar[list[Any]] = []  # what the child of a fork must not touch, not even close
-
     def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
         self.path = Path(path)
-        self.readonly = readonly
-        self.notes: list[str] = []
-        self._lock: FileIO | None = None
-        check_folder(self.path, readonly=readonly)
-        if not readonly:
-            self._lock = _locked(self.path)
-        try:
-            self._database = Database(self.path, readonly=readonly)
-            try:
-                self._vectors = StoredVectors(self._database)
-                self._source = LearnedRows(self._database, self._vectors)
-                self._settings = self._read_settings()
-                if not readonly:
-                    self._recover()
-                with self._database.reading() as connection:
-                    self._vectors.file(connection)
-            except BaseException:
-                self._database.close()
-                raise
-        except BaseException:
-            if self._lock is not None:
-                self._lock.close()
-            raise
-        self._learner: Any = None
-        self._followed = 0
-        self._learning = threading.RLock()
-        self._all.add(self)
+        self._folder = OpenedFolder(self.path, readonly=readonly)
+        self._database, self._vectors = self._folder.database, self._folder.vectors
 
     @classmethod
     def create(
@@ -137,7 +99,7 @@ class Collection:
         path: str | os.PathLike[str],
         *,
         kind: str = "pictures",
-        features: str | Mapping[str, Any] | None = None,
+        features: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         method: Any = None,
     ) -> Self:
         """Make an empty collection, and open it.
@@ -147,8 +109,10 @@ class Collection:
         path : path
             A folder that is not there yet, or is empty.
         kind : {"pictures", "texts", "vectors"}, default="pictures"
-        features : str or mapping, optional
-            What makes vectors of items; by default the best that there is.
+        features : str, path or mapping, optional
+            What makes vectors of items. Of pictures ``"moments"``, the name of a network or an
+            ONNX file; by default the best that there is. Of texts ``"words"``, the default,
+            ``"minilm"``, or an ONNX file. Vectors are as they are given.
         method : estimator or mapping, optional
             What learns: a neighbor method that is not fitted, or its `name` and parameters. By
             default ``MLkNN(10, metric="cosine")``.
@@ -167,7 +131,11 @@ class Collection:
                 "a new collection needs a folder that is not there or empty",
                 str(path),
             )
-        settings = {"kind": kind, "features": _features(kind, features), "method": _method(method)}
+        settings = {
+            "kind": kind,
+            "features": chosen_features(kind, features),
+            "method": _method(method),
+        }
         rows = [(name, _json(value, name)) for name, value in settings.items()]
         part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         part.mkdir()
@@ -188,9 +156,17 @@ class Collection:
     @property
     def settings(self) -> Settings:
         """What the collection was created with, and what its first item has settled."""
-        if self._settings.width is None:
-            self._settings = self._read_settings()
-        return self._settings
+        return self._folder.settings
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what was repaired."""
+        return self._folder.notes
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened without leave to change it."""
+        return self._folder.readonly
 
     def counts(self) -> dict[str, int]:
         """How many items, tags, decisions, files and changes there are.
@@ -304,6 +280,27 @@ class Collection:
         with self._database.reading() as connection:
             return item_tables.read_files(connection, _root(root))
 
+    def thumbnail(self, id: int, size: int = 256) -> bytes:
+        """A small picture of an item, made when it is first asked for, and kept.
+
+        Parameters
+        ----------
+        id : int
+        size : int, default=256
+            Pixels of the longer side.
+
+        Returns
+        -------
+        bytes
+            A JPEG file.
+        """
+        item = self.item(id)
+        files = [Path(file.root) / file.path for file in item.files]
+        made = thumbnail(self.path, item.content, files, size, readonly=self.readonly)
+        if not self.readonly and item.content not in self.known_contents([item.content]):
+            remove(thumbnail_path(self.path, item.content))  # forgotten in the meantime
+        return made
+
     def vectors(self, ids: Sequence[int]) -> Any:
         """The vectors of items.
 
@@ -354,7 +351,7 @@ class Collection:
             ids.extend(file_changes.add_items(log, list(new_items), self._vectors))
 
         try:
-            self._changed("add", group, work)
+            self._folder.change("add", group, work)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 with suppress(OSError, ValueError):
@@ -392,7 +389,7 @@ class Collection:
         base = _root(root)
         found = [file._replace(root=base) for file in files]
         gone = [FileState(base, path, 0, 0) for path in missing]
-        return self._changed(
+        return self._folder.change(
             "files", group, lambda log: file_changes.set_files(log, found, gone, self.path)
         )
 
@@ -463,7 +460,7 @@ class Collection:
         """
         names, number = tag_names(tags), _id(id)
         check_choice(by, "by", AUTHORS)
-        return self._changed(
+        return self._folder.change(
             "set_tags", group, lambda log: tag_changes.set_tags(log, number, names, by, self.path)
         )
 
@@ -494,7 +491,7 @@ class Collection:
                 raise ArgumentTypeError(message, "decisions")
             checked.append((_id(item), tag_name(name), None if answer is None else bool(answer)))
         check_choice(by, "by", AUTHORS)
-        return self._changed(
+        return self._folder.change(
             "decide", group, lambda log: tag_changes.decide(log, checked, by, self.path)
         )
 
@@ -511,7 +508,7 @@ class Collection:
         Change or None
         """
         names = tag_name(old, "old"), tag_name(new, "new")
-        return self._changed(
+        return self._folder.change(
             "rename_tag", group, lambda log: tag_changes.rename_tag(log, *names, self.path)
         )
 
@@ -530,7 +527,7 @@ class Collection:
         Change or None
         """
         names, into = tag_names(sources, "sources"), tag_name(target, "target")
-        return self._changed(
+        return self._folder.change(
             "merge_tags", group, lambda log: tag_changes.merge_tags(log, names, into, self.path)
         )
 
@@ -565,9 +562,9 @@ class Collection:
             if wanted:
                 forget_items(log, wanted)
 
-        change = self._changed("forget", None, work)
+        change = self._folder.change("forget", None, work)
         if change is not None:
-            self._finish_erasing()
+            self._folder.finish_erasing()
         return change
 
     def compact(self) -> None:
@@ -575,9 +572,7 @@ class Collection:
         self._vectors.compact()
         with self._database.alone() as connection:
             remove_thumbnails(self.path, connection)
-        if self._learner is not None:
-            self._learner.compact()
-        self.save_index()
+        self._folder.learned.compact(self.settings)
         self._database.rewrite()
 
     # What it has learned.
@@ -628,17 +623,7 @@ class Collection:
 
     def save_index(self) -> None:
         """Write what was learned to a file, from which the next opening takes it."""
-        with self._learning:
-            with self._database.reading():
-                learner = self._current_learner()
-                change = self._followed
-            digest = learner.save(change)
-            with self._database.writing() as connection:
-                connection.execute(
-                    "UPDATE state SET index_change = ?, index_digest = ?",
-                    (None if digest is None else change, digest),
-                )
-        self._remove_old_indexes()
+        self._folder.learned.save(self.settings)
 
     # Its life.
 
@@ -650,16 +635,7 @@ class Collection:
         save : bool, default=True
             Whether to write what was learned to a file, if much has changed.
         """
-        if self._database.is_closed:
-            return
-        try:
-            if save and not self.readonly:
-                self._save_if_worth()
-        finally:
-            self._vectors.close()
-            self._database.close()
-            if self._lock is not None:
-                self._lock.close()
+        self._folder.close(save=save)
 
     def __enter__(self) -> Self:
         return self
@@ -670,162 +646,33 @@ class Collection:
     def __repr__(self) -> str:
         return f"Collection({str(self.path)!r})"
 
-    @classmethod
-    def leave_to_parent(cls) -> None:
-        """In the child of a fork, touch no collection of the parent: its locks are not ours."""
-        for one in list(cls._all):
-            one._learning = threading.RLock()
-            cls._kept.append(one._database.leave())
-
-    def _changed(
-        self, kind: str, group: int | None, work: Callable[[ChangeLog], None]
-    ) -> Change | None:
-        """Make a change: all of it is on the disk at the end, or nothing is."""
-        if group is not None:
-            check_integer(group, "group", low=0, high=_MOST)
-        with self._database.writing() as connection:
-            log = ChangeLog(connection, kind, group)
-            work(log)
-            return log.settle(remove_tags=kind != "forget")
-
     def _answer(
         self, kind: str, ids: Any, tags: Any, answer: bool | None, by: str, group: int | None
     ) -> Change | None:
         names, items = tag_names(tags), _ids(ids, are_unique=False)
         check_choice(by, "by", AUTHORS)
         pairs = [(item, name, answer) for item in items for name in names]
-        return self._changed(kind, group, lambda log: tag_changes.decide(log, pairs, by, self.path))
+        return self._folder.change(
+            kind, group, lambda log: tag_changes.decide(log, pairs, by, self.path)
+        )
 
     @contextmanager
     def _asking(self, query: Any) -> Iterator[tuple[Any, set[int], dict[int, str]]]:
         """What answers now, the tags that are refused for an item, and the names of all tags."""
-        with self._database.reading() as connection:
-            refused: set[int] = set()
-            if _is_id(query):
-                item = _id(query)
-                if not connection.execute("SELECT 1 FROM items WHERE id = ?", (item,)).fetchone():
-                    raise CollectionError(f"has no item {item}", self.path)
-                select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
-                refused = {tag for (tag,) in connection.execute(select, (item,))}
-            with self._learning:
-                learner = self._current_learner()
-            names = dict(connection.execute("SELECT id, name FROM tags").fetchall())
+        with self._folder.learned.asking(self.settings) as learner:
+            with self._database.reading() as connection:  # the same state
+                refused: set[int] = set()
+                if _is_id(query):
+                    item = _id(query)
+                    if not self._has(connection, item):
+                        raise CollectionError(f"has no item {item}", self.path)
+                    select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
+                    refused = {tag for (tag,) in connection.execute(select, (item,))}
+                names = dict(connection.execute("SELECT id, name FROM tags").fetchall())
             yield learner, refused, names
 
-    def _current_learner(self) -> Any:
-        """What was learned from the state that is being read."""
-        from nearlabel.collection.learner import Learner
-
-        with self._learning, self._database.reading() as connection:
-            last = change_log.last_change(connection)
-            learner, followed = self._learner, self._followed
-            self._learner = None  # until it is known to be right
-            if learner is None:
-                learner = Learner(self.path, self.settings, self._source)
-                index, digest = connection.execute(
-                    "SELECT index_change, index_digest FROM state"
-                ).fetchone()
-                notes = learner.opened(index, digest)
-                self.notes.extend(notes)
-                followed = last if notes or index is None else index
-            if followed < last:
-                learner.follow(change_log.touched_after(connection, followed))
-            self._learner, self._followed = learner, max(last, followed)
-            return learner
-
-    def _save_if_worth(self) -> None:
-        """Write the index where much has changed; what is derived must not make closing fail."""
-        with self._database.reading() as connection:
-            (index,) = connection.execute("SELECT index_change FROM state").fetchone()
-            touched = change_log.touched_after(connection, index or 0)
-        if self._learner is None and len(touched) < _UNSAVED:
-            return
-        with suppress(OSError):
-            learner = self._current_learner()
-            if learner.is_worth_saving(closing=True):
-                self.save_index()
-
-    def _recover(self) -> None:
-        """Bring in order what a process that died has left."""
-        for part in part_files(self.path):
-            remove(part)
-        cut = self._vectors.tidy()
-        if cut:
-            self.notes.append(
-                f"{cut} bytes at the end of the vectors were of a change that was never "
-                "acknowledged, and are removed"
-            )
-        self._remove_old_indexes()
-        with self._database.reading() as connection:
-            (is_erasing,) = connection.execute("SELECT is_erasing FROM state").fetchone()
-        if is_erasing:
-            self._finish_erasing()
-            self.notes.append("items that were being forgotten are erased for good now")
-
-    def _finish_erasing(self) -> None:
-        """Erase from files what the tables have forgotten."""
-        self._vectors.erase_unused()
-        with self._database.alone() as connection:
-            remove_thumbnails(self.path, connection)
-        self._forget_index()
-        is_clean = self._database.rewrite()
-        if is_clean:
-            with self._database.writing() as connection:
-                connection.execute("UPDATE state SET is_erasing = 0")
-
-    def _forget_index(self) -> None:
-        """Have an index without what is forgotten, or none."""
-        if getattr(self, "_learner", None) is not None:
-            with suppress(OSError):
-                self.save_index()
-                return
-        with self._database.writing() as connection:
-            connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
-        self._remove_old_indexes()
-
-    def _remove_old_indexes(self) -> None:
-        with self._database.reading() as connection:
-            (kept,) = connection.execute("SELECT index_change FROM state").fetchone()
-        for change, path in index_files(self.path):
-            if change != kept:
-                remove(path)
-
-    def _read_settings(self) -> Settings:
-        with self._database.reading() as connection:
-            form = self._vectors.form(connection)
-            found = dict(connection.execute("SELECT name, value FROM settings").fetchall())
-        try:
-            kind, features, method = (
-                json.loads(found[name]) for name in ("kind", "features", "method")
-            )
-            if kind not in KINDS or not isinstance(features, dict) or not isinstance(method, dict):
-                raise ValueError
-        except (KeyError, ValueError):
-            raise CollectionError("is damaged: its settings make no sense", self.path) from None
-        width, is_sparse = (None, None) if form is None else form
-        return Settings(kind, features, method, width, is_sparse)
-
-
-def _locked(folder: Path) -> FileIO:
-    """The file by which others know that this process writes."""
-
-    def opener(path: str, flags: int) -> int:
-        return opened_plainly(path, flags | os.O_CREAT)
-
-    file = FileIO(folder / LOCK, "r+", opener=opener)
-    if not try_lock(file):
-        owner = file.read(20).decode("ascii", "replace").strip()
-        file.close()
-        who = f"process {owner}" if owner.isdecimal() else "another process"
-        raise BlockingIOError(
-            errno.EAGAIN,
-            f"{who} has this collection open for writing, and only one may; open it with "
-            "readonly=True, or wait until it is closed",
-            str(folder),
-        )
-    file.truncate(0)
-    file.write(f"{os.getpid()}\n".encode())
-    return file
+    def _has(self, connection: sqlite3.Connection, item: int) -> bool:
+        return bool(connection.execute("SELECT 1 FROM items WHERE id = ?", (item,)).fetchone())
 
 
 def _is_id(query: Any) -> bool:
@@ -851,23 +698,17 @@ def _root(root: str | os.PathLike[str]) -> str:
     return str(Path(root).absolute())
 
 
-def _features(kind: str, features: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """What makes vectors of items, in words that a file can keep."""
-    if isinstance(features, Mapping):
-        return dict(features)
-    return {"name": features if features is not None else kind}
-
-
 def _method(method: Any) -> dict[str, Any]:
     """A method by its name and its parameters."""
     if method is None:
-        return {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
-    if isinstance(method, Mapping):
-        return dict(method)
-    if not hasattr(method, "get_params"):
-        message = f"method must be an estimator, or its name and parameters; got {method!r}"
-        raise ArgumentTypeError(message, "method")
-    return {"name": type(method).__name__, **method.get_params(deep=False)}
+        return dict(DEFAULT_METHOD)
+    if not isinstance(method, Mapping):
+        if not hasattr(method, "get_params"):
+            message = f"method must be an estimator, or its name and parameters; got {method!r}"
+            raise ArgumentTypeError(message, "method")
+        method = {"name": type(method).__name__, **method.get_params(deep=False)}
+    estimator(method)
+    return dict(method)
 
 
 def _json(value: Any, name: str) -> str:
@@ -877,7 +718,3 @@ def _json(value: Any, name: str) -> str:
         raise ArgumentError(
             f"{name} must have plain values, which a file can keep; got {value!r}", name
         ) from None
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=Collection.leave_to_parent)

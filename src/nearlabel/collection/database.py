@@ -111,7 +111,8 @@ class Database:
         self._mode = "ro" if readonly else "rw"
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of the writing connection
+        self._pool = threading.Lock()  # of those that read, so that nobody waits for a writer
         self._current = threading.local()
         self._is_closed = False
         with self.errors():
@@ -189,7 +190,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections that nobody uses."""
-        with self._lock:
+        with self._lock, self._pool:
             self._is_closed = True
             connections = [*self._idle, *([self._writer] if self._writer else [])]
             self._idle, self._writer = [], None
@@ -203,7 +204,7 @@ class Database:
         To close one would end locks that the parent relies on.
         """
         left = [self._idle, self._writer, self._current]
-        self._lock, self._is_closed = threading.RLock(), True
+        self._lock, self._pool, self._is_closed = threading.RLock(), threading.Lock(), True
         self._idle, self._writer, self._current = [], None, threading.local()
         return left
 
@@ -221,7 +222,7 @@ class Database:
             raise told(error, self.folder) from error
 
     def _taken(self) -> sqlite3.Connection:
-        with self._lock:
+        with self._pool:
             self._refuse_closed()
             if self._idle:
                 return self._idle.pop()
@@ -231,7 +232,7 @@ class Database:
         with suppress(sqlite3.Error):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        with self._lock:
+        with self._pool:
             if not self._is_closed:
                 self._idle.append(connection)
                 return

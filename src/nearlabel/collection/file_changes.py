@@ -70,6 +70,10 @@ def set_files(
             raise ArgumentError(f"files: {file.path!r} has no item", "files")
     items = {file.item for file in found if file.item is not None}
     refuse_unknown(log, items, folder)
+    select = "SELECT path FROM roots WHERE path"
+    roots = {path_bytes(file.root) for file in gone}
+    known = {path for (path,) in select_in(log.connection, select, roots)}
+    gone = [file for file in gone if path_bytes(file.root) in known]
     files = _Files(log, [*found, *gone], items)
     for file in found:
         assert file.item is not None

@@ -51,6 +51,11 @@ def index_path(folder: Path, change: int) -> Path:
     return folder / f"index-{change}.model"
 
 
+def thumbnail_path(folder: Path, content: bytes) -> Path:
+    """The small picture of a content."""
+    return folder / THUMBNAILS / content.hex()[:2] / f"{content.hex()}.jpg"
+
+
 def vector_files(folder: Path) -> Iterator[tuple[int, Path]]:
     """All files of vectors, with their numbers."""
     return _numbered(folder, _VECTORS)

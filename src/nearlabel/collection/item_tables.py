@@ -167,7 +167,8 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
         found = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),)).fetchone()
         if found:
             return int(found[0])
-    ids = {item for (item,) in connection.execute("SELECT id FROM items WHERE name = ?", (text,))}
+    name = (text.encode("utf-8", "replace").decode(),)
+    ids = {item for (item,) in connection.execute("SELECT id FROM items WHERE name = ?", name)}
     path = os.path.normpath(Path(text).absolute())
     roots = [
         (number, path_text(root)) for number, root in connection.execute("SELECT * FROM roots")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.table_columns import FEATURE_MARK
 from nearlabel.datasets.table_rows import Table
-from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE
+from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE, TextFile
 from nearlabel.datasets.written_tables import table_columns, table_row
 
 _EXCELS_DELIMITER = re.compile(r'("?)sep=([^\r\n"]?)\1\s*', re.IGNORECASE)
@@ -29,36 +29,49 @@ def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
     Unless a delimiter is given, it is the one that the first line has most. Where it is ``;``,
     numbers may have a decimal comma.
     """
-    delimiter = source.options.delimiter or delimiter
     with source.text() as file:
-        lines = file.lines()
-        header = next(lines, "")
-        if told := _EXCELS_DELIMITER.fullmatch(header):
-            delimiter, header = source.options.delimiter or told[2], next(lines, "")
-            if not delimiter:
-                raise file.error("sep= expected with the delimiter after it, or delimiter=", 1)
-        if not header.strip():
-            raise file.error("a first row with the names of the columns expected", 1)
-        if delimiter is None:
-            outside_quotes = "".join(header.split('"')[::2])
-            delimiter = max(",;\t|", key=outside_quotes.count)
-        rows = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
-        begin = file.line
-        try:
-            with _long_cells:
-                names = [_stripped(name) for name in next(rows)]
-                table = Table(file, names, source.options, decimal_comma=delimiter == ";")
-                begin = file.line + 1
-                for row in rows:
-                    if row:
-                        table.add(row)
-                    begin = file.line + 1
-        except csv.Error as error:
-            if "field limit" in str(error):
-                message = f"a cell has more than {LONGEST_LINE:,} characters"
-                raise file.error(f"{message}; is a closing quote missing?", begin) from None
-            raise file.error(f"not a row of a table: {error}", begin) from None
+        delimiter, rows = csv_rows(file, source.options.delimiter, delimiter)
+        names = [_stripped(name) for name in next(rows)]
+        table = Table(file, names, source.options, decimal_comma=delimiter == ";")
+        for row in rows:
+            table.add(row)
         return table.dataset()
+
+
+def csv_rows(
+    file: TextFile, delimiter: str | None = None, usual: str | None = None
+) -> tuple[str, Iterator[list[str]]]:
+    """The delimiter of a table, and its rows that are not empty, names of columns first.
+
+    A delimiter that is given counts more than what the first line says, and that more than the
+    usual one; without all of these it is the one that the first line has most.
+    """
+    lines = file.lines()
+    header = next(lines, "")
+    if told := _EXCELS_DELIMITER.fullmatch(header):
+        delimiter, header = delimiter or told[2], next(lines, "")
+        if not delimiter:
+            raise file.error("sep= expected with the delimiter after it, or delimiter=", 1)
+    if not header.strip():
+        raise file.error("a first row with the names of the columns expected", 1)
+    outside_quotes = "".join(header.split('"')[::2])
+    found = delimiter or usual or max(",;\t|", key=outside_quotes.count)
+    return found, _rows(file, chain([header], lines), found)
+
+
+def _rows(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    begin = file.line
+    try:
+        with _long_cells:
+            for row in csv.reader(lines, delimiter=delimiter, strict=True):
+                if row:
+                    yield row
+                begin = file.line + 1
+    except csv.Error as error:
+        if "field limit" in str(error):
+            message = f"a cell has more than {LONGEST_LINE:,} characters"
+            raise file.error(f"{message}; is a closing quote missing?", begin) from None
+        raise file.error(f"not a row of a table: {error}", begin) from None
 
 
 class _LongCells:

@@ -42,7 +42,7 @@ def read_json_lines(source: DataFile) -> Dataset:
 
 def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> Dataset:
     """Read the texts of objects of a file."""
-    objects = (_json_object(file, text) for text in texts)
+    objects = (json_object(file, text) for text in texts)
     first = next(objects, None)
     if first is None:
         raise file.error("objects {…} expected; the file is empty", 1)
@@ -59,7 +59,8 @@ def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> 
     return table.dataset()
 
 
-def _json_object(file: TextFile, line: str) -> dict[str, Any]:
+def json_object(file: TextFile, line: str) -> dict[str, Any]:
+    """The object of a line, or a `DataError`."""
     row = None
     try:
         row = _decode(line)

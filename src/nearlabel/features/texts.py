@@ -14,6 +14,7 @@ from nearlabel.features.picture_files import Skipping, found_files, in_parallel,
 from nearlabel.features.pictures import UnreadablePicture, regular_file
 
 _MOST_BYTES = 2**24  # of a text: five times the Bible
+_SUFFIXES = (".txt", ".md")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class TextFiles:
 def text_files(
     source: str | os.PathLike[str],
     *,
-    suffixes: Iterable[str] = (".txt", ".md"),
+    suffixes: Iterable[str] = _SUFFIXES,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> TextFiles:
@@ -73,9 +74,9 @@ def text_files(
     FileNotFoundError
         Where there is no such folder or file.
     """
-    kind = Kind(_checked_suffixes(suffixes), _MOST_BYTES, lambda *_: False)
+    kind = _texts_called(_checked_suffixes(suffixes))
     files = Skipping(found_files(source, kind), n_jobs, progress)
-    texts = [*in_parallel(files, _text)]
+    texts = [*in_parallel(files, text_of)]
     skipped = {at: error.reason for at, error in files.skipped}
     names = [name_within(os.fsdecode(source), one, at) for at, one in enumerate(files.sources)]
     return TextFiles(
@@ -83,6 +84,14 @@ def text_files(
         texts,
         [(names[at], skipped[at]) for at in sorted(skipped)],
     )
+
+
+def _texts_called(suffixes: frozenset[str]) -> Kind:
+    """Files that are texts by their names: no first bytes tell one."""
+    return Kind(suffixes, _MOST_BYTES, lambda *_: False)
+
+
+TEXTS = _texts_called(frozenset(_SUFFIXES))
 
 
 def _checked_suffixes(suffixes: Any) -> frozenset[str]:
@@ -93,9 +102,11 @@ def _checked_suffixes(suffixes: Any) -> frozenset[str]:
     return frozenset(one.lower() for one in listed)
 
 
-def _text(source: Any) -> str:
-    """The text of a file, or an error with the reason why it is none."""
-    if isinstance(source, str):
+def text_of(source: Any) -> str:
+    """The text of a file, by its path, its bytes or an open one; an error says why it is none."""
+    if isinstance(source, bytes):
+        content = source
+    elif isinstance(source, str | os.PathLike):
         with regular_file(source) as file:
             content = file.read(_MOST_BYTES + 1)
     else:

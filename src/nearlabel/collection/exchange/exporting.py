@@ -1,0 +1,127 @@
+"""The tags of a collection, as they are written for others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nearlabel.collection.exchange.own_files import FolderSidecars, files_there, problem_with
+from nearlabel.collection.exchange.tag_tables import TaggedFile
+from nearlabel.collection.exchange.text_beside import write_text_tags
+from nearlabel.collection.exchange.xmp_sidecars import update_sidecar
+from nearlabel.common.progress import Progress
+from nearlabel.datasets.text_lines import DataError
+
+if TYPE_CHECKING:
+    from nearlabel.collection.collection import Collection
+    from nearlabel.collection.records import Item
+
+
+def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
+    """All items with what was decided of them.
+
+    A file is called by its path in the folder that was indexed, or by its whole path where several
+    folders were; an item without a file by its name.
+    """
+    several = len(collection.roots()) > 1
+    for item in collection.items():
+        there = sorted(item.files, key=lambda file: file.is_missing)
+        names = [os.path.join(one.root, one.path) if several else one.path for one in there]  # noqa: PTH118
+        names = [_text(name) for name in names] or [item.name]
+        places = files_there(item)
+        yield TaggedFile(
+            names[0],
+            tuple(item.yes),
+            tuple(item.no),
+            item.content,
+            tuple(names[1:]),
+            item.id,
+            places[0] if places else None,
+        )
+
+
+def _text(name: str) -> str:
+    """A name that any file can hold: bytes that are no UTF-8 as question marks."""
+    return name.encode("utf-8", "replace").decode()
+
+
+@dataclass
+class BesideReport:
+    """What was written beside pictures.
+
+    Attributes
+    ----------
+    written, unchanged : int
+        Pictures.
+    missing : list of str
+        Names of items that are tagged, but whose files are not there.
+    problems : list of str
+        What was not written, each with the reason.
+    """
+
+    written: int = 0
+    unchanged: int = 0
+    missing: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def write_beside(
+    collection: Collection, *, texts: bool = False, progress: Progress | None = None
+) -> BesideReport:
+    """Write the tags of pictures beside them: XMP sidecars, or text files.
+
+    Parameters
+    ----------
+    collection : Collection
+    texts : bool, default=False
+        Text files in place of sidecars.
+    progress : callable, optional
+        Called with (items done, items in all).
+    """
+    report, folders, items = BesideReport(), FolderSidecars(), collection.items()
+    for count, item in enumerate(items, 1):
+        if progress is not None:
+            progress(count, len(items))
+        if not item.tags:
+            continue
+        paths = files_there(item)
+        if not paths:
+            report.missing.append(item.name)
+        for path in paths:
+            try:
+                if not Path(path).is_file():
+                    raise DataError(path, None, "this file is not there any more")
+                is_new = (
+                    write_text_tags(path, item.yes, item.no)
+                    if texts
+                    else _write_sidecars(item, path, folders)
+                )
+            except (ValueError, OSError) as error:
+                report.problems.append(problem_with(path, error))
+                continue
+            report.written += is_new
+            report.unchanged += not is_new
+    return report
+
+
+def _write_sidecars(item: Item, path: str, folders: FolderSidecars) -> bool:
+    """Bring the sidecars of a picture up to date; whether one was written.
+
+    The list of a sidecar is the whole list: what the picture has in other sidecars, or inside of
+    it, is in it as well. Where these say all that was decided, none is made.
+    """
+    found, problems = folders.keywords(path)
+    if problems:  # a list without what could not be read would be a part of it
+        raise ValueError(problems[0])
+    there, yes, no = found.all_tags(), item.yes, item.no
+    says_so = not (set(yes) - set(there)) and not (set(no) & set(there))
+    targets = folders.of(path).to_write(os.path.basename(path))  # noqa: PTH119
+    is_new = [
+        update_sidecar(target, yes, no, also=there)
+        for target in targets
+        if target.exists() or target.is_symlink() or (yes and not says_so)
+    ]
+    return any(is_new)

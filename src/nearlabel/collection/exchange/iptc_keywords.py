@@ -1,0 +1,67 @@
+"""Keywords of IPTC's older form (IIM), as it stands in the Photoshop blocks of pictures."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+_MARK = 0x1C
+_CHARACTER_SET, _KEYWORDS = (1, 90), (2, 25)
+_UTF_8 = b"\x1b%G"
+_RESOURCE, _IPTC = b"8BIM", 0x0404
+_MOST = 10_000  # keywords
+
+
+def iptc_keywords(content: bytes) -> tuple[str, ...]:
+    """The keywords of IIM records; a damaged end is left out, as others do.
+
+    Without a declared character set, texts that are valid UTF-8 are read so, others as Windows'
+    Western European.
+    """
+    is_utf_8 = False
+    found: list[bytes] = []
+    for data_set, value in _data_sets(content):
+        if data_set == _CHARACTER_SET:
+            is_utf_8 = value == _UTF_8
+        elif data_set == _KEYWORDS and len(found) < _MOST:
+            found.append(value)
+    return tuple(text for value in found if (text := _text(value, is_utf_8)))
+
+
+def _data_sets(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
+    at = 0
+    while at + 5 <= len(content) and content[at] == _MARK:
+        _, record, number, size = struct.unpack_from(">BBBH", content, at)
+        at += 5
+        if size & 0x8000:  # so many bytes tell the size
+            digits = size & 0x7FFF
+            size = int.from_bytes(content[at : at + digits], "big") if digits <= 8 else 2**62
+            at += digits
+        if at + size > len(content):
+            return
+        yield (record, number), content[at : at + size]
+        at += size
+
+
+def _text(value: bytes, is_utf_8: bool) -> str:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = value.decode("utf-8" if is_utf_8 else "cp1252", "replace")
+    return text.rstrip("\0").strip()
+
+
+def iptc_of_photoshop(content: bytes) -> bytes:
+    """The IIM records among Photoshop's resources; empty where there are none."""
+    at = 0
+    while content[at : at + 4] == _RESOURCE and at + 7 <= len(content):
+        number, name = struct.unpack_from(">HB", content, at + 4)
+        at += 6 + name + 1 + (name + 1) % 2
+        if at + 4 > len(content):
+            break
+        (size,) = struct.unpack_from(">I", content, at)
+        at += 4
+        if number == _IPTC:
+            return content[at : at + size]
+        at += size + size % 2
+    return b""

@@ -1,0 +1,135 @@
+"""One folder per tag, a folder in it for each further level: ``Places/Rome/a.jpg``.
+
+Pictures are linked to, or copied when asked; never moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.collection.exchange.tag_tables import TaggedFile
+from nearlabel.collection.tag_names import LEVELS
+from nearlabel.common.files import replacing
+
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|%]')  # on some system
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_PIECE = 2**20
+
+
+def folder_of(tag: str) -> Path:
+    """The folder of a tag: what cannot stand in a name is written as in web addresses, ``%2F``."""
+    return Path(*map(_folder_name, tag.split(LEVELS)))
+
+
+def _folder_name(level: str) -> str:
+    name = _NOT_IN_NAMES.sub(_encoded, level)
+    if name.startswith((".", " ")) or _RESERVED.match(name):
+        name = _encoded(name[0]) + name[1:]
+    if name.endswith((".", " ")):
+        name = name[:-1] + _encoded(name[-1])
+    return name
+
+
+def _encoded(mark: re.Match[str] | str) -> str:
+    return f"%{ord(mark if isinstance(mark, str) else mark[0]):02X}"
+
+
+def read_tag_folders(top: str | os.PathLike[str]) -> Iterator[TaggedFile]:
+    """The files below a folder, each with the tag that its folders name, and with its checksum.
+
+    Links to files are followed, links to folders are not. Files at the top, and those whose names
+    begin with a dot, have no tag.
+    """
+    waiting: list[tuple[str, tuple[str, ...]]] = [(os.fspath(top), ())]
+    while waiting:
+        folder, levels = waiting.pop()
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, (*levels, unquote(entry.name, errors="replace"))))
+            elif levels and entry.is_file():
+                tag = LEVELS.join(filter(None, map(keyword_tag, levels)))
+                yield TaggedFile(entry.path, (tag,) if tag else (), content=_digest(entry.path))
+
+
+def _digest(path: str) -> bytes | None:
+    """The sha256 of a file; None where it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError:
+        return None
+    return digest.digest()
+
+
+class Written(NamedTuple):
+    """How many files are in the folders, and those that were not there to be put in."""
+
+    files: int
+    missing: list[str]
+
+
+def write_tag_folders(
+    top: str | os.PathLike[str],
+    files: Iterable[TaggedFile],
+    *,
+    copy: bool = False,
+) -> Written:
+    """Make a folder for each tag, with the files of the items that have it.
+
+    Parameters
+    ----------
+    top : path
+        It must be empty, or not be there yet.
+    files : iterable of TaggedFile
+    copy : bool, default=False
+        Copies in place of symbolic links.
+    """
+    place = Path(top)
+    if place.is_symlink() or (place.exists() and not place.is_dir()):
+        raise FileExistsError(f"{place} is there already, and is no folder")
+    if place.is_dir() and any(place.iterdir()):
+        raise FileExistsError(f"the folder {place} is not empty; give a new one")
+    place.mkdir(parents=True, exist_ok=True)
+    count, missing = 0, []
+    for one in files:
+        if not one.yes:
+            continue
+        if one.place is None or not _is_file(one.place):
+            missing.append(one.file)
+            continue
+        path = Path(one.place)
+        for tag in one.yes:
+            folder = place / folder_of(tag)
+            folder.mkdir(parents=True, exist_ok=True)
+            target = folder / path.name
+            if os.path.lexists(target):  # another item of this name
+                target = folder / f"{path.stem}-{one.id}{path.suffix}"
+            if copy:
+                with replacing(target) as file, path.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+            else:
+                target.symlink_to(path.absolute())
+            count += 1
+    return Written(count, missing)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+    except OSError:
+        return False

@@ -1,0 +1,178 @@
+"""Tables of tags: CSV with the columns ``file`` and ``tags``, and JSON lines.
+
+In CSV the tags of a file are divided by ``;``; JSON lines also have what a file is *not*, and the
+checksum by which it is known wherever it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.common.messages import did_you_mean, shown
+from nearlabel.datasets.csv_tables import csv_rows, write_rows
+from nearlabel.datasets.json_lines import json_object, write_json_records
+from nearlabel.datasets.text_lines import TextFile
+
+SEPARATOR = ";"
+_FILE, _TAGS, _NOT = "file", "tags", "not"
+_DIGEST = 32  # bytes
+
+
+class TaggedFile(NamedTuple):
+    """A file and its tags.
+
+    Attributes
+    ----------
+    file : str
+        Its path: absolute, or within a folder of the collection.
+    yes, no : tuple of str
+        Tags that it has, and tags that it was said not to have.
+    content : bytes or None
+        The sha256 of its content, where it is known.
+    others : tuple of str
+        Further files with the same content.
+    id : int or None
+        The item, where it is known.
+    place : str or None
+        Where the file, or one of the others, is now.
+    """
+
+    file: str
+    yes: tuple[str, ...]
+    no: tuple[str, ...] = ()
+    content: bytes | None = None
+    others: tuple[str, ...] = ()
+    id: int | None = None
+    place: str | None = None
+
+
+def read_csv_tags(
+    path: str | os.PathLike[str], *, encoding: str = "utf-8", delimiter: str | None = None
+) -> list[TaggedFile]:
+    """Read a table with the columns ``file``, ``tags`` and perhaps ``not``; others are passed over.
+
+    Raises
+    ------
+    DataError
+    """
+    with TextFile(path, encoding) as file:
+        _, rows = csv_rows(file, delimiter)
+        columns = [name.strip().lower() for name in next(rows)]
+        for name in (_FILE, _TAGS):
+            if columns.count(name) != 1:
+                hint = did_you_mean(name, columns)
+                raise file.error(f"one column {name!r} expected; got {_listed(columns)}{hint}", 1)
+        found = []
+        for row in rows:
+            if len(row) != len(columns):
+                raise file.error(f"{len(columns)} cells expected; got {len(row)}")
+            cells = dict(zip(columns, row, strict=True))
+            if not cells[_FILE].strip():
+                raise file.error("the name of a file expected; the cell is empty")
+            yes, no = (_divided(cells.get(name, "")) for name in (_TAGS, _NOT))
+            found.append(TaggedFile(cells[_FILE], yes, no))
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(shown, names))[:200]
+
+
+def _divided(text: str) -> tuple[str, ...]:
+    """Tags between separators, each once."""
+    return tuple(dict.fromkeys(filter(None, map(keyword_tag, text.split(SEPARATOR)))))
+
+
+def read_json_tags(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> list[TaggedFile]:
+    """Read objects, one per line, with ``file`` or ``sha256``, ``tags`` and perhaps ``not``.
+
+    Tags are texts or numbers in a list, or one text in which they are divided by ``;``.
+
+    Raises
+    ------
+    DataError
+    """
+    with TextFile(path, encoding) as file:
+        return [_of_object(file, line) for line in file.lines() if line.strip()]
+
+
+def _of_object(file: TextFile, line: str) -> TaggedFile:
+    row = json_object(file, line)
+    name, digest = row.get(_FILE), row.get("sha256")
+    content = None
+    if digest is not None:
+        try:
+            content = bytes.fromhex(digest)
+        except (TypeError, ValueError):
+            content = b""
+        if len(content) != _DIGEST:
+            raise file.error(f"sha256: 64 hexadecimal digits expected; got {shown(str(digest))}")
+    if not (isinstance(name, str) and name.strip()) and (content is None or name is not None):
+        raise file.error(f"file: the name of a file expected; got {shown(str(name))}")
+    if _TAGS not in row and _NOT not in row:
+        raise file.error("tags: a list of tags expected; there is none")
+    return TaggedFile(name or "", _tags(file, row, _TAGS), _tags(file, row, _NOT), content)
+
+
+def _tags(file: TextFile, row: dict[str, Any], key: str) -> tuple[str, ...]:
+    tags = row.get(key)
+    if isinstance(tags, str):
+        return _divided(tags)
+    tags = [] if tags is None else tags
+    if not isinstance(tags, list):
+        raise file.error(f"{key}: a list of tags expected; got {shown(str(tags))}")
+    for tag in tags:
+        if not isinstance(tag, str | int | float) or isinstance(tag, bool):
+            raise file.error(f"{key}: texts or numbers expected; got {shown(str(tag))}")
+    return tuple(dict.fromkeys(filter(None, map(keyword_tag, tags))))
+
+
+def write_csv_tags(
+    path: str | os.PathLike[str], files: Iterable[TaggedFile], *, delimiter: str = ","
+) -> None:
+    """Write a table with the columns ``file`` and ``tags``; a row for each file."""
+    rows = [(_FILE, _TAGS)]
+    for one in files:
+        tags = joined(one.yes)
+        rows += [(name, tags) for name in (one.file, *one.others)]
+    # The writer does not quote this end of a line, but the reader takes it for one.
+    is_odd = any("\r" in name for name, _ in rows)
+    write_rows(Path(path), rows, delimiter, csv.QUOTE_ALL if is_odd else csv.QUOTE_MINIMAL)
+
+
+def joined(tags: Iterable[str]) -> str:
+    """Tags in one cell; a ValueError where one of them has the separator in its name."""
+    listed = [*tags]
+    for tag in listed:
+        if SEPARATOR in tag:
+            raise ValueError(
+                f"the tag {shown(tag)} cannot be in a table, where {SEPARATOR!r} divides tags: "
+                "rename it, or write a file that ends in .jsonl"
+            )
+    return SEPARATOR.join(listed)
+
+
+def write_json_tags(path: str | os.PathLike[str], files: Iterable[TaggedFile]) -> None:
+    """Write one object per line for each item: all that was decided of it."""
+    write_json_records(Path(path), map(tag_record, files))
+
+
+def tag_record(one: TaggedFile) -> dict[str, Any]:
+    """What JSON lines say of a file."""
+    record: dict[str, Any] = {} if one.id is None else {"id": one.id}
+    record |= {_FILE: one.file}
+    if one.others:
+        record["others"] = [*one.others]
+    if one.content is not None:
+        record["sha256"] = one.content.hex()
+    return record | {_TAGS: [*one.yes], _NOT: [*one.no]}
+
+
+read_tsv_tags = partial(read_csv_tags, delimiter="\t")
+write_tsv_tags = partial(write_csv_tags, delimiter="\t")

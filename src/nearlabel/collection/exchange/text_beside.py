@@ -1,0 +1,71 @@
+"""Tags in a text file beside a picture, as other taggers write them: ``a.txt`` or ``a.jpg.txt``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.common.files import replacing
+from nearlabel.common.messages import shown
+from nearlabel.datasets.text_lines import DataError, TextFile
+
+_SUFFIX = ".txt"
+_MOST_BYTES = 2**20
+_SEPARATORS = ",;"
+
+
+def text_files_of(picture: str | os.PathLike[str]) -> list[Path]:
+    """The text files beside a picture that there are."""
+    path = Path(picture)
+    names = dict.fromkeys((path.name + _SUFFIX, path.stem + _SUFFIX))
+    return [one for one in map(path.with_name, names) if one.is_file() and one.name != path.name]
+
+
+def read_text_tags(path: str | os.PathLike[str]) -> list[str]:
+    """The tags of a text file: one on each line, or all on one line between commas or ``;``.
+
+    Raises
+    ------
+    DataError
+    """
+    if Path(path).stat().st_size > _MOST_BYTES:
+        raise DataError(str(path), None, "this is too large for a list of tags")
+    with TextFile(path) as file:
+        lines = [line.strip() for line in file.lines() if line.strip()]
+    parts = re.split(f"[{_SEPARATORS}]", lines[0]) if len(lines) == 1 else lines
+    return [*dict.fromkeys(filter(None, map(keyword_tag, parts)))]
+
+
+def write_text_tags(
+    picture: str | os.PathLike[str], yes: Iterable[str], no: Iterable[str] = ()
+) -> bool:
+    """Write the tags of a picture beside it, one on each line; whether that was needed.
+
+    The file that is there already is written, else ``a.txt`` for ``a.jpg``. One with something in
+    it that is neither among the tags nor among those that were taken away is left as it is.
+
+    Raises
+    ------
+    DataError
+        Where it has something else, or is a link.
+    """
+    path, tags = Path(picture), [*yes]
+    there = text_files_of(path)
+    target = there[0] if there else path.with_suffix(_SUFFIX)
+    if target.is_symlink():
+        raise DataError(str(target), None, "this is a link, and is not written to")
+    if len(tags) == 1 and any(mark in tags[0] for mark in _SEPARATORS):
+        raise DataError(str(target), None, f"the only tag, {shown(tags[0])}, would be read as two")
+    before = read_text_tags(target) if there else []
+    other = set(before) - {*tags, *no}
+    if other:
+        message = f"this has {shown(min(other))}, which the collection has not: import it first"
+        raise DataError(str(target), None, message)
+    if set(before) == set(tags):
+        return False
+    with replacing(target) as file:
+        file.write("".join(f"{tag}\n" for tag in tags).encode())
+    return True

@@ -1,0 +1,230 @@
+"""XMP documents whose keywords are replaced where they stand.
+
+What a document has beside its keywords (other fields, prefixes, comments, processing instructions,
+blanks) stays as it is to the byte: the tree is never written anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from xml.sax.saxutils import escape
+
+from nearlabel.collection.exchange.keywords import Keywords, keyword_tag, levels_of, slashed
+from nearlabel.collection.exchange.xmp_parser import (
+    FLAT,
+    MOST_BYTES,
+    PATHS,
+    RDF,
+    SLASHED,
+    Element,
+    Field,
+    Property,
+    XmpParser,
+    encoding_of,
+)
+from nearlabel.collection.tag_names import LEVELS
+
+_BLANKS = b" \t\r\n"
+_OTHER_FORM = "is XMP of a form that cannot be changed safely"
+_EMPTY = f"""<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="nearlabel">
+ <rdf:RDF xmlns:rdf="{RDF}">
+  <rdf:Description rdf:about=""
+    xmlns:dc="{FLAT.space}"
+    xmlns:digiKam="{SLASHED.space}"
+    xmlns:lr="{PATHS.space}">
+  </rdf:Description>
+ </rdf:RDF>
+</x:xmpmeta>
+<?xpacket end="w"?>
+"""
+
+Edit = tuple[int, int, str]  # from, to, and what stands there instead
+
+
+class XmpDocument:
+    """An XMP document.
+
+    Parameters
+    ----------
+    content : bytes, optional
+        In any encoding that its first bytes or its declaration tell. A new document without.
+
+    Raises
+    ------
+    ValueError
+        With the rest of a sentence that says why this is no document that can be read.
+    """
+
+    def __init__(self, content: bytes | None = None) -> None:
+        content = _EMPTY.encode() if content is None else content
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"has more than {MOST_BYTES // 2**20} MiB, too many for XMP")
+        self._encoding = encoding_of(content)
+        try:
+            text = content.decode(self._encoding)
+        except UnicodeError:
+            raise ValueError(f"is no {self._encoding} text") from None
+        self._mark = "\ufeff" if text.startswith("\ufeff") else ""
+        self._is_whole = text.encode(self._encoding) == content  # of most encodings
+        self._content = text.removeprefix(self._mark).encode()
+        self._parsed = XmpParser(self._content)
+
+    def keywords(self) -> Keywords:
+        """The keywords, by field."""
+        return Keywords(*map(self._values, (PATHS, SLASHED, FLAT)))
+
+    def _values(self, which: Field) -> tuple[str, ...]:
+        found = (one.values for one in self._parsed.properties if one.which == which)
+        return tuple(value for values in found for value in values)
+
+    def with_tags(self, add: Iterable[str], remove: Iterable[str] = ()) -> bytes | None:
+        """The document with more tags and without others; None where it says so already.
+
+        Each of the three fields then has all tags, since a reader may know only one of them.
+        """
+        before, dropped = self.keywords(), set(map(keyword_tag, remove))
+        there = before.all_tags()
+        after = [tag for tag in there if tag not in dropped]
+        wanted = dict.fromkeys(map(keyword_tag, add))
+        after += [tag for tag in wanted if tag and tag not in there and tag not in dropped]
+        if after == there:
+            return None
+        levels = levels_of(after)
+        known = {*map(slashed, levels), *map(slashed, after)}
+        kept = [one for one in before.flat if slashed(keyword_tag(one)) in known]
+        values = {
+            FLAT: [*dict.fromkeys((*kept, *levels))],
+            PATHS: after,
+            SLASHED: [tag.replace(LEVELS, "/") for tag in after],
+        }
+        made = self._spliced(self._edits(values))
+        if XmpDocument(made).keywords().all_tags() != after:
+            raise ValueError(_OTHER_FORM)
+        return made
+
+    def _spliced(self, edits: list[Edit]) -> bytes:
+        if not self._is_whole:
+            raise ValueError(_OTHER_FORM)
+        parts, at = [self._mark.encode()], 0
+        for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
+            parts += [self._content[at:start], text.encode()]
+            at = end
+        text = b"".join([*parts, self._content[at:]]).decode()
+        return text.encode(self._encoding, "xmlcharrefreplace")
+
+    def _edits(self, fields: dict[Field, list[str]]) -> list[Edit]:
+        """What changes where fields get other values."""
+        edits, missing = [], {}
+        for which, values in fields.items():
+            if [*self._values(which)] == values:
+                continue
+            there = [one for one in self._parsed.properties if one.which == which]
+            elements = [one.element for one in there if one.attribute is None]
+            edits += [self._without_attribute(one) for one in there if one.attribute is not None]
+            edits += [self._without(element) for element in elements[bool(values) :]]
+            if values and elements:
+                edits.append(self._filled(which, elements[0], values))
+            elif values:
+                missing[which] = values
+        return [*edits, self._inserted(missing)] if missing else edits
+
+    def _without_attribute(self, one: Property) -> Edit:
+        name = re.escape((one.attribute or "").encode())
+        pattern = re.compile(rb"\s+" + name + rb"""\s*=\s*(?:"[^"]*"|'[^']*')""")
+        found = pattern.search(self._content, one.element.start, one.element.inside)
+        if found is None:
+            raise ValueError(_OTHER_FORM)
+        return found.start(), found.end(), ""
+
+    def _without(self, element: Element) -> Edit:
+        before = self._content[: element.start].rstrip(_BLANKS)
+        return len(before), element.after, ""
+
+    def _filled(self, which: Field, element: Element, values: list[str]) -> Edit:
+        """Other values between the tags of an element that there is."""
+        text = self._list(which, values, element.prefixes, self._indent(element.start))
+        if not element.is_empty:
+            return element.inside, element.end, text
+        return element.inside - 2, element.inside, f">{text}</{self._tag(element)}>"
+
+    def _inserted(self, fields: dict[Field, list[str]]) -> Edit:
+        """New elements behind the last one of a node; where there is none, in one."""
+        nodes, root = self._parsed.nodes, self._parsed.root
+        home = nodes[0] if nodes else root
+        indent, prefixes = self._child_indent(home), home.prefixes
+        before, behind = "", ""
+        if not nodes:
+            rdf, declared = _prefixed(prefixes, RDF, "rdf")
+            before = f'{self._line(indent)}<{rdf}Description{declared} {rdf}about="">'
+            behind = f"{self._line(indent)}</{rdf}Description>"
+            prefixes = {**prefixes, RDF: rdf.rstrip(":")}
+            indent = None if indent is None else indent + self._unit()
+        text = before
+        for which, values in fields.items():
+            prefix, declared = _prefixed(prefixes, which.space, which.prefix)
+            name, inside = f"{prefix}{which.local}", self._list(which, values, prefixes, indent)
+            text += f"{self._line(indent)}<{name}{declared}>{inside}</{name}>"
+        text += behind
+        if not home.is_empty:
+            return home.last_child, home.last_child, text
+        last = self._line(self._indent(home.start))
+        return home.inside - 2, home.inside, f">{text}{last}</{self._tag(home)}>"
+
+    def _list(
+        self, which: Field, values: list[str], prefixes: dict[str, str], indent: str | None
+    ) -> str:
+        """What stands between the tags of a field, in lines where the field begins one."""
+        rdf, declared = _prefixed(prefixes, RDF, "rdf")
+        unit = self._unit()
+        inner = None if indent is None else indent + unit
+        items = None if inner is None else inner + unit
+        return "".join(
+            (
+                f"{self._line(inner)}<{rdf}{which.container}{declared}>",
+                *(f"{self._line(items)}<{rdf}li>{_escaped(one)}</{rdf}li>" for one in values),
+                f"{self._line(inner)}</{rdf}{which.container}>{self._line(indent)}",
+            )
+        )
+
+    def _tag(self, element: Element) -> str:
+        """The name of an element as it stands there, with its prefix."""
+        tag = self._content[element.start + 1 : element.inside].decode()
+        return re.split(r"[\s/>]", tag, maxsplit=1)[0]
+
+    def _line(self, indent: str | None) -> str:
+        """The start of a line, as the document begins its lines; nothing where it has none."""
+        if indent is None:
+            return ""
+        return ("\r\n" if b"\r\n" in self._content else "\n") + indent
+
+    def _indent(self, place: int) -> str | None:
+        """The blanks before a place, if a line begins with them."""
+        line = self._content.rfind(b"\n", 0, place) + 1
+        blanks = self._content[line:place]
+        return None if not line or blanks.strip(_BLANKS) else blanks.decode()
+
+    def _child_indent(self, element: Element) -> str | None:
+        if element.first_child is not None:
+            return self._indent(element.first_child)
+        own = self._indent(element.start)
+        return None if own is None else own + self._unit()
+
+    def _unit(self) -> str:
+        """By how much children are indented."""
+        nodes = self._parsed.nodes
+        outer = self._indent(self._parsed.root.start) or ""
+        inner = (self._indent(nodes[0].start) or "") if nodes else ""
+        return inner.removeprefix(outer) or " "
+
+
+def _escaped(value: str) -> str:
+    return escape(value, {"\r": "&#13;"})
+
+
+def _prefixed(prefixes: dict[str, str], space: str, usual: str) -> tuple[str, str]:
+    """A prefix for a namespace with its colon, and its declaration where it is not in scope."""
+    if space in prefixes:
+        return f"{prefixes[space]}:", ""
+    return f"{usual}:", f' xmlns:{usual}="{space}"'

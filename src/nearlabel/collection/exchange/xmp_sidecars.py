@@ -1,0 +1,105 @@
+"""XMP sidecars: where they stand, what they say, and how they are brought up to date.
+
+A sidecar of ``a.jpg`` is ``a.jpg.xmp`` (digiKam, darktable) or ``a.xmp`` (Lightroom). Where another
+picture has the same name but for its suffix, as a RAW photo beside its JPEG, ``a.xmp`` may belong
+to either: it is read for both and written for none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from nearlabel.collection.exchange.keywords import Keywords
+from nearlabel.collection.exchange.xmp_documents import XmpDocument
+from nearlabel.collection.exchange.xmp_parser import MOST_BYTES
+from nearlabel.common.files import replacing
+from nearlabel.datasets.text_lines import DataError
+from nearlabel.features.picture_formats import SUFFIXES
+
+_SUFFIX = ".xmp"
+
+
+class Sidecars:
+    """The sidecars of the pictures of one folder, by one look at it."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        self._names: dict[str, str] = {}  # as they are, by names with the suffix in lower case
+        self._stems: dict[str, int] = {}  # how many pictures are called so
+        with suppress(OSError):
+            for name in sorted(os.listdir(self._folder)):  # noqa: PTH208
+                stem, suffix = os.path.splitext(name)  # noqa: PTH122
+                if suffix.lower() == _SUFFIX:
+                    self._names.setdefault(stem + _SUFFIX, name)
+                elif suffix.lower() in SUFFIXES:
+                    self._stems[stem] = self._stems.get(stem, 0) + 1
+
+    def of(self, picture: str) -> list[Path]:
+        """Those that there are of the picture of a name."""
+        stem = os.path.splitext(picture)[0]  # noqa: PTH122
+        wanted = dict.fromkeys((picture + _SUFFIX, stem + _SUFFIX))
+        return [self._folder / self._names[name] for name in wanted if name in self._names]
+
+    def to_write(self, picture: str) -> list[Path]:
+        """Those that are brought up to date; one that is to be made where there is none."""
+        stem = os.path.splitext(picture)[0]  # noqa: PTH122
+        is_shared = self._stems.get(stem, 0) > 1
+        there = [path for path in self.of(picture) if not is_shared or path.stem == picture]
+        return there or [self._folder / (picture + _SUFFIX)]
+
+
+def read_sidecar(path: str | os.PathLike[str]) -> XmpDocument:
+    """Read a sidecar; a `DataError` where it is none."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            raise ValueError("is no file")
+        with Path(path).open("rb") as file:
+            return XmpDocument(file.read(MOST_BYTES + 1))
+    except ValueError as error:
+        raise DataError(str(path), None, f"this {error}") from None
+
+
+def update_sidecar(
+    path: str | os.PathLike[str],
+    add: Iterable[str],
+    remove: Iterable[str] = (),
+    also: Iterable[str] = (),
+) -> bool:
+    """Give a sidecar more tags and take others away; whether it had to be written.
+
+    Where it is written, it gets the tags `also` as well: those that the picture has elsewhere,
+    since some programs take the list of a sidecar for the whole. One that is not there is made, if
+    there is something to add. A link is not followed: what it leads to may be anywhere.
+    """
+    path, wanted, dropped = Path(path), [*add], {*remove}
+    if path.is_symlink():
+        raise DataError(str(path), None, "this is a link, and is not written to")
+    document = read_sidecar(path) if path.exists() else XmpDocument()
+    try:
+        content = document.with_tags(wanted, dropped)
+        if content is not None:
+            content = document.with_tags([*also, *wanted], dropped) or content
+    except ValueError as error:
+        raise DataError(str(path), None, f"this {error}") from None
+    if content is None:
+        return False
+    with replacing(path) as file:
+        file.write(content)
+    return True
+
+
+def sidecar_keywords(paths: Iterable[Path]) -> tuple[Keywords, list[str]]:
+    """The keywords of sidecars, and why some of them could not be read."""
+    found, problems = Keywords(), []
+    for path in paths:
+        try:
+            found += read_sidecar(path).keywords()
+        except DataError as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror}")
+    return found, problems

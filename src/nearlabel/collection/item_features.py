@@ -1,0 +1,193 @@
+"""Vectors of the items of a collection, by what its settings say.
+
+Nothing is learned from items: a vector depends on its own item alone, so that those of old and new
+items can be compared, and nothing of a forgotten one stays in others. So moments are scaled by
+constants, and words are hashed instead of listed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.files import FORMAT
+from nearlabel.common.messages import did_you_mean
+from nearlabel.common.validation import ArgumentError, check_choice, check_integer
+from nearlabel.features.grid_moments import GridMoments
+from nearlabel.features.networks.catalog import NETWORKS
+from nearlabel.features.picture_archives import PICTURES, Kind
+from nearlabel.features.picture_embedding import PictureEmbedding, best_picture_features
+from nearlabel.features.picture_files import Skipping, in_parallel
+from nearlabel.features.text_embedding import TextEmbedding
+from nearlabel.features.texts import TEXTS, text_of
+
+_AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"
+_WORD_COLUMNS = 2**20
+_MOST_COLUMNS = 2**31 - 1
+_MIDDLE = 50.0  # of lightness, from 0 to 100; grey has no other color
+_SPREADS = 2.0  # deviations count twice: they are about half as large as means
+
+
+class ItemFeatures(NamedTuple):
+    """What makes vectors of items.
+
+    Attributes
+    ----------
+    files : Kind
+        Which files are such items.
+    vectors : callable
+        Gives float32 rows, an array or a CSR matrix, for an iterable of items: bytes of files,
+        paths, and what transformers take. Those that a `Skipping` cannot read are left out.
+    """
+
+    files: Kind
+    vectors: Callable[[Iterable[Any]], Array | Csr]
+
+
+def chosen_features(
+    kind: str, features: str | os.PathLike[str] | Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Features of a new collection, as its settings keep them: with the checksum of a network.
+
+    Parameters
+    ----------
+    kind : {"pictures", "texts", "vectors"}
+    features : str or mapping, optional
+        Of pictures ``"moments"``, the name of a network, or the path of an ONNX file; by default
+        the best that there are, with a warning where these are moments. Of texts ``"words"``, the
+        default, ``"minilm"``, or an ONNX file. Vectors are as they are given. A mapping is what
+        this function gave.
+    """
+    if isinstance(features, Mapping):
+        if kind != "vectors":
+            item_features(kind, features)
+        return dict(features)
+    name = _AUTO if features is None else os.fspath(features)
+    if Path(name).suffix.lower() == ".onnx":
+        name = str(Path(name).absolute())
+    else:
+        known = _names(kind)
+        if name not in known:
+            raise ArgumentError(
+                f"features of {kind} must be one of {', '.join(map(repr, known))}"
+                f"{'' if kind == 'vectors' else ', or an ONNX file'}; got {name!r}"
+                f"{did_you_mean(name, known)}",
+                "features",
+            )
+    if kind == "vectors":
+        return {"name": _GIVEN}
+    if kind == "texts":
+        if name in (_AUTO, _WORDS):
+            return {"name": _WORDS, "columns": _WORD_COLUMNS}
+        return _used(TextEmbedding(name).fit(None))
+    if name == _MOMENTS:
+        return {"name": _MOMENTS}
+    made = best_picture_features() if name == _AUTO else PictureEmbedding(name).fit(None)
+    return {"name": _MOMENTS} if isinstance(made, GridMoments) else _used(made)
+
+
+def item_features(
+    kind: str, features: Mapping[str, Any], *, n_jobs: int | None = None
+) -> ItemFeatures:
+    """What makes vectors of the items of a collection; a ValueError if its settings make no sense.
+
+    Parameters
+    ----------
+    kind : {"pictures", "texts", "vectors"}
+    features : mapping
+        What `chosen_features` gave.
+    n_jobs : int or None, default=None
+        Threads; -1 is all cores.
+    """
+    check_choice(kind, "kind", ("pictures", "texts", "vectors"))
+    name = features.get("name")
+    try:
+        if kind == "pictures":
+            if name == _MOMENTS:
+                return ItemFeatures(PICTURES, _Moments(n_jobs))
+            network = {"network": name, "batch_size": 16, "n_jobs": n_jobs, "used": features}
+            return ItemFeatures(PICTURES, PictureEmbedding._from_tree(network, FORMAT).transform)
+        if kind == "texts":
+            if name == _WORDS:
+                return ItemFeatures(TEXTS, _Words(features["columns"], n_jobs))
+            network = {"network": name, "max_tokens": 128, "n_jobs": n_jobs, "used": features}
+            return ItemFeatures(TEXTS, _Meaning(TextEmbedding._from_tree(network, FORMAT), n_jobs))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"features of {kind} make no sense: {dict(features)!r}") from error
+    raise ValueError("a collection of vectors has no files: its vectors are given")
+
+
+def _names(kind: str) -> list[str]:
+    """Features that can be asked for by name."""
+    networks = [one.name for one in NETWORKS.values() if one.of == kind]
+    own = {"pictures": [_AUTO, _MOMENTS], "texts": [_AUTO, _WORDS], "vectors": [_AUTO, _GIVEN]}
+    return [*own[check_choice(kind, "kind", tuple(own))], *networks]
+
+
+def _used(made: PictureEmbedding | TextEmbedding) -> dict[str, Any]:
+    """What settings keep of a network."""
+    used: dict[str, Any] = made._tree()["used"]
+    return used
+
+
+class _Moments:
+    """Moments of pictures, scaled by constants.
+
+    L*u*v* is made so that equal distances look about equally different: means stay as they are,
+    with grey as the zero of lightness, and count as much as twice the deviations.
+    """
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self._moments = GridMoments(spread="deviation", n_jobs=n_jobs)
+
+    def __call__(self, sources: Iterable[Any]) -> Array:
+        bands = self._moments.transform(sources).reshape(-1, 3, 2, self._moments.grid**2)
+        bands[:, 0, 0] -= _MIDDLE
+        bands[:, :, 1] *= _SPREADS
+        return (bands / 100).reshape(len(bands), -1).astype(np.float32)
+
+
+class _Words:
+    """Words of texts, hashed: 1 + log of how often each occurs, as rows of length 1.
+
+    How rare a word is would have to be learned. Instead, the most frequent words of English are
+    left out.
+    """
+
+    def __init__(self, columns: int, n_jobs: int | None) -> None:
+        from sklearn.feature_extraction.text import HashingVectorizer
+
+        columns = check_integer(columns, "columns", low=1, high=_MOST_COLUMNS)
+        self._n_jobs = n_jobs
+        self._counts = HashingVectorizer(
+            n_features=columns, alternate_sign=False, norm=None, stop_words="english"
+        )
+
+    def __call__(self, sources: Iterable[Any]) -> Csr:
+        counts = canonical_csr(self._counts.transform(_texts(sources, self._n_jobs)))
+        counts.data = 1 + np.log(counts.data)
+        lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
+        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
+        return counts.astype(np.float32)
+
+
+class _Meaning:
+    """Texts by a network."""
+
+    def __init__(self, embedding: TextEmbedding, n_jobs: int | None) -> None:
+        self._embedding, self._n_jobs = embedding, n_jobs
+
+    def __call__(self, sources: Iterable[Any]) -> Array:
+        return self._embedding.transform(_texts(sources, self._n_jobs))
+
+
+def _texts(sources: Iterable[Any], n_jobs: int | None) -> list[str]:
+    """Texts of files."""
+    if not isinstance(sources, Skipping):
+        sources = [*sources]
+    return [*in_parallel(sources, text_of, n_jobs)]

@@ -1,0 +1,126 @@
+"""Questions to what was learned: the model follows the store before it answers.
+
+Whoever asks, in whichever process, reads one state of the store. The model is brought up to it
+first, by what the log of changes says was touched since the model was last asked.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from nearlabel.collection.change_log import last_change, touched_after
+from nearlabel.collection.database import Database
+from nearlabel.collection.folder_checks import index_files, index_path, remove
+from nearlabel.collection.learned_rows import LearnedRows
+from nearlabel.collection.learner import Learner
+from nearlabel.collection.records import Settings
+
+_TRIES = 3  # to take up a file that another process may just have replaced
+_UNSAVED = 500  # changed items that are worth a new file when a collection is closed
+
+
+class LearnedAnswers:
+    """The learner of a collection, made when it is first asked."""
+
+    def __init__(self, database: Database, source: LearnedRows, notes: list[str]) -> None:
+        self._database, self._source, self._notes = database, source, notes
+        self._folder = database.folder
+        self._learner: Learner | None = None
+        self._followed = 0  # the last change that the learner knows
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def asking(self, settings: Settings) -> Iterator[Learner]:
+        """The learner, up to date with the state that is read inside."""
+        for last_try in (*(False,) * (_TRIES - 1), True):
+            with self._database.reading() as connection:
+                if self._is_replaced(connection) and not last_try:
+                    continue  # by another process: a newer state has another file
+                yield self._current(connection, settings)
+                return
+
+    def is_worth_saving(self, *, closing: bool = False) -> bool:
+        """Whether the next opening would take long without a new file."""
+        with self._lock:
+            if self._learner is not None:
+                return self._learner.is_worth_saving(closing=closing)
+        if not closing:
+            return False
+        with self._database.reading() as connection:
+            return len(touched_after(connection, _stored(connection)[0] or 0)) >= _UNSAVED
+
+    def save(self, settings: Settings) -> None:
+        """Write what was learned to a file, and remove the one before."""
+        with self._lock:
+            with self._database.reading() as connection:
+                learner = self._current(connection, settings)
+            change = self._followed
+            digest = learner.save(change)
+            with self._database.writing() as connection:
+                connection.execute(
+                    "UPDATE state SET index_change = ?, index_digest = ?",
+                    (None if digest is None else change, digest),
+                )
+        self.remove_others()
+
+    def forget(self, settings: Settings) -> None:
+        """Have a file without what is forgotten; none where nobody has asked yet."""
+        with self._lock:
+            if self._learner is not None:
+                with suppress(OSError):  # it can be made again
+                    self.save(settings)
+                    return
+            with self._database.writing() as connection:
+                connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
+        self.remove_others()
+
+    def compact(self, settings: Settings) -> None:
+        """Arrange what was learned anew, if there is something, and write it."""
+        with self._lock:
+            if self._learner is not None:
+                self._learner.compact()
+        self.save(settings)
+
+    def remove_others(self) -> None:
+        """Remove all files but the one that counts."""
+        with self._database.reading() as connection:
+            kept, _ = _stored(connection)
+        for change, path in index_files(self._folder):
+            if change != kept:
+                remove(path)
+
+    def leave(self) -> None:
+        """In the child of a fork: have a lock that nobody holds."""
+        self._lock = threading.RLock()
+
+    def _is_replaced(self, connection: sqlite3.Connection) -> bool:
+        index, _ = _stored(connection)
+        is_needed = self._learner is None and index is not None
+        return is_needed and not index_path(self._folder, index).exists()
+
+    def _current(self, connection: sqlite3.Connection, settings: Settings) -> Learner:
+        """The learner, which knows all changes of the state that is being read."""
+        with self._lock:
+            last = last_change(connection)
+            learner, followed = self._learner, self._followed
+            self._learner = None  # until it is known to be right
+            if learner is None:
+                learner = Learner(self._folder, settings._asdict(), self._source)
+                index, digest = _stored(connection)
+                notes = learner.opened(index, digest)
+                self._notes.extend(notes)
+                followed = last if notes or index is None else index
+            if followed < last:
+                learner.follow(touched_after(connection, followed))
+            self._learner, self._followed = learner, max(last, followed)
+            return learner
+
+
+def _stored(connection: sqlite3.Connection) -> tuple[Any, Any]:
+    """The change after which the file of what was learned was written, and its digest."""
+    index, digest = connection.execute("SELECT index_change, index_digest FROM state").fetchone()
+    return index, digest

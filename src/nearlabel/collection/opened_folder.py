@@ -1,0 +1,186 @@
+"""The folder of a collection while it is open: its lock, its recovery, its changes, its end."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any, ClassVar
+from weakref import WeakSet
+
+from nearlabel.collection.change_log import ChangeLog
+from nearlabel.collection.database import Database
+from nearlabel.collection.erasure import remove_thumbnails
+from nearlabel.collection.folder_checks import (
+    LOCK,
+    CollectionError,
+    check_folder,
+    opened_plainly,
+    part_files,
+    remove,
+)
+from nearlabel.collection.learned_answers import LearnedAnswers
+from nearlabel.collection.learned_rows import LearnedRows
+from nearlabel.collection.records import Change, Settings
+from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.common.file_locks import try_lock
+from nearlabel.common.validation import check_integer
+
+KINDS = ("pictures", "texts", "vectors")
+
+
+class OpenedFolder:
+    """The database, the vectors and what was learned, of one collection."""
+
+    _all: ClassVar[WeakSet[OpenedFolder]] = WeakSet()
+    _of_parents: ClassVar[list[Any]] = []  # what the child of a fork must not even close
+
+    def __init__(self, path: Path, *, readonly: bool) -> None:
+        self.path, self.readonly = path, readonly
+        self.notes: list[str] = []
+        check_folder(path, readonly=readonly)
+        self._lock = None if readonly else _locked(path)
+        try:
+            self.database = Database(path, readonly=readonly)
+        except BaseException:
+            self._unlock()
+            raise
+        try:
+            self.vectors = StoredVectors(self.database)
+            self.source = LearnedRows(self.database, self.vectors)
+            self.learned = LearnedAnswers(self.database, self.source, self.notes)
+            self._settings = self._read_settings()
+            if not readonly:
+                self._recover()
+            with self.database.reading() as connection:
+                self.vectors.file(connection)  # refused now, where it is damaged
+        except BaseException:
+            self.vectors.close()
+            self.database.close()
+            self._unlock()
+            raise
+        self._all.add(self)
+
+    @property
+    def settings(self) -> Settings:
+        """What the collection was created with, and what its first item has settled."""
+        if self._settings.width is None:
+            self._settings = self._read_settings()
+        return self._settings
+
+    def change(
+        self, kind: str, group: int | None, work: Callable[[ChangeLog], None]
+    ) -> Change | None:
+        """Make a change: all of it is on the disk at the end, or nothing is."""
+        if group is not None:
+            check_integer(group, "group", low=0, high=2**63 - 1)
+        with self.database.writing() as connection:
+            log = ChangeLog(connection, kind, group)
+            work(log)
+            change = log.settle(remove_tags=kind != "forget")
+        if self.learned.is_worth_saving():
+            with suppress(OSError):  # what is derived must not make a change fail that was made
+                self.learned.save(self.settings)
+        return change
+
+    def finish_erasing(self) -> None:
+        """Erase from files what the tables have forgotten.
+
+        Where another process reads an older state for long, its log is left to the next time.
+        """
+        self.vectors.erase_unused()
+        with self.database.alone() as connection:
+            remove_thumbnails(self.path, connection)
+        self.learned.forget(self.settings)
+        if self.database.rewrite():
+            with self.database.writing() as connection:
+                connection.execute("UPDATE state SET is_erasing = 0")
+
+    def close(self, *, save: bool) -> None:
+        """Let others write; nothing can be asked any more."""
+        if self.database.is_closed:
+            return
+        try:
+            if save and not self.readonly and self.learned.is_worth_saving(closing=True):
+                with suppress(OSError):
+                    self.learned.save(self.settings)
+        finally:
+            self.vectors.close()
+            self.database.close()
+            self._unlock()
+
+    @classmethod
+    def leave_all(cls) -> None:
+        """In the child of a fork, touch nothing that the parent has open."""
+        for one in list(cls._all):
+            one.learned.leave()
+            cls._of_parents.append(one.database.leave())
+
+    def _recover(self) -> None:
+        """Bring in order what a process that died has left."""
+        for part in part_files(self.path):
+            remove(part)
+        cut = self.vectors.tidy()
+        if cut:
+            self.notes.append(
+                f"{cut} bytes at the end of the vectors were of a change that was never "
+                "acknowledged, and are removed"
+            )
+        self.learned.remove_others()
+        with self.database.reading() as connection:
+            (is_erasing,) = connection.execute("SELECT is_erasing FROM state").fetchone()
+        if is_erasing:
+            self.finish_erasing()
+            self.notes.append("items that were being forgotten are erased for good now")
+
+    def _read_settings(self) -> Settings:
+        with self.database.reading() as connection:
+            form = self.vectors.form(connection)
+            found = dict(connection.execute("SELECT name, value FROM settings").fetchall())
+        try:
+            kind, features, method = (
+                json.loads(found[name]) for name in ("kind", "features", "method")
+            )
+            if kind not in KINDS or not isinstance(features, dict) or not isinstance(method, dict):
+                raise ValueError
+        except (KeyError, ValueError, RecursionError):
+            raise CollectionError("is damaged: its settings make no sense", self.path) from None
+        width, is_sparse = (None, None) if form is None else form
+        return Settings(kind, features, method, width, is_sparse)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+
+def _locked(folder: Path) -> FileIO:
+    """The file by which others know that this process writes."""
+
+    def opener(path: str, flags: int) -> int:
+        return opened_plainly(path, flags | os.O_CREAT)
+
+    file = FileIO(folder / LOCK, "r+", opener=opener)
+    if not try_lock(file):
+        owner = file.read(20).decode("ascii", "replace").strip()
+        file.close()
+        who = f"process {owner}" if owner.isdecimal() else "another process"
+        raise BlockingIOError(
+            errno.EAGAIN,
+            f"{who} has this collection open for writing, and only one may; open it with "
+            "readonly=True, or wait until it is closed",
+            str(folder),
+        )
+    try:
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n".encode())
+    except OSError:  # on a full disk nobody is told who it is
+        pass
+    return file
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=OpenedFolder.leave_all)

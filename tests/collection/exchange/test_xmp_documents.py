@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.collection.exchange.xmp_documents import XmpDocument
+from nearlabel.collection.exchange.xmp_parser import FLAT, PATHS, RDF, SLASHED
+
+SPACES = (
+    f'xmlns:rdf="{RDF}" xmlns:dc="{FLAT.space}" xmlns:lr="{PATHS.space}" '
+    f'xmlns:digiKam="{SLASHED.space}" xmlns:my="urn:my"'
+)
+
+
+def document(inside, node=""):
+    return (
+        f"<rdf:RDF {SPACES}><rdf:Description {node}>{inside}</rdf:Description></rdf:RDF>".encode()
+    )
+
+
+def tags_of(content):
+    return XmpDocument(content).keywords().all_tags()
+
+
+def rest_of(content):
+    """All that a document has but its keywords, as another parser reads it."""
+    parser = ElementTree.XMLParser(
+        target=ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
+    )
+    root = ElementTree.fromstring(content, parser)
+    names = [f"{{{one.space}}}{one.local}" for one in (FLAT, PATHS, SLASHED)]
+    for node in root.iter():
+        for name in names:
+            node.attrib.pop(name, None)
+        for child in [*node]:
+            if child.tag in names:
+                node.remove(child)
+    blank = re.compile(r"^\s*$")
+    return [
+        (
+            node.tag,
+            sorted(node.attrib.items()),
+            *(blank.sub("", text or "") for text in (node.text, node.tail)),
+        )
+        for node in root.iter()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inside", "node", "tags"),
+    [
+        (
+            "<dc:subject><rdf:Bag><rdf:li>a</rdf:li><rdf:li> b </rdf:li></rdf:Bag></dc:subject>",
+            "",
+            ["a", "b"],
+        ),
+        ("<dc:subject><rdf:Alt><rdf:li xml:lang='de'>a</rdf:li></rdf:Alt></dc:subject>", "", ["a"]),
+        ("<dc:subject>a</dc:subject><dc:subject>b</dc:subject>", "", ["a", "b"]),
+        ("", "dc:subject='a'", ["a"]),
+        ("<dc:subject/><lr:hierarchicalSubject></lr:hierarchicalSubject>", "", []),
+        ("<dc:subject><rdf:Bag><rdf:li/><rdf:li> </rdf:li></rdf:Bag></dc:subject>", "", []),
+        (
+            "<dc:subject><rdf:Bag><rdf:li rdf:parseType='Resource'><rdf:value>a</rdf:value>"
+            "<my:sure>yes</my:sure></rdf:li><rdf:li><rdf:Description rdf:value='b' my:q='c'/>"
+            "</rdf:li></rdf:Bag></dc:subject>",
+            "",
+            ["a", "b"],
+        ),
+        (
+            "<dc:subject><rdf:Bag><rdf:li><![CDATA[a<b]]>&amp;&#x3e;</rdf:li></rdf:Bag></dc:subject>",
+            "",
+            ["a<b&>"],
+        ),
+        # Not a field of the picture, but of something within it.
+        (
+            "<my:part><rdf:Description><dc:subject>a</dc:subject></rdf:Description></my:part>",
+            "",
+            [],
+        ),
+    ],
+)
+def test_every_form_of_a_list_is_read_and_changed(inside, node, tags):
+    content = document(f"<!--1--><my:a>x</my:a>{inside}<?my pi?><my:b my:c='&#10;'/>", node)
+    assert tags_of(content) == tags
+    changed = XmpDocument(content).with_tags(["Places|Rome"], ["a"])
+    after = [tag for tag in tags if tag != "a"] + ["Places|Rome"]
+    assert tags_of(changed) == after
+    keywords = XmpDocument(changed).keywords()
+    assert (*keywords.paths,) == tuple(after)
+    assert keywords.slashed == tuple(tag.replace("|", "/") for tag in after)
+    assert rest_of(changed) == rest_of(content)
+    assert XmpDocument(changed).with_tags(["Places|Rome"], ["a"]) is None
+    empty = XmpDocument(changed).with_tags([], after)
+    assert tags_of(empty) == []
+    assert b"subject" not in empty or "<my:part>" in inside
+    assert rest_of(empty) == rest_of(content)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso-8859-1"]
+)
+def test_encodings_are_kept(encoding):
+    text = document("<dc:subject>ä</dc:subject><my:a>ü</my:a>").decode()
+    if encoding == "iso-8859-1":
+        text = f'<?xml version="1.0" encoding="ISO-8859-1"?>{text}'
+    content = text.encode(encoding)
+    made = XmpDocument(content).with_tags(["東京"])
+    assert tags_of(made) == ["ä", "東京"]
+    decoded = made.decode(encoding)
+    assert "<my:a>ü</my:a>" in decoded
+    assert decoded.startswith(text[: text.index("<dc:subject>")])
+    if encoding != "utf-32" and not encoding.endswith(("-le", "-be")):  # by another parser
+        assert rest_of(made) == rest_of(content)
+
+
+def test_a_new_document_and_its_layout():
+    made = XmpDocument().with_tags(["b"]).decode()
+    assert made.startswith('<?xpacket begin="\ufeff"')
+    assert "   <dc:subject>\n    <rdf:Bag>\n     <rdf:li>b</rdf:li>\n    </rdf:Bag>\n" in made
+    crlf = made.replace("\n", "\r\n").encode()
+    assert b"\n" not in XmpDocument(crlf).with_tags(["c"]).replace(b"\r\n", b"")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        f'<r:RDF xmlns:r="{RDF}"/>',
+        f'<RDF xmlns="{RDF}"></RDF>',
+        f'<RDF xmlns="{RDF}"><Description/></RDF>',
+        f'<x>\n<rdf:RDF xmlns:rdf="{RDF}">\n\t<rdf:Description/>\n</rdf:RDF></x>',
+        # The usual prefixes mean something else here.
+        f'<a:RDF xmlns:a="{RDF}" xmlns:dc="u:x" xmlns:rdf="u:y"><a:Description dc:q=""/></a:RDF>',
+        f'<a:RDF xmlns:a="{RDF}"><a:Description><b xmlns:dc="urn:x"/></a:Description></a:RDF>',
+    ],
+)
+def test_documents_without_keywords(start):
+    made = XmpDocument(start.encode()).with_tags(["a & b", "c|d"])
+    assert tags_of(made) == ["a & b", "c|d"]
+    found = [node for node in ElementTree.fromstring(made).iter() if node.tag.endswith("subject")]
+    assert [li.text for li in found[0].iter(f"{{{RDF}}}li")] == ["a & b", "c", "d"]
+    assert len([*ElementTree.fromstring(made).iter(f"{{{RDF}}}Description")]) == 1
+
+
+BOMB = '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]>'
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "no XMP"),
+        (b"\xff\xd8\xff\xe0 a picture", "no utf-8 text|no XMP"),
+        (b"\0" * 40, "no XMP"),
+        (b"<a/>", "no rdf:RDF"),
+        (BOMB.encode() + document("&c;"), "document type"),
+        (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "document type"),
+        (document("&undefined;"), "undefined entity"),
+        (document("<dc:subject>"), "mismatched tag"),
+        (document("<unbound:subject/>"), "unbound prefix"),
+        (document("<my:a>" * 300 + "</my:a>" * 300), "nested more than 200"),
+        (document("<dc:subject/>" * 101), "more than 100 fields"),
+        (
+            document(
+                f"<dc:subject><rdf:Bag>{'<rdf:li>x</rdf:li>' * 10_001}</rdf:Bag></dc:subject>"
+            ),
+            "10,000",
+        ),
+        (b"<" + b"a" * 2**24 + b"/>", "16 MiB"),
+        (
+            document("<a " + " ".join(f'xmlns:p{n}="urn:{n}"' for n in range(1001)) + "/>"),
+            "1000 namesp",
+        ),
+        (b'<?xml version="1.0" encoding="rot13"?><a/>', "no XMP"),
+        (b'<?xml version="1.0" encoding="utf-7"?>+ADw-a/>', "no XMP"),
+        ("<a>".encode("utf-16") + b"\0", "utf-16-le text"),
+    ],
+)
+def test_what_is_no_document_is_refused(content, reason):
+    with pytest.raises(ValueError, match=reason):
+        XmpDocument(content)
+
+
+words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
+tag_lists = st.lists(st.lists(words, min_size=1, max_size=3).map("|".join), max_size=4)
+lists = st.sampled_from(["Bag", "Seq", "Alt"])
+
+
+@st.composite
+def documents(draw):
+    """Documents as they may come, with keywords in some places, comments and blanks anywhere."""
+    from xml.sax.saxutils import escape
+
+    parts = []
+    for _ in range(draw(st.integers(0, 6))):
+        kind = draw(
+            st.sampled_from(["subject", "hierarchicalSubject", "TagsList", "other", "text"])
+        )
+        blank = draw(st.sampled_from(["", " ", "\n", "\n  ", "\r\n\t", "<!-- > -->", "<?a >?>"]))
+        if kind in ("other", "text"):
+            parts.append(f"{blank}<my:a my:b='{draw(st.sampled_from(['>', '/', '&quot;']))}'/>")
+            continue
+        prefix = {"subject": "dc", "hierarchicalSubject": "lr", "TagsList": "digiKam"}[kind]
+        values = [v for v in draw(tag_lists) if not re.search("[\ufffe\uffff]", v)]
+        container = draw(lists)
+        items = "".join(f"<rdf:li>{escape(value)}</rdf:li>{blank}" for value in values)
+        inside = f"<rdf:{container}>{items}</rdf:{container}>"
+        parts.append(f"{blank}<{prefix}:{kind} >{inside}</{prefix}:{kind} >")
+    nodes = [f"<rdf:Description rdf:about=''>{part}</rdf:Description>" for part in parts]
+    is_one = not parts or draw(st.booleans())
+    inside = f"<rdf:Description>{''.join(parts)}</rdf:Description>" if is_one else "\n".join(nodes)
+    return f"<rdf:RDF {SPACES}>{inside}</rdf:RDF>".encode()
+
+
+@given(documents(), tag_lists, tag_lists, st.data())
+def test_any_document_keeps_all_but_its_keywords(content, add, remove, data):
+    before = tags_of(content)
+    if before:
+        remove = [*remove, data.draw(st.sampled_from(before))]
+    made = XmpDocument(content).with_tags(add, remove)
+    gone = {keyword_tag(tag) for tag in remove}
+    added = [tag for tag in dict.fromkeys(map(keyword_tag, add)) if tag and tag not in before]
+    after = [tag for tag in (*before, *added) if tag not in gone]
+    if made is None:
+        assert after == before
+        return
+    assert tags_of(made) == after
+    assert rest_of(made) == rest_of(content)
+    assert XmpDocument(made).with_tags(add, remove) is None

@@ -1,0 +1,408 @@
+"""Items, files, tags and decisions of a collection, and what undoes them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import traceback
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nearlabel.collection import (
+    Collection,
+    CollectionError,
+    FileState,
+    NewItem,
+    change_log,
+    is_collection,
+)
+from nearlabel.collection.records import content_of, vector_content
+
+
+def vector(name: str) -> list[float]:
+    rng = np.random.default_rng(list(name.encode()))
+    return rng.normal(size=3).astype(np.float32).tolist()
+
+
+def new(content: str, *paths: str, root: str = "/photos") -> NewItem:
+    files = tuple(FileState(root, path, len(content), 7) for path in paths)
+    return NewItem(content_of(content.encode()), vector(content), files)
+
+
+def paths(item) -> list[str]:
+    return [file.path for file in item.files]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "photos.nearlabel"
+
+
+@pytest.fixture
+def photos(folder):
+    with Collection.create(folder, features="moments") as collection:
+        yield collection
+
+
+def test_what_is_created_is_a_collection(folder):
+    assert not is_collection(folder)
+    with Collection.create(folder, kind="texts", features="words") as collection:
+        assert is_collection(folder)
+        assert collection.settings.kind == "texts"
+        assert collection.settings.width is None
+        assert collection.settings.method["name"] == "MLkNN"
+        assert (collection.items(), collection.tags(), collection.changes()) == ([], [], [])
+        assert collection.counts()["items"] == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["collection.sqlite", "lock"]
+
+
+def test_a_collection_needs_a_folder_of_its_own(folder, tmp_path):
+    folder.mkdir()
+    Collection.create(folder, kind="vectors").close()
+    with pytest.raises(FileExistsError, match="empty"):
+        Collection.create(folder)
+    with pytest.raises(FileNotFoundError, match="no such collection"):
+        Collection(tmp_path / "other")
+    with pytest.raises(CollectionError, match="is not a collection"):
+        Collection(tmp_path)
+    with pytest.raises(ValueError, match="kind must be one of .*got 'songs'"):
+        Collection.create(tmp_path / "other", kind="songs")
+    assert [path.name for path in tmp_path.iterdir()] == ["photos.nearlabel"]
+
+
+def test_the_same_content_is_one_item(photos):
+    assert photos.add([new("a", "a.jpg"), new("b", "b.jpg"), new("a", "copy.jpg")]) == [1, 2, 1]
+    assert paths(photos.item(1)) == ["a.jpg", "copy.jpg"]
+    assert photos.add([new("a", "third.jpg")]) == [1]
+    assert paths(photos.item(1)) == ["a.jpg", "copy.jpg", "third.jpg"]
+    assert photos.add([new("a", "third.jpg")]) == [1]
+    assert len(photos.changes()) == 2  # the last one changed nothing
+
+
+def test_vectors_are_those_that_were_given(photos):
+    names = ["a", "b", "c"]
+    photos.add([new(name) for name in names])
+    np.testing.assert_array_equal(photos.vectors([3, 1]), np.float32([vector("c"), vector("a")]))
+    assert photos.vectors([3]).dtype == np.float32
+    with pytest.raises(CollectionError, match="no item 4"):
+        photos.vectors([4])
+    with pytest.raises(ValueError, match="3 numbers.*2 numbers"):
+        photos.add([NewItem(content_of(b"x"), [1, 2])])
+    for bad in (np.nan, np.inf, 1e300):
+        with pytest.raises(ValueError, match="finite"):
+            photos.add([new("d"), NewItem(content_of(b"x"), [1, bad, 2])])
+    assert photos.counts()["items"] == 3
+
+
+def test_sparse_vectors(folder):
+    dense = np.random.default_rng(3).normal(size=(5, 50))
+    dense[np.abs(dense) < 1.5] = 0
+    dense[2] = 0
+    rows = sparse.csr_array(dense)
+    with Collection.create(folder, kind="vectors") as collection:
+        new_items = [
+            NewItem(content_of(bytes([at])), rows[[at], :], name=f"row {at}") for at in range(5)
+        ]
+        ids = collection.add(new_items)
+        assert collection.settings.is_sparse
+        found = collection.vectors(ids[::-1])
+        assert sparse.issparse(found)
+        np.testing.assert_array_equal(found.toarray(), dense[::-1].astype(np.float32))
+        with pytest.raises(ValueError, match="sparse vectors of 50.*dense vectors of 50"):
+            collection.add([NewItem(content_of(b"x"), np.zeros(50))])
+        assert not collection.item(3).is_missing
+
+
+def test_a_moved_file_is_the_same_item(photos):
+    photos.add([new("a", "a.jpg"), new("b", "b.jpg")])
+    photos.tag(1, "sea")
+    moved = FileState("/photos", "2024/a.jpg", 1, 7, item=1)
+    photos.set_files("/photos", [moved], missing=["a.jpg"])
+    assert paths(photos.item(1)) == ["2024/a.jpg"]
+    assert photos.item(1).yes == ["sea"]
+    photos.set_files("/photos", missing=["2024/a.jpg"])
+    assert photos.item(1).is_missing
+    photos.add([new("a", "again.jpg")])  # found elsewhere later: where it was is out of date
+    assert paths(photos.item(1)) == ["again.jpg"]
+    assert not photos.item(1).is_missing
+    assert photos.set_files("/photos", missing=["never.jpg"]) is None
+    assert photos.set_files("/other", missing=["never.jpg"]) is None
+    assert photos.roots() == ["/photos"]
+
+
+def test_a_file_with_another_content_is_the_same_item(photos):
+    photos.add([new("a", "a.jpg"), new("b", "b.jpg")])
+    photos.tag([1, 2], "sea")
+    before = photos._folder.source.rows().learned.tolist()
+    assert photos.add([new("edited", "a.jpg")]) == [1]
+    assert photos.item(1).yes == ["sea"]
+    assert photos.item(1).content == content_of(b"edited")
+    np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("edited")]))
+    rows = photos._folder.source.rows()
+    assert rows.ids.tolist() == [2, 1]  # learned again, as the last one
+    assert rows.learned.tolist() == [before[1], before[1] + 1]
+    photos.undo()
+    np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("a")]))
+
+
+def test_a_content_that_is_still_elsewhere_keeps_the_item(photos):
+    photos.add([new("a", "a.jpg", "copy.jpg")])
+    photos.tag(1, "sea")
+    assert photos.add([new("edited", "a.jpg")]) == [2]
+    assert paths(photos.item(1)) == ["copy.jpg"]
+    assert photos.item(2).tags == {}
+    # Within one call, too, whichever comes first.
+    assert photos.add([new("more", "copy.jpg"), new("a", "moved.jpg")]) == [3, 1]
+    assert paths(photos.item(1)) == ["moved.jpg"]
+
+
+def test_decisions(photos):
+    photos.add([new("a"), new("b")])
+    change = photos.tag([1, 2], ["sea", "Places | Rome "])
+    assert (change.kind, change.items, change.number) == ("tag", 2, 2)
+    assert photos.tag(1, "sea") is None
+    photos.reject(2, "sea")
+    photos.tag(2, "dog", by="suggestion")
+    assert photos.item(2).yes == ["Places|Rome", "dog"]
+    assert photos.item(2).no == ["sea"]
+    assert [decision.by for decision in photos.item(2).tags.values()] == [
+        "person",
+        "person",
+        "suggestion",
+    ]
+    assert [tuple(tag) for tag in photos.tags()] == [
+        ("sea", 1, 1),
+        ("Places|Rome", 2, 0),
+        ("dog", 1, 0),
+    ]
+    photos.set_tags(2, ["dog", "cat"])
+    assert photos.item(2).yes == ["dog", "cat"]
+    assert photos.item(2).no == ["sea", "Places|Rome"]
+    photos.clear(2, ["sea", "dog", "cat", "Places|Rome", "unknown"])
+    assert not photos.item(2).is_learned
+    assert [tag.name for tag in photos.tags()] == ["sea", "Places|Rome"]
+    photos.decide([(1, "sea", None), (2, "sea", False), (2, "sea", True)])
+    assert photos.items(tag="sea") == [photos.item(2)]
+    counts = photos.counts()
+    assert (counts["tagged"], counts["learned"], counts["yes"], counts["no"]) == (2, 2, 2, 0)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a|", "|a", "a||b", "a\nb", "a\x1b[31mb", "\ud800"])
+def test_names_that_no_tag_has(photos, name):
+    photos.add([new("a")])
+    with pytest.raises(ValueError, match="tags: the tag"):
+        photos.tag(1, name)
+    assert photos.changes()[0].kind == "add"
+
+
+def test_names_are_composed(photos):
+    photos.add([new("a")])
+    photos.tag(1, ["cafe\u0301", "caf\u00e9", "<b>&amp;'\";--", "12"])
+    assert photos.item(1).yes == ["caf\u00e9", "<b>&amp;'\";--", "12"]
+
+
+def test_unknown_ids_and_tags(photos):
+    photos.add([new("a")])
+    photos.tag(1, "sea")
+    for wrong, error in ((2, "no item 2"), (0, "id must be"), (2**63, "id must be")):
+        with pytest.raises(ValueError, match=error):
+            photos.tag([1, wrong], "dog")
+    with pytest.raises(TypeError, match="id must be"):
+        photos.item("1")
+    with pytest.raises(CollectionError, match="no tag 'seas'; did you mean 'sea'"):
+        photos.rename_tag("seas", "ocean")
+    with pytest.raises(CollectionError, match="no tag"):
+        photos.items(tag="dog")
+    assert [tag.name for tag in photos.tags()] == ["sea"]
+    assert photos.suggest(1) == []
+
+
+def test_renamed_tags_take_the_levels_below_along(photos):
+    photos.add([new("a"), new("b")])
+    photos.tag(1, ["Places", "Places|Rome", "Placeses"])
+    photos.tag(2, "sea")
+    photos.rename_tag("Places", "Orte")
+    assert photos.item(1).yes == ["Orte", "Orte|Rome", "Placeses"]
+    with pytest.raises(CollectionError, match="has the tag 'sea' already"):
+        photos.rename_tag("Orte", "sea")
+    photos.rename_tag("Orte", "Orte|Rome")  # names move by one
+    assert photos.item(1).yes == ["Orte|Rome", "Orte|Rome|Rome", "Placeses"]
+    photos.rename_tag("Orte|Rome", "Orte")
+    assert photos.rename_tag("sea", "sea") is None
+    assert photos.undo().kind == "rename_tag"
+    assert photos.item(1).yes == ["Orte|Rome", "Orte|Rome|Rome", "Placeses"]
+    photos.undo()
+    photos.undo()
+    assert photos.item(1).yes == ["Places", "Places|Rome", "Placeses"]
+
+
+def test_merged_tags(photos):
+    photos.add([new("a"), new("b"), new("c"), new("d")])
+    photos.tag([1, 2], "cat")
+    photos.reject([2, 3], "kitty")
+    photos.reject(1, "kitten")
+    photos.tag(4, "kitten", by="suggestion")
+    before = [photos.item(id) for id in (1, 2, 3, 4)]
+    photos.merge_tags(["kitty", "kitten", "cat"], "cat")
+    answers = [photos.item(id).tags["cat"].is_yes for id in (1, 2, 3, 4)]
+    assert answers == [True, True, False, True]
+    assert photos.item(4).tags["cat"].by == "suggestion"
+    assert [tag.name for tag in photos.tags()] == ["cat"]
+    photos.undo()
+    assert [photos.item(id) for id in (1, 2, 3, 4)] == before
+    photos.merge_tags("kitten", "new")
+    assert photos.item(4).yes == ["new"]
+    assert photos.merge_tags("new", "new") is None
+
+
+def test_undo_takes_back_a_run_of_changes(photos):
+    group = photos.new_group()
+    photos.add([new("a", "a.jpg")], group=group)
+    photos.add([new("b", "b.jpg")], group=group)
+    photos.tag(1, "sea")
+    photos.add([new("c", "c.jpg")], group=group)
+    assert photos.undo().kind == "add"
+    assert [item.id for item in photos.items()] == [1, 2]
+    assert photos.undo().kind == "tag"
+    assert photos.undo().number == 2
+    assert photos.items() == []
+    assert photos.undo() is None
+    assert photos.add([new("a")]) == [4]  # ids do not come again
+
+
+def test_items_in_parts(photos):
+    photos.add([new(str(at), f"{at}.jpg") for at in range(5)])
+    photos.tag([2, 4], "sea")
+    photos.reject(5, "sea")
+    photos.set_files("/photos", missing=["0.jpg"])
+
+    def ids(**which):
+        return [item.id for item in photos.items(**which)]
+
+    assert ids(after=1, limit=2) == [2, 3]
+    assert ids(tag="sea") == ids(state="tagged") == [2, 4]
+    assert ids(state="untagged") == [1, 3, 5]
+    assert ids(state="undecided") == [1, 3]
+    assert ids(state="missing") == [1]
+
+
+def test_found_by_what_people_say(photos, monkeypatch, tmp_path):
+    (tmp_path / "in").mkdir()
+    root = str(tmp_path / "in")
+    photos.add([new("a", "x/one.jpg", root=root), new("b", "y/one.jpg", root=root)])
+    photos.add([new("c", "12", root=root), new("d", "two.jpg", root=root)])
+    monkeypatch.chdir(tmp_path)
+    assert photos.find("2") == 2
+    assert photos.find("12") == 3
+    assert photos.find("x/one.jpg") == 1
+    assert photos.find("in/y/one.jpg") == 2
+    assert photos.find(f"{root}/two.jpg") == photos.find("two.jpg") == 4
+    with pytest.raises(CollectionError, match="'one.jpg' may mean.* 1, 2"):
+        photos.find("one.jpg")
+    with pytest.raises(CollectionError, match="did you mean 'two.jpg'"):
+        photos.find("tow.jpg")
+
+
+def test_names_that_are_no_texts(photos):
+    name = os.fsdecode(b"caf\xe9\n.jpg")
+    photos.add([new("a", name)])
+    assert paths(photos.item(1)) == [name]
+    assert photos.files("/photos")[0].path == name
+    assert photos.find(name) == 1
+    photos.item(1).name.encode()
+
+
+def test_a_clock_that_jumps_back(photos, monkeypatch):
+    photos.add([new("a")])
+    times = iter([5_000_000, 4_000_000, -1, 2**80])
+    monkeypatch.setattr(change_log.time, "time_ns", lambda: next(times))
+    for tag in ("a", "b", "c", "d"):
+        photos.tag(1, tag)
+    assert [change.number for change in photos.changes(4)] == [5, 4, 3, 2]
+    assert photos.item(1).tags["c"].at == datetime(1970, 1, 1, tzinfo=UTC)
+    monkeypatch.undo()
+    photos.undo()
+    photos.undo()
+    assert photos.item(1).yes == ["a", "b"]
+
+
+def test_one_process_writes_and_others_read(photos, folder):
+    photos.add([new("a", "a.jpg")])
+    with pytest.raises(BlockingIOError, match=f"process {os.getpid()} .*readonly=True"):
+        Collection(folder)
+    with Collection(folder, readonly=True) as reader:
+        assert reader.item(1).yes == []
+        photos.tag(1, "sea")
+        photos.add([new("b", "b.jpg")])
+        assert reader.item(1).yes == ["sea"]
+        np.testing.assert_array_equal(reader.vectors([2]), photos.vectors([2]))
+        with pytest.raises(CollectionError, match="readonly=True"):
+            reader.tag(1, "sky")
+    code = f"""
+from nearlabel.collection import Collection
+try:
+    Collection({str(folder)!r})
+except BlockingIOError:
+    print(Collection({str(folder)!r}, readonly=True).item(1).yes)
+"""
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert told.stdout == "['sea']\n"
+
+
+def test_threads_ask_and_change(photos):
+    photos.add([new(str(at)) for at in range(20)])
+    photos.tag([1, 2, 3], "e")
+    failures = []
+
+    def work(tag: str) -> None:
+        try:
+            for item in range(1, 21):
+                photos.tag(item, tag)
+                assert tag in photos.item(item).yes
+                photos.suggest(item, 3)
+        except BaseException:
+            failures.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=work, args=(tag,)) for tag in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [tag[1:] for tag in photos.tags()] == [(3, 0), *[(20, 0)] * 4]
+
+
+def test_closed_collections_say_so(folder):
+    collection = Collection.create(folder, kind="vectors")
+    collection.close()
+    collection.close()
+    for ask in (collection.items, collection.undo, lambda: collection.suggest(1)):
+        with pytest.raises(CollectionError, match="is closed"):
+            ask()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_the_child_of_a_fork_leaves_it_alone(photos):
+    photos.add([new("a")])
+    child = os.fork()
+    if child == 0:
+        try:
+            photos.tag(1, "child")
+        except CollectionError:
+            photos.close()
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    photos.tag(1, "parent")
+    assert photos.item(1).yes == ["parent"]
+
+
+def test_what_a_vector_is_known_by():
+    assert vector_content("a", [1, 2]) == vector_content("a", np.array([1.0, 2.0]))
+    assert len({vector_content(n, v) for n, v in (("a", [1]), ("b", [1]), ("a", [2]))}) == 3
