@@ -6,19 +6,19 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from nearlabel.collection.folder_checks import DATABASE
 from nearlabel.features.picture_archives import Kind
 from nearlabel.features.picture_formats import HEAD
 from nearlabel.features.pictures import UnreadablePicture, regular_file
 
-COLLECTION_FILE = "collection.sqlite"  # a folder that has it is a collection, not its material
-# A file may be written twice within one tick of its clock, which is two seconds on some disks: the
-# time of one that has just been written tells nothing.
-_SETTLED_AFTER = 2 * 10**9
+# A file may be written twice within one tick of its clock: the time of one that has just been
+# written tells nothing. Clocks that count whole seconds tick every second, or every other one.
+_TICK, _SLOW_TICK, _SECOND = 5 * 10**7, 2 * 10**9, 10**9
 _NO_TIME = 0
 
 
@@ -53,15 +53,18 @@ class FolderScan:
 
 
 class ReadFile(NamedTuple):
-    """What was in a file, and when."""
+    """What was in a file, the sha256 of it, and when."""
 
     content: bytes
-    sha256: str
+    digest: bytes
     stamp: FileStamp
 
 
 def scan_folder(
-    folder: str | os.PathLike[str], kind: Kind, known: dict[str, FileStamp] | None = None
+    folder: str | os.PathLike[str],
+    kind: Kind,
+    known: Mapping[str, FileStamp] | None = None,
+    inside: str = "",
 ) -> FolderScan:
     """List the files of a kind in a folder and the folders within it.
 
@@ -74,6 +77,8 @@ def scan_folder(
     kind : Kind
     known : dict of str to FileStamp, optional
         Files that are known to be of the kind, unless they have changed.
+    inside : str, default=""
+        A folder within, which alone is looked at; paths are those from `folder`.
 
     Raises
     ------
@@ -81,9 +86,9 @@ def scan_folder(
         Where the folder itself cannot be listed.
     """
     top = os.path.realpath(folder)
-    os.listdir(top)  # noqa: PTH208 — an error here is the caller's
+    os.listdir(os.path.join(top, inside))  # noqa: PTH118, PTH208 — an error is the caller's
     found = FolderScan({}, [], [])
-    for path, entry in _entries(top, found):
+    for path, entry in _entries(top, inside, found):
         try:
             about = _stamp_of(entry, top, path)
         except UnreadablePicture as error:
@@ -92,19 +97,14 @@ def scan_folder(
             continue
         if about is None or not ((known or {}).get(path) == about or _is_of(kind, entry.path)):
             continue
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            found.skipped.append((path, "has a name that is not in UTF-8; rename it"))
-            continue
         found.files[path] = about
     in_order = dict(sorted(found.files.items()))
     return FolderScan(in_order, sorted(found.skipped), sorted(found.unread))
 
 
-def _entries(top: str, found: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _entries(top: str, inside: str, found: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """All that is neither folder nor hidden, by a stack: folders nest deeper than Python calls."""
-    waiting = [""]
+    waiting = [inside]
     while waiting:
         inside = waiting.pop()
         try:
@@ -114,7 +114,7 @@ def _entries(top: str, found: FolderScan) -> Iterator[tuple[str, os.DirEntry[str
             found.unread.append(inside)
             found.skipped.append((inside, f"cannot be listed: {error.strerror}"))
             continue
-        if any(one.name == COLLECTION_FILE for one in entries):
+        if any(one.name == DATABASE for one in entries):  # a collection, not its material
             continue
         for entry in entries:
             path = f"{inside}/{entry.name}" if inside else entry.name
@@ -176,16 +176,17 @@ def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
             raise UnreadablePicture("", f"cannot be read: {error.strerror}") from None
     if _stamp(before) != _stamp(after) or len(content) != after.st_size:
         raise UnreadablePicture("", "was changed while it was read")
-    is_settled = abs(now - after.st_mtime_ns) > _SETTLED_AFTER
+    tick = _TICK if after.st_mtime_ns % _SECOND else _SLOW_TICK
+    is_settled = abs(now - after.st_mtime_ns) > tick
     stamp = FileStamp(after.st_size, after.st_mtime_ns if is_settled else _NO_TIME)
-    return ReadFile(content, hashlib.sha256(content).hexdigest(), stamp)
+    return ReadFile(content, hashlib.sha256(content).digest(), stamp)
 
 
 def _stamp(about: os.stat_result) -> FileStamp:
     return FileStamp(about.st_size, about.st_mtime_ns)
 
 
-def root_of(folder: str | os.PathLike[str], roots: list[str]) -> tuple[str, str]:
+def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, str]:
     """The folder that is indexed, and the part of it that is meant: a folder within a known one."""
     path = Path(os.path.realpath(folder))
     for root in sorted(roots, key=len):
