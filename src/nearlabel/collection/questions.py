@@ -23,7 +23,7 @@ STRATEGIES = ("mixed", "learn", "confident")
 
 _UNSURE = "its tags are unsure, and it stands for others"
 _FIRST = "it stands for many others"
-_SURE = "its tags are likely right"
+_SURE = "its tags are the surest"
 _SUGGESTED = 10  # tags of each question
 _MOST_CANDIDATES = 100_000  # untagged items that are looked through for one tag
 
