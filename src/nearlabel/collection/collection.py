@@ -535,7 +535,8 @@ class Collection:
     def forget(self, ids: Any) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.
 
-        Nothing of them can be brought back, except from backups.
+        Nothing of them can be brought back, except from backups. While another process reads an
+        older state, or on an error, some bytes stay until the collection is closed or opened again.
 
         Parameters
         ----------
@@ -554,7 +555,14 @@ class Collection:
 
         change = self._folder.change("forget", None, work)
         if change is not None:
-            self._folder.finish_erasing()
+            try:
+                self._folder.finish_erasing()
+            except OSError as error:
+                why = (
+                    "the items are forgotten, but not all of their bytes are erased yet "
+                    f"({error.strerror}); open the collection again when that is mended"
+                )
+                raise OSError(error.errno, why, str(self.path)) from error
         return change
 
     def compact(self) -> None:
