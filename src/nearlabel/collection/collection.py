@@ -21,7 +21,6 @@ from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
-from nearlabel.collection.item_features import chosen_features
 from nearlabel.collection.learner import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.questions import Question, questions
@@ -123,6 +122,8 @@ class Collection:
         -------
         Collection
         """
+        from nearlabel.collection.item_features import chosen_features  # takes its time to load
+
         check_choice(kind, "kind", KINDS)
         target = Path(path)
         check_new_folder(target)

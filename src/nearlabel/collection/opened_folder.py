@@ -25,7 +25,6 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.collection.learned_answers import LearnedAnswers
 from nearlabel.collection.learned_rows import LearnedRows
-from nearlabel.collection.learner import estimator
 from nearlabel.collection.records import Change, Settings
 from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.common.file_locks import try_lock
@@ -155,7 +154,6 @@ class OpenedFolder:
             )
             if kind not in KINDS or not isinstance(features, dict) or not isinstance(method, dict):
                 raise ValueError
-            estimator(method)
         except (KeyError, TypeError, ValueError, RecursionError):
             raise CollectionError("is damaged: its settings make no sense", self.path) from None
         width, is_sparse = (None, None) if form is None else form
