@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearlabel.collection.exchange.own_files import FolderSidecars, files_there, problem_with
+from nearlabel.collection.exchange.own_files import (
+    FolderSidecars,
+    files_there,
+    plain_text,
+    problem_with,
+)
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.exchange.text_beside import write_text_tags
 from nearlabel.collection.exchange.xmp_sidecars import update_sidecar
@@ -30,7 +35,7 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
     for item in collection.items():
         there = sorted(item.files, key=lambda file: file.is_missing)
         names = [os.path.join(one.root, one.path) if several else one.path for one in there]  # noqa: PTH118
-        names = [_text(name) for name in names] or [item.name]
+        names = [plain_text(name) for name in names] or [item.name]
         places = files_there(item)
         yield TaggedFile(
             names[0],
@@ -41,11 +46,6 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
             item.id,
             places[0] if places else None,
         )
-
-
-def _text(name: str) -> str:
-    """A name that any file can hold: bytes that are no UTF-8 as question marks."""
-    return name.encode("utf-8", "replace").decode()
 
 
 @dataclass

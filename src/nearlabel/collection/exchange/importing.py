@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from nearlabel.collection.exchange.own_files import plain_text
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.tag_names import tag_name
 from nearlabel.common.messages import shown
@@ -144,43 +145,48 @@ class ItemNames:
     def __init__(self, items: Iterable[Item], beside: str | os.PathLike[str] | None = None) -> None:
         self._beside = None if beside is None else Path(beside).absolute()
         self._contents: dict[bytes, int] = {}
-        # By whole names, names within a folder, last parts of these, and these without suffixes.
-        self._kinds: tuple[dict[str, int], ...] = ({}, {}, {}, {})
+        # Paths as they are, names and paths of before, last parts of paths, and their stems.
+        self._now: dict[str, int] = {}
+        self._before: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+        self._stems: dict[str, int] = {}
         for item in items:
             self._contents[item.content] = item.id
-            self._note(item.id, item.name, item.name)
+            self._note(self._before, item.name, item.id)
+            names = [file.path for file in item.files] or [item.name]
+            for name in {name.rpartition("/")[2] for name in names}:
+                self._note(self._last, name, item.id)
+                self._note(self._stems, Path(name).stem, item.id)
             for file in item.files:
-                self._note(item.id, os.path.join(file.root, file.path), file.path)  # noqa: PTH118
+                known = self._before if file.is_missing else self._now
+                self._note(known, file.path, item.id)
+                self._note(known, os.path.join(file.root, file.path), item.id)  # noqa: PTH118
 
-    def _note(self, item: int, whole: str, within: str) -> None:
-        last = within.rpartition("/")[2]
-        for known, name in zip(self._kinds, (whole, within, last, Path(last).stem), strict=True):
-            key = _composed(name)
-            if known.setdefault(key, item) != item:
-                known[key] = _AMBIGUOUS
+    def _note(self, known: dict[str, int], name: str, item: int) -> None:
+        if known.setdefault(_composed(name), item) != item:
+            known[_composed(name)] = _AMBIGUOUS
 
     def find(self, one: TaggedFile) -> int | str:
         """The item of a file, or why there is none."""
         if one.content is not None and one.content in self._contents:
             return self._contents[one.content]
-        for name in self._candidates(one.file):
-            for known in self._kinds:
+        names = [*dict.fromkeys(self._candidates(one.file))]
+        for known in (self._now, self._before, self._last, self._stems):
+            for name in names:
                 if (found := known.get(name)) is not None:
                     return "several items are called so" if found == _AMBIGUOUS else found
         return "no item is called so"
 
     def _candidates(self, name: str) -> Iterator[str]:
         """What a name may mean, the likeliest first."""
-        forms = dict.fromkeys((name, name.strip(), name.strip().replace("\\", "/")))
-        for form in forms:
-            plain = _composed(os.path.normpath(form)) if form else ""
+        for form in dict.fromkeys((name, name.strip(), name.strip().replace("\\", "/"))):
             yield _composed(form)
-            if self._beside is not None:
-                yield _composed(os.path.normpath(self._beside / form))
-            yield plain
-            yield _composed(os.path.abspath(form))  # noqa: PTH100
+            if form:
+                yield _composed(os.path.normpath(form))
+                if self._beside is not None:
+                    yield _composed(os.path.normpath(self._beside / form))
 
 
 def _composed(name: str) -> str:
     """A name as most systems write it: macOS writes ü as u and two dots."""
-    return unicodedata.normalize("NFC", name)
+    return unicodedata.normalize("NFC", plain_text(name))

@@ -97,6 +97,16 @@ class FolderSidecars:
         return found, problems
 
 
+def plain_text(path: str) -> str:
+    """A path that any file can hold: bytes that are no UTF-8 as escapes."""
+    if path.isascii():
+        return path
+    try:
+        return os.fsencode(path).decode(errors="backslashreplace")
+    except UnicodeEncodeError:  # a text of JSON that is no path of this system
+        return path.encode(errors="backslashreplace").decode()
+
+
 def files_there(item: Item) -> list[str]:
     """The paths of the files of an item that were there when the collection last looked."""
     there = [file for file in item.files if not file.is_missing]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -176,3 +176,24 @@ def tag_record(one: TaggedFile) -> dict[str, Any]:
 
 read_tsv_tags = partial(read_csv_tags, delimiter="\t")
 write_tsv_tags = partial(write_csv_tags, delimiter="\t")
+
+
+class Table(NamedTuple):
+    """A kind of table: how it is read and written."""
+
+    read: Callable[..., list[TaggedFile]]
+    write: Callable[..., None]
+
+
+TABLES = {
+    ".csv": Table(read_csv_tags, write_csv_tags),
+    ".tsv": Table(read_tsv_tags, write_tsv_tags),
+    ".jsonl": Table(read_json_tags, write_json_tags),
+    ".ndjson": Table(read_json_tags, write_json_tags),
+}
+
+
+def table_of(path: str | os.PathLike[str]) -> Table | None:
+    """The kind of a table by the end of its name, before ``.gz``; None where it tells none."""
+    name = os.fspath(path).lower().removesuffix(".gz")
+    return TABLES.get(Path(name).suffix)
