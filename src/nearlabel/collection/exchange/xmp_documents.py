@@ -139,8 +139,9 @@ class XmpDocument:
         return found.start(), found.end(), ""
 
     def _without(self, element: Element) -> Edit:
-        before = self._content[: element.start].rstrip(_BLANKS)
-        return len(before), element.after, ""
+        before = self._content[: element.start]
+        blank = before.rstrip(_BLANKS)
+        return len(blank if blank.endswith(b">") else before), element.after, ""
 
     def _filled(self, which: Field, element: Element, values: list[str]) -> Edit:
         """Other values between the tags of an element that there is."""
