@@ -1,4 +1,4 @@
-"""The parts of docs/collection.md that hold numbers, from the result of collection.py."""
+"""The parts of docs/made_collection.md that hold numbers, from the result of collection.py."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 PAGES = HERE.parent / "docs" / "methods"
 EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
-COLLECTION = HERE.parent / "docs" / "collection.md"
+COLLECTION = HERE.parent / "docs" / "made_collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
 README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
@@ -30,7 +30,7 @@ WITHOUT = (
     "label_cuts",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
-    *("hard_data", "living_models", "pictures"),
+    *("hard_data", "living_models", "pictures", "stored_collections"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The measurements of docs/collection.md, on a small collection, and what the page says of them."""
+"""The measurements of docs/made_collection.md on a small collection, and what the page says."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_command_prints_a_result(benchmark, monkeypatch, capsys):
     }
 
 
-# What docs/collection.md says in words, held to the kept result.
+# What docs/made_collection.md says in words, held to the kept result.
 
 
 @pytest.fixture(scope="module")

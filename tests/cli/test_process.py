@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -205,12 +206,13 @@ def test_progress_is_for_terminals(monkeypatch):
     monkeypatch.setattr(output, "_PATIENCE", 0.0)
     for stream, shows in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        with output.steps("searching") as progress:
+        with output.steps("searching", "pictures") as progress:
             for done in range(5):
                 progress(done, 5)
+                time.sleep(0.01)
         assert ("searching" in stream.getvalue()) is shows
         printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
-        assert bool(re.search(r"80% 0:00:0\d left", printed)) is shows
+        assert bool(re.search(r"80% 0:00:0\d left \d+ pictures a second", printed)) is shows
     monkeypatch.setattr(output, "_PATIENCE", 60.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     with output.steps("searching") as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from nearlabel import MLkNN
 from nearlabel.collection.learner import DEFAULT_METHOD, Learner
 from nearlabel.collection.records import Rows, Settings
 
@@ -104,7 +106,7 @@ def test_any_changes_equal_a_fresh_fit(tmp_path: Path, method: Any, is_sparse: b
     random, store = np.random.default_rng(1), filled(24, is_sparse=is_sparse)
     learner = opened(store, tmp_path, **method)
     digest, saved, since = learner.save(1), 1, set()
-    for step in range(2, 30):
+    for step in range(2, 22):
         touched = random.integers(1, 30, random.integers(1, 4)).tolist()
         for item in touched:
             what = random.integers(5)
@@ -130,3 +132,245 @@ def test_any_changes_equal_a_fresh_fit(tmp_path: Path, method: Any, is_sparse: b
             same_answers(learner, store, tmp_path, **method)
     same_answers(learner, store, tmp_path, **method)
     assert [path.name for path in tmp_path.iterdir()] == [f"index-{saved}.model"]
+
+
+def test_ties_are_in_the_order_of_tags_whatever_came_first(tmp_path: Path) -> None:
+    store = Store()
+    for item in range(1, 5):
+        store.put(item, [item, 1, 0, 0])
+        store.decide(item, [9])
+    learner = opened(store, tmp_path, n_neighbors=3)
+    for item in (3, 4):
+        store.decide(item, [])
+    for item in (1, 2):
+        store.decide(item, [9, 7])
+    learner.follow(store.values)
+    found = learner.suggest([1, 0.3, 0, 0])
+    assert [one.tag for one in found] == [7, 9]
+    assert found[0].probability == found[1].probability
+
+
+def test_what_is_left_out_of_suggestions(tmp_path: Path) -> None:
+    store = Store()
+    for item in range(1, 6):
+        store.put(item, [item, 1, 0, 0])
+        store.decide(item, [1, 10 + item])
+    store.decide(5, [1])
+    learner = opened(store, tmp_path)
+    assert [one.tag for one in learner.suggest(np.ones(WIDTH))] == [1, 11, 12, 13, 14]  # 15: nobody
+    assert [one.tag for one in learner.suggest(2)] == [1, 11, 13, 14]  # 12: nobody but itself
+    assert [one.tag for one in learner.suggest(2, without=[1, 13, 99])] == [11, 14]
+    assert [one.tag for one in learner.suggest(2, 2, without=[1])] == [11, 13]
+    assert [group.tag for group in learner.retrieve(2, without=[1])] == [11, 13, 14]
+    assert all(voter.id != 2 for one in learner.suggest(2) for voter in one.voters)
+    assert all(item != 2 for group in learner.retrieve(2) for item, _ in group.items)
+
+
+def test_a_row_is_answered_as_if_it_were_new(tmp_path: Path) -> None:
+    store = filled(30)
+    learner = opened(store, tmp_path, n_neighbors=4)
+    item = next(iter(store.order))
+    others = [one for one in store.order if one != item]
+    distances = {
+        one: 1 - store.values[one] @ store.values[item] / lengths
+        for one in others
+        if (lengths := np.linalg.norm(store.values[one]) * np.linalg.norm(store.values[item]))
+    }
+    nearest = sorted(distances, key=lambda one: (round(distances[one], 6), store.order[one]))[:4]
+    for suggestion in learner.suggest(item, 20):
+        carriers = [one for one in nearest if suggestion.tag in store.tags[one]]
+        assert [voter.id for voter in suggestion.voters] == carriers
+
+
+def test_a_suggestion_says_what_each_voter_adds(tmp_path: Path) -> None:
+    store = filled(30)
+    learner = opened(store, tmp_path, n_neighbors=5)
+    suggestion = next(one for one in learner.suggest(np.ones(WIDTH)) if one.voters)
+    voter = suggestion.voters[0]
+    expected = learner._state.model.explain(np.ones(WIDTH), labels=[suggestion.tag])[0]  # type: ignore[union-attr]
+    assert suggestion.probability == expected.score
+    assert (voter.distance, voter.part) == (
+        expected.neighbors[0].distance,
+        expected.neighbors[0].part,
+    )
+
+
+def test_without_two_rows_there_is_nothing_to_say(tmp_path: Path) -> None:
+    store = Store()
+    learner = opened(store, tmp_path)
+    for item in (1, 2, 3):
+        store.put(item, [item, 1, 0, 0])
+    assert learner.suggest(1) == learner.retrieve(1) == []
+    store.decide(1, [1])
+    learner.follow([1])
+    assert len(learner) == 0
+    assert learner.suggest(2) == []
+    assert learner.save(4) is None
+    store.decide(2, [1])
+    learner.follow([2])
+    assert [one.tag for one in learner.suggest(3)] == [1]
+    assert learner.save(5) is not None
+    store.decide(1, None)
+    learner.follow([1])
+    assert (len(learner), learner.suggest(3), learner.save(6)) == (0, [], None)
+
+
+def test_only_a_no_makes_an_item_an_example_without_tags(tmp_path: Path) -> None:
+    store = filled(12)
+    learner = opened(store, tmp_path)
+    before = learner.suggest(np.ones(WIDTH), 3)
+    untagged = next(item for item in store.values if item not in store.order)
+    store.values[untagged] = np.ones(WIDTH, np.float32)
+    store.decide(untagged, [])
+    learner.follow([untagged])
+    after = {one.tag: one.probability for one in learner.suggest(np.ones(WIDTH), 20)}
+    assert all(after[one.tag] < one.probability for one in before)
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "bit", "link", "other", "folder"])
+def test_a_damaged_index_is_made_again_with_a_sentence(tmp_path: Path, damage: str) -> None:
+    store = filled(20)
+    digest = opened(store, tmp_path).save(3)
+    path = tmp_path / "index-3.model"
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(content[:-64])
+    elif damage == "bit":
+        at = len(content) // 2
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    elif damage == "link":
+        (tmp_path / "elsewhere").write_bytes(content)
+        path.symlink_to(tmp_path / "elsewhere")
+    elif damage == "other":
+        store.decide(1, [5])
+        opened(store, tmp_path).save(3)
+    elif damage == "folder":
+        path.mkdir()
+    learner = Learner(tmp_path, settings(), store)
+    (note,) = learner.opened(3, digest)
+    assert "index-3.model" in note
+    assert "learned again from all items" in note
+    same_answers(learner, store, tmp_path)
+
+
+def test_an_index_of_another_method_is_not_taken(tmp_path: Path) -> None:
+    store = filled(20)
+    digest = opened(store, tmp_path).save(3)
+    for method in ({"name": "BRkNN"}, {"n_neighbors": 4}, {"smoothing": 2.0}):
+        learner = Learner(tmp_path, settings(**method), store)
+        assert len(learner.opened(3, digest)) == 1
+        same_answers(learner, store, tmp_path, **method)
+
+
+def test_an_index_holds_no_vectors(tmp_path: Path) -> None:
+    store = filled(200)
+    opened(store, tmp_path).save(1)
+    content = (tmp_path / "index-1.model").read_bytes()
+    rows = store.vectors([item for item in store.order if store.values[item].all()])
+    assert len(rows) > 5
+    assert not any(row.tobytes() in content for row in rows)
+
+
+def test_a_change_that_fails_half_way_is_made_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(20)
+    learner = opened(store, tmp_path)
+    before = learner.suggest(np.ones(WIDTH))
+    gone, new = next(iter(store.order)), 50
+    store.put(new, [1, 1, 1, 1])
+    store.decide(new, [3, 4])
+    store.drop(gone)
+    with monkeypatch.context() as patched:
+        patched.setattr(MLkNN, "forget", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            learner.follow([gone, new])
+    assert learner.suggest(np.ones(WIDTH)) == before  # nobody sees half of it
+    learner.follow([])
+    same_answers(learner, store, tmp_path)
+
+
+def test_replay_of_what_an_item_was_does_not_count(tmp_path: Path) -> None:
+    """An item that was cleared and decided again stands behind those that came meanwhile."""
+    store = filled(20)
+    learner = opened(store, tmp_path)
+    digest = learner.save(1)
+    first, second = [*store.order][:2]
+    for item in (first, second):
+        store.decide(item, None)
+    store.decide(second, [1, 2])
+    store.put(40, [1, 2, 1, 0])
+    store.decide(40, [1])
+    store.decide(first, [2])
+    store.drop(second)
+    store.put(second, [2, 2, 1, 0])
+    store.decide(second, [6])
+    again = Learner(tmp_path, settings(), store)
+    assert again.opened(1, digest) == []
+    again.follow([first, second, 40])
+    same_answers(again, store, tmp_path)
+
+
+def test_it_says_when_a_new_file_is_worth_while(tmp_path: Path) -> None:
+    store = filled(60)
+    learner = opened(store, tmp_path)
+    assert not learner.is_worth_saving(closing=True)
+    for item in range(100, 800):
+        store.put(item, np.random.default_rng(item).integers(0, 3, WIDTH))
+        store.decide(item, [item % 9])
+    learner.follow(range(100, 160))
+    assert learner.is_worth_saving(closing=True)
+    assert not learner.is_worth_saving()
+    learner.follow(range(160, 800))
+    assert learner.is_worth_saving()
+    learner.save(1)
+    assert not learner.is_worth_saving(closing=True)
+
+
+def test_many_ask_while_one_changes(tmp_path: Path) -> None:
+    store = filled(60)
+    learner = opened(store, tmp_path)
+    seen: list[Any] = [learner.suggest(np.ones(WIDTH))]
+    told, done = [], threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            told.append(learner.suggest(np.ones(WIDTH)))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for item in range(100, 140):
+        store.put(item, [1, 1, 1, item % 3])
+        store.decide(item, [item % 5])
+        learner.follow([item])
+        seen.append(learner.suggest(np.ones(WIDTH)))
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert told
+    assert all(one in seen for one in told)
+
+
+def test_verify_compares_with_the_store(tmp_path: Path) -> None:
+    store = filled(30)
+    learner = opened(store, tmp_path)
+    assert learner.verify()
+    assert "30" not in str(learner.verify())  # rows are fewer than items
+    store.decide(next(iter(store.order)), [11])
+    assert "tags" in str(learner.verify())
+    assert not learner.verify()
+    learner.follow(store.values)
+    assert learner.verify()
+    item = next(iter(store.order))
+    store.values[item] = store.values[item] + 1
+    assert "vectors" in str(learner.verify())
+    store.drop(item)
+    assert "items" in str(learner.verify())
+
+
+@pytest.mark.parametrize("method", [{"name": "IBLR"}, {"name": "MLkNN", "k": 3}, {"smoothing": -1}])
+def test_methods_that_cannot_be(tmp_path: Path, method: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="method|smoothing|'k'"):
+        Learner(tmp_path, settings(**method), Store())

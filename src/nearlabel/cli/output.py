@@ -22,10 +22,11 @@ _SHORTEST_NAME = 16  # of a row, where names are shortened
 
 
 @contextmanager
-def steps(what: str) -> Iterator[Callable[[int, int | None], None]]:
+def steps(what: str, things: str = "") -> Iterator[Callable[[int, int | None], None]]:
     """Progress on standard error, of what takes more than a second, with the time that is left.
 
-    Silent without a terminal.
+    Where steps are `things`, such as pictures, it says how many are done in a second. Silent
+    without a terminal.
     """
     start, bar = time.monotonic(), None
     with ExitStack() as shown:
@@ -38,11 +39,14 @@ def steps(what: str) -> Iterator[Callable[[int, int | None], None]]:
                 from rich.console import Console
                 from rich.progress import Progress
 
-                columns = Progress.get_default_columns()
-                bar = Progress(*columns, "left", console=Console(stderr=True), transient=True)
-                bar.add_task(what)
+                columns = [*Progress.get_default_columns(), "left"]
+                columns += ["{task.fields[rate]}"] if things else []
+                bar = Progress(*columns, console=Console(stderr=True), transient=True)
+                bar.add_task(what, rate="")
                 shown.enter_context(bar)
-            bar.update(bar.task_ids[0], completed=done, total=total)
+            speed = bar.tasks[0].speed
+            rate = f"{speed:.0f} {things} a second" if speed else ""
+            bar.update(bar.task_ids[0], completed=done, total=total, rate=rate)
 
         yield tell
 

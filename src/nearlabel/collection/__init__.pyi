@@ -3,6 +3,7 @@
 from nearlabel.collection.collection import Collection as Collection
 from nearlabel.collection.folder_checks import CollectionError as CollectionError
 from nearlabel.collection.folder_checks import is_collection as is_collection
+from nearlabel.collection.questions import Question as Question
 from nearlabel.collection.records import Change as Change
 from nearlabel.collection.records import Decision as Decision
 from nearlabel.collection.records import FileState as FileState

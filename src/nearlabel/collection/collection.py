@@ -23,6 +23,7 @@ from nearlabel.collection.folder_checks import CollectionError, remove, thumbnai
 from nearlabel.collection.item_features import chosen_features
 from nearlabel.collection.learner import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
+from nearlabel.collection.questions import Question, questions
 from nearlabel.collection.records import (
     Change,
     FileState,
@@ -620,6 +621,36 @@ class Collection:
                 for tag, probability, items in found
                 if tag in names
             ]
+
+    def questions(
+        self,
+        n: int = 5,
+        strategy: str = "mixed",
+        *,
+        tag: str | None = None,
+        without: Iterable[int] = (),
+    ) -> list[Question]:
+        """Choose items that a person had best be asked about next.
+
+        Parameters
+        ----------
+        n : int, default=5
+            At most so many.
+        strategy : {"mixed", "learn", "confident"}, default="mixed"
+            "learn": answers teach most, since the model is unsure and the items stand for many
+            others. "confident": the model is sure, and a person confirms quickly. "mixed": every
+            fourth one is of the second kind.
+        tag : str, optional
+            Ask only about this tag: the likeliest items first of which it is not decided.
+        without : iterable of int
+            Items that are not to be asked about, because they were skipped.
+
+        Returns
+        -------
+        list of Question
+            Items without decisions, unless `tag` is given; none whose file is missing.
+        """
+        return questions(self, n, strategy, tag=tag, without=without)
 
     def save_index(self) -> None:
         """Write what was learned to a file, from which the next opening takes it."""

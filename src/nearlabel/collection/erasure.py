@@ -52,25 +52,26 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
 
 
 def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]) -> None:
-    """Have the log know nothing of paths at which a forgotten item was: there was none then."""
-    what = int(What.FILE)
+    """Have the log know nothing of where forgotten items were: at these paths was nothing then."""
+    noted = connection.execute(
+        "SELECT change, place, key, before FROM differences WHERE what = ? AND before IS NOT NULL",
+        (int(What.FILE),),
+    )
+    roots = {root for (root,) in connection.execute("SELECT DISTINCT root FROM files")}
+    nulled, of_others = [], set()
+    for change, place, key, before in noted.fetchall():
+        row = unpacked(What.FILE, before)
+        if row[_ITEM_OF_FILE] in ids:
+            nulled.append((change, place))
+        else:
+            of_others.add(key)
+            roots.add(row[0])
+    update = "UPDATE differences SET before = NULL WHERE change = ? AND place = ?"
+    connection.executemany(update, nulled)
     connection.execute(
         f"DELETE FROM differences WHERE what = ? AND key IN {LISTED}",
-        (what, json.dumps(sorted(files))),
+        (int(What.FILE), json.dumps(sorted(files - of_others))),
     )
-    noted = connection.execute(
-        "SELECT change, place, before FROM differences WHERE what = ? AND before IS NOT NULL",
-        (what,),
-    )
-    roots, places = set(), []
-    for change, place, before in noted.fetchall():
-        row = unpacked(What.FILE, before)
-        roots.add(row[0])
-        if row[_ITEM_OF_FILE] in ids:
-            places.append((change, place))
-    nulled = "UPDATE differences SET before = NULL WHERE change = ? AND place = ?"
-    connection.executemany(nulled, places)
-    roots |= {root for (root,) in connection.execute("SELECT DISTINCT root FROM files")}
     connection.execute(f"DELETE FROM roots WHERE id NOT IN {LISTED}", (json.dumps(sorted(roots)),))
 
 

@@ -109,7 +109,7 @@ class LearnedAnswers:
             learner, followed = self._learner, self._followed
             self._learner = None  # until it is known to be right
             if learner is None:
-                learner = Learner(self._folder, settings._asdict(), self._source)
+                learner = Learner(self._folder, settings, self._source)
                 index, digest = _stored(connection)
                 notes = learner.opened(index, digest)
                 self._notes.extend(notes)

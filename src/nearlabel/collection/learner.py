@@ -34,6 +34,7 @@ from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.model_trees import model_from, model_tree, vector_tree
 from nearlabel.methods.registry import method
 from nearlabel.methods.states import state_of
+from nearlabel.methods.verification import Verification
 from nearlabel.search.automatic import takes_lists
 
 METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
@@ -41,6 +42,7 @@ METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
 DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
 
 _MARK = "nearlabel collection index"
+_ROWS_AT_ONCE = 2**14  # whose vectors are compared together
 _FEWEST_UNSAVED = 512  # changed rows that are learned again at the next opening in no time
 _SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
 _CLOSING = 8  # so many times fewer are worth a new file when a collection is closed
@@ -275,6 +277,38 @@ class Learner:
         self._model, self._items = model, Grown(items)
         self.unsaved = 0
         self._show()
+
+    def verify(self, *, progress: Progress | None = None) -> Verification:
+        """Compare the model with the store, and with what a search and count of all rows gives."""
+        with self._lock.held():
+            rows, model = self._source.rows(None), self._model
+            if model is None:
+                return Verification(0, (), ("there is no model",) if len(rows.ids) > 1 else ())
+            items, differences = model._items, []
+            places = items.places
+            if not np.array_equal(self._items.array[places], rows.ids):
+                differences.append("the items are not those of the collection")
+            elif not np.array_equal(items.ids(places), rows.learned):
+                differences.append("the items are not in the order of the collection")
+            else:
+                if _differ(items.labels[places], label_rows(rows, items.labels.shape[1])).any():
+                    differences.append("the tags are not those of the collection")
+                if self._other_vectors(rows.ids, places):
+                    differences.append("the vectors are not those of the collection")
+            found = model.verify(progress=progress)
+            compared = ("items", "tags", *found.compared)
+            return Verification(len(items), compared, (*differences, *found.differences))
+
+    def _other_vectors(self, ids: Array, places: Array) -> bool:
+        """Whether a vector of the model is another one than that of its item."""
+        store = self._model._items.store
+        for start in range(0, len(ids), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            own, stored = store.take(places[some]), self._source.vectors(ids[some].tolist())
+            is_same = (own != stored).nnz == 0 if sparse.issparse(own) else (own == stored).all()
+            if not is_same:
+                return True
+        return False
 
     # Answers.
 

@@ -220,15 +220,27 @@ class Items:
         return pair_distances(rows, self.metric, X, query, which)
 
     def neighbors(
-        self, X: Any, k: int | None, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        X: Any,
+        k: int | None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest items of checked queries; of the items themselves where X is None."""
+        """The k nearest items of checked queries; of the items themselves where X is None.
+
+        Of those beyond `planned_for` an approximate search finds as many as it happens to.
+        """
         n = len(self)
         asked, most = (n, n - 1) if X is None else (X.shape[0], n)
         k = check_integer(k, "n_neighbors", low=1, high=most)
         instead = "rank or predict, which search block by block"
         check_dense_size("the neighbors of all rows", (asked, k), _BYTES_A_NEIGHBOR, instead)
-        return self._ready().graph(k, X, **_how(n_jobs, progress))
+        index, how = self._ready(), _how(n_jobs, progress)
+        if planned_for is not None and (isinstance(index, LivingIndex) or makes_plans(index)):
+            how["planned_for"] = min(k, planned_for)
+        return index.graph(k, X, **how)
 
     def left_out_neighbors(
         self,

@@ -14,7 +14,7 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import each_run
 from nearlabel.methods.explanations import name_of
 from nearlabel.methods.items import Items
-from nearlabel.search import is_precomputed
+from nearlabel.search import is_plugged, is_precomputed
 
 _FEW_CARRIERS = 2**12  # of a label, whose distances are computed in some milliseconds
 _MANY_NEAR = 2**9  # neighbors that are searched for labels with more carriers
@@ -93,20 +93,18 @@ class _Wider:
     def __init__(self, model: Any, near: NeighborGraph, x: Any, left_out: int | None) -> None:
         self.near = near
         self._items, self._x, self._left_out = model._items, x, left_out
-        # Lists would have to be planned for so many neighbors.
-        is_exact = model.search_recall_ is None and not is_precomputed(model._items.metric)
-        self._more = _MANY_NEAR if is_exact else 0
+        self._planned_for = model.n_neighbors_
+        may_grow = not (is_precomputed(self._items.metric) or is_plugged(self._items.search))
+        self._more = _MANY_NEAR if may_grow else 0
 
     def grow(self) -> bool:
-        """Search more neighbors; false where they are as many as are searched in one go."""
-        others = len(self._items) - (self._left_out is not None)
-        k, self._more = min(self._more, others), 0
+        """Search more neighbors, once; lists are probed as for few."""
+        own = self._left_out is not None
+        k, self._more = min(self._more, len(self._items) - own), 0
         if k <= self.near.k:
             return False
-        if self._left_out is None:
-            self.near = self._items.neighbors(self._x, k)
-        else:
-            self.near = self._items.left_out_neighbors(np.array([self._left_out]), k)
+        near = self._items.neighbors(self._x, k + own, planned_for=self._planned_for)
+        self.near = near.without(np.array([self._left_out])) if own else near
         return True
 
 
@@ -130,5 +128,8 @@ def _nearest_of(
 
 
 def _carriers_among(near: NeighborGraph, carriers: Array) -> tuple[Array, Floats]:
-    among = np.isin(near.indices[0], carriers)
-    return near.indices[0][among], near.distances[0][among]
+    """Those of the neighbors of one query that are among `carriers`, which rise."""
+    places = near.indices[0]
+    at = np.minimum(np.searchsorted(carriers, places), len(carriers) - 1)
+    among = carriers[at] == places if len(carriers) else np.zeros(len(places), bool)
+    return places[among], near.distances[0][among]

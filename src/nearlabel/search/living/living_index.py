@@ -192,11 +192,20 @@ class LivingIndex:
         return [Segment(index, vectors, self.metric, start, stop, places)]
 
     def graph(
-        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        k: int,
+        queries: Any = None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest rows of each query, or of each row that is there among the others."""
+        """The k nearest rows of each query, or of each row that is there among the others.
+
+        For queries, lists are probed as for `planned_for` of them.
+        """
         if queries is not None:
-            return self._search(queries, k, k, None, n_jobs, progress)[0]
+            return self._search(queries, k, planned_for or k, None, n_jobs, progress)[0]
         if len(self.segments) == 1 and not self._dead[0] and self.segments[0].places is None:
             return self.segments[0].index.graph(k, **_how(n_jobs, progress))
         return self.left_out(self._alive_places(), k, n_jobs=n_jobs, progress=progress)

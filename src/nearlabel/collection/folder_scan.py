@@ -1,0 +1,196 @@
+"""The files of a folder, and what is in each of them at one moment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from nearlabel.collection.folder_checks import DATABASE
+from nearlabel.features.picture_archives import Kind
+from nearlabel.features.picture_formats import HEAD
+from nearlabel.features.pictures import UnreadablePicture, regular_file
+
+# A file may be written twice within one tick of its clock: the time of one that has just been
+# written tells nothing. Clocks that count whole seconds tick every second, or every other one.
+_TICK, _SLOW_TICK, _SECOND = 5 * 10**7, 2 * 10**9, 10**9
+_NO_TIME = 0
+
+
+class FileStamp(NamedTuple):
+    """By what a file is known to be unchanged, without reading it."""
+
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class FolderScan:
+    """The files of a folder.
+
+    Attributes
+    ----------
+    files : dict of str to FileStamp
+        By their paths from the folder, with / between names; sorted.
+    skipped : list of (path, reason)
+        What is left out, each with the rest of a sentence that says why.
+    unread : list of str
+        Folders that could not be listed: what is in them is not known.
+    """
+
+    files: dict[str, FileStamp]
+    skipped: list[tuple[str, str]]
+    unread: list[str]
+
+    def may_have(self, path: str) -> bool:
+        """Whether a file may be there, though it was not found."""
+        return any(not folder or path.startswith(f"{folder}/") for folder in self.unread)
+
+
+class ReadFile(NamedTuple):
+    """What was in a file, the sha256 of it, and when."""
+
+    content: bytes
+    digest: bytes
+    stamp: FileStamp
+
+
+def scan_folder(
+    folder: str | os.PathLike[str],
+    kind: Kind,
+    known: Mapping[str, FileStamp] | None = None,
+    inside: str = "",
+) -> FolderScan:
+    """List the files of a kind in a folder and the folders within it.
+
+    Names that begin with a dot are left out, and so are collections. Links are followed where they
+    lead to files of this folder, never out of it.
+
+    Parameters
+    ----------
+    folder : path
+    kind : Kind
+    known : dict of str to FileStamp, optional
+        Files that are known to be of the kind, unless they have changed.
+    inside : str, default=""
+        A folder within, which alone is looked at; paths are those from `folder`.
+
+    Raises
+    ------
+    OSError
+        Where the folder itself cannot be listed.
+    """
+    top = os.path.realpath(folder)
+    os.listdir(os.path.join(top, inside))  # noqa: PTH118, PTH208 — an error is the caller's
+    found = FolderScan({}, [], [])
+    for path, entry in _entries(top, inside, found):
+        try:
+            about = _stamp_of(entry, top, path)
+        except UnreadablePicture as error:
+            if entry.is_symlink() or kind.has_suffix(path):
+                found.skipped.append((path, error.reason))
+            continue
+        if about is None or not ((known or {}).get(path) == about or _is_of(kind, entry.path)):
+            continue
+        found.files[path] = about
+    in_order = dict(sorted(found.files.items()))
+    return FolderScan(in_order, sorted(found.skipped), sorted(found.unread))
+
+
+def _entries(top: str, inside: str, found: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """All that is neither folder nor hidden, by a stack: folders nest deeper than Python calls."""
+    waiting = [inside]
+    while waiting:
+        inside = waiting.pop()
+        try:
+            with os.scandir(os.path.join(top, inside)) as listed:  # noqa: PTH118
+                entries = [one for one in listed if not one.name.startswith(".")]
+        except OSError as error:
+            found.unread.append(inside)
+            found.skipped.append((inside, f"cannot be listed: {error.strerror}"))
+            continue
+        if any(one.name == DATABASE for one in entries):  # a collection, not its material
+            continue
+        for entry in entries:
+            path = f"{inside}/{entry.name}" if inside else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            else:
+                yield path, entry
+
+
+def _stamp_of(entry: os.DirEntry[str], top: str, path: str) -> FileStamp | None:
+    """Size and time of a file; None for a link to a folder, which is entered where it lies."""
+    if entry.is_symlink():
+        target = os.path.realpath(entry.path)
+        if not Path(target).is_relative_to(top):
+            raise UnreadablePicture(path, "is a link out of the folder, which is not followed")
+    try:
+        about = entry.stat()
+    except OSError as error:
+        raise UnreadablePicture(path, f"cannot be read: {error.strerror}") from None
+    if stat.S_ISDIR(about.st_mode):
+        return None
+    if not stat.S_ISREG(about.st_mode):
+        raise UnreadablePicture(path, "is not a regular file")
+    return FileStamp(about.st_size, about.st_mtime_ns)
+
+
+def _is_of(kind: Kind, path: str) -> bool:
+    """Whether the name of a file promises one of a kind, or the file begins as one."""
+    if kind.has_suffix(path):
+        return True
+    try:
+        with regular_file(path) as file:
+            return kind.begins(file.read(HEAD), path)
+    except (OSError, UnreadablePicture):
+        return False
+
+
+def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
+    """The content of a file that nobody changes meanwhile.
+
+    The stamp of a file that was written just before has no time: it may be written again without
+    getting another one, so that it must be read again the next time.
+
+    Raises
+    ------
+    UnreadablePicture
+        With the reason, also where the file is being written.
+    """
+    with regular_file(path) as file:
+        try:
+            before = os.fstat(file.fileno())
+            now = time.time_ns()
+            if before.st_size > most_bytes:
+                reason = f"has {before.st_size:,} bytes; at most {most_bytes:,} are read"
+                raise UnreadablePicture("", reason)
+            content = file.read(before.st_size + 1)
+            after = os.fstat(file.fileno())
+        except OSError as error:
+            raise UnreadablePicture("", f"cannot be read: {error.strerror}") from None
+    if _stamp(before) != _stamp(after) or len(content) != after.st_size:
+        raise UnreadablePicture("", "was changed while it was read")
+    tick = _TICK if after.st_mtime_ns % _SECOND else _SLOW_TICK
+    is_settled = abs(now - after.st_mtime_ns) > tick
+    stamp = FileStamp(after.st_size, after.st_mtime_ns if is_settled else _NO_TIME)
+    return ReadFile(content, hashlib.sha256(content).digest(), stamp)
+
+
+def _stamp(about: os.stat_result) -> FileStamp:
+    return FileStamp(about.st_size, about.st_mtime_ns)
+
+
+def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, str]:
+    """The folder that is indexed, and the part of it that is meant: a folder within a known one."""
+    path = Path(os.path.realpath(folder))
+    for root in sorted(roots, key=len):
+        if path.is_relative_to(root):
+            inside = path.relative_to(root).as_posix()
+            return root, "" if inside == "." else inside
+    return str(path), ""

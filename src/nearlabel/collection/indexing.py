@@ -1,0 +1,331 @@
+"""The files of a folder become items of a collection.
+
+First it is planned by names, sizes and times what has to be read: the second time these are new and
+changed files only. Then files are read by several threads, become vectors, and are added in
+batches, each of which is on the disk when the next begins: whoever interrupts loses the last one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nearlabel.collection.collection import Collection
+from nearlabel.collection.folder_checks import CollectionError, is_collection
+from nearlabel.collection.folder_scan import (
+    FileStamp,
+    FolderScan,
+    ReadFile,
+    read_unchanged,
+    root_of,
+    scan_folder,
+)
+from nearlabel.collection.item_features import ItemFeatures
+from nearlabel.collection.records import FileState, NewItem
+from nearlabel.common.progress import Progress
+from nearlabel.features.picture_archives import Kind
+from nearlabel.features.picture_files import Skipping, in_parallel
+
+_FILES_AT_ONCE = 32
+_BYTES_AT_ONCE = 2**26
+_TEXT_KEPT = 300  # characters of a text, to be shown
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """What is to be done so that a collection has the files of a folder.
+
+    Attributes
+    ----------
+    root : str
+        The folder whose paths are kept.
+    seen : dict of str to int
+        Files at known paths that are not as they were, and the items that they were.
+    new : list of str
+        Files at paths that are not known.
+    gone : list of str
+        Paths of files that are not there any more.
+    unchanged : int
+    scan : FolderScan
+    """
+
+    root: str
+    seen: dict[str, int]
+    new: list[str]
+    gone: list[str]
+    unchanged: int
+    scan: FolderScan
+
+    def __bool__(self) -> bool:
+        return bool(self.seen or self.new or self.gone)
+
+    def only(self, path: str) -> IndexPlan:
+        """What of it is about one file."""
+        return replace(
+            self,
+            seen={one: item for one, item in self.seen.items() if one == path},
+            new=[one for one in self.new if one == path],
+            gone=[],
+            unchanged=0,
+            scan=FolderScan({}, [one for one in self.scan.skipped if one[0] == path], []),
+        )
+
+
+@dataclass
+class IndexReport:
+    """What has become of the files of a folder.
+
+    Attributes
+    ----------
+    new : int
+        Items that were not there before.
+    changed : int
+        Items whose file has another content now.
+    found : int
+        Files that are items already: moved ones, copies, and such that were only touched.
+    unchanged : int
+        Files that were not read, since their size and time are as they were.
+    gone : int
+        Files that are not there any more.
+    skipped : list of (path, reason)
+        Files that could not be read, each with the rest of a sentence that says why.
+    seconds : float
+    """
+
+    new: int = 0
+    changed: int = 0
+    found: int = 0
+    unchanged: int = 0
+    gone: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def plan_index(
+    collection: Collection,
+    folder: str | os.PathLike[str],
+    kind: Kind,
+    *,
+    passed_over: Mapping[str, FileStamp] | None = None,
+    patience_ns: int = 0,
+) -> IndexPlan:
+    """Compare a folder with what a collection knows of it; nothing is read but names.
+
+    Parameters
+    ----------
+    collection : Collection
+    folder : path
+        One that was indexed before, one within it, or another one.
+    kind : Kind
+        Which files count.
+    passed_over : dict of str to FileStamp, optional
+        Files that are left alone as long as they are so.
+    patience_ns : int, default=0
+        How long ago files must have been written: younger ones may not be complete.
+
+    Raises
+    ------
+    OSError
+        Where the folder is not there; then nothing is taken for gone.
+    """
+    if is_collection(folder):
+        raise CollectionError("is a collection; give the folder of its files", Path(folder))
+    root, inside = root_of(folder, collection.roots())
+    begins = f"{inside}/" if inside else ""
+    known = {one.path: one for one in collection.files(root) if one.path.startswith(begins)}
+    stamps = {
+        path: FileStamp(one.size, one.mtime_ns) for path, one in known.items() if not one.is_missing
+    }
+    scan = scan_folder(root, kind, stamps, inside)
+    passed, now = passed_over or {}, time.time_ns()
+    waiting = {
+        path
+        for path, stamp in scan.files.items()
+        if passed.get(path) == stamp or abs(now - stamp.mtime_ns) < patience_ns
+    }
+    differ = [
+        path
+        for path, stamp in scan.files.items()
+        if stamps.get(path) != stamp and path not in waiting
+    ]
+    gone = [path for path in stamps if path not in scan.files and not scan.may_have(path)]
+    return IndexPlan(
+        root,
+        {path: known[path].item or 0 for path in differ if path in known},
+        [path for path in differ if path not in known],
+        gone,
+        len(scan.files) - len(differ),
+        scan,
+    )
+
+
+def run_index(
+    collection: Collection,
+    plan: IndexPlan,
+    features: ItemFeatures,
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Do what was planned.
+
+    Parameters
+    ----------
+    collection : Collection
+    plan : IndexPlan
+    features : ItemFeatures
+        What makes vectors of files.
+    n_jobs : int or None, default=None
+        Threads that read files; -1 is all cores.
+    progress : callable, optional
+        Called with (files done, files in all).
+    """
+    begin, run = time.monotonic(), _Run(collection, plan, features, n_jobs, progress)
+    # What is known at other paths comes first: a file may have been moved before another one was
+    # put in its place, and that is a new item then.
+    altered = run.recognize([*plan.seen])
+    run.total += len(altered)
+    run.add(plan.new)
+    run.add(altered)
+    if plan.gone:
+        collection.set_files(plan.root, missing=plan.gone, group=run.group)
+        run.report.gone = len(plan.gone)
+    run.report.seconds = time.monotonic() - begin
+    return run.report
+
+
+class _Found(NamedTuple):
+    """A file that was read."""
+
+    path: str
+    read: ReadFile
+
+    def state(self, root: str, item: int | None = None) -> FileState:
+        return FileState(root, self.path, *self.read.stamp, item)
+
+
+class _Run:
+    """Files of a folder on their way into a collection."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        plan: IndexPlan,
+        features: ItemFeatures,
+        n_jobs: int | None,
+        progress: Progress | None,
+    ) -> None:
+        self._collection, self._features = collection, features
+        self._root, self._seen = plan.root, plan.seen
+        self._n_jobs, self._progress = n_jobs, progress
+        self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
+        self.done, self.total = 0, len(plan.seen) + len(plan.new)
+        self.group = collection.new_group()
+
+    def recognize(self, paths: Sequence[str]) -> list[str]:
+        """Note which files have a content that is known; the paths of the others."""
+        unknown = []
+        for batch in self._batches(paths, keeps_content=False):
+            ids = self._collection.known_contents(one.read.digest for one in batch)
+            found = [
+                one.state(self._root, ids[one.read.digest])
+                for one in batch
+                if one.read.digest in ids
+            ]
+            self._collection.set_files(self._root, found, group=self.group)
+            self.report.found += len(found)
+            unknown += [one.path for one in batch if one.read.digest not in ids]
+        return unknown
+
+    def add(self, paths: Sequence[str]) -> None:
+        """Have files be items: those that there are, if their content is known, or new ones."""
+        for batch in self._batches(paths):
+            by_content: dict[bytes, list[_Found]] = {}
+            for one in batch:
+                by_content.setdefault(one.read.digest, []).append(one)
+            known = self._collection.known_contents(by_content)
+            made = self._made(
+                {digest: its[0] for digest, its in by_content.items() if digest not in known}
+            )
+            items = [
+                NewItem(
+                    digest,
+                    vector,
+                    tuple(one.state(self._root) for one in by_content[digest]),
+                    _plain_name(by_content[digest][0].path),
+                    text,
+                )
+                for digest, (vector, text) in {**dict.fromkeys(known, (None, None)), **made}.items()
+            ]
+            ids = self._collection.add(items, group=self.group)
+            altered = {self._seen.get(one.path) for one in batch}
+            changed = sum(
+                item.content in made and id in altered for item, id in zip(items, ids, strict=True)
+            )
+            self.report.changed += changed
+            self.report.new += len(made) - changed
+            self.report.found += sum(len(item.files) for item in items) - len(made)
+
+    def _made(self, files: Mapping[bytes, _Found]) -> dict[bytes, tuple[Any, str | None]]:
+        """Vectors and texts of contents; those that are neither picture nor text are left out."""
+        if not files:
+            return {}
+        contents = Skipping([one.read.content for one in files.values()], self._n_jobs)
+        try:
+            X = self._features.vectors(contents)
+        except ValueError:
+            if len(contents.skipped) < len(contents):
+                raise
+        broken = {at: error.reason for at, error in contents.skipped}
+        self.report.skipped += [
+            (one.path, broken[at]) for at, one in enumerate(files.values()) if at in broken
+        ]
+        good = [(digest, one) for at, (digest, one) in enumerate(files.items()) if at not in broken]
+        return {
+            digest: (X[row : row + 1], self._beginning(one.read.content))
+            for row, (digest, one) in enumerate(good)
+        }
+
+    def _beginning(self, content: bytes) -> str | None:
+        """The beginning of a text, to be shown."""
+        if self._collection.settings.kind != "texts":
+            return None
+        return content[: 4 * _TEXT_KEPT].decode("utf-8-sig", "replace")[:_TEXT_KEPT]
+
+    def _batches(self, paths: Sequence[str], keeps_content: bool = True) -> Iterator[list[_Found]]:
+        """Files that could be read, some at a time; a batch is done when the next is asked for."""
+
+        def read(source: tuple[int, str]) -> tuple[int, _Found]:
+            place, path = source
+            found = read_unchanged(Path(self._root, path), self._features.files.most_bytes)
+            return place, _Found(path, found if keeps_content else found._replace(content=b""))
+
+        reading = Skipping([*enumerate(paths)], self._n_jobs)
+        batch: list[_Found] = []
+        before, size = self.done, 0
+        for place, one in in_parallel(reading, read):
+            batch.append(one)
+            size += len(one.read.content)
+            if len(batch) == _FILES_AT_ONCE or size >= _BYTES_AT_ONCE:
+                yield batch
+                self._tell(before + place + 1)
+                batch, size = [], 0
+        if batch:
+            yield batch
+        if paths:
+            self._tell(before + len(paths))
+        self.report.skipped += [(paths[at], error.reason) for at, error in reading.skipped]
+
+    def _tell(self, done: int) -> None:
+        self.done = done
+        if self._progress is not None:
+            self._progress(done, self.total)
+
+
+def _plain_name(path: str) -> str:
+    """A name of a file as a text: bytes that are no UTF-8 as escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")

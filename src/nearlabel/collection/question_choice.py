@@ -1,0 +1,159 @@
+"""Which items to ask a person about: choices from vectors and a model, without a store.
+
+To learn, an answer is worth most where the model is unsure and where it tells something about many
+other items. So among the fifth of the items with the greatest doubt, the one is asked about that
+stands for the most: an item stands for another as far as it is nearer to it than anything that is
+tagged already. This is the gain of facility location; the items that are chosen together share what
+they stand for. Without a model, the items that stand for the most come first.
+
+To be quick, the items come first of whose tags the model is surest: a person confirms these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.methods.explanations import other_voters
+from nearlabel.search import neighbor_graph
+
+LOOKED_AT = 1000
+"""Items among which questions are chosen, at random where there are more."""
+CARRIERS = 64
+"""Items with a tag that others are compared with, at random where there are more."""
+LIKELY_LOOKED_AT = 200
+"""Items nearest to these whose probability of the tag is computed."""
+
+_SHARE_IN_DOUBT = 0.2  # of the items that are looked at
+_STANDS_FOR = 30  # nearest items of each that may stand for it
+_CELLS_AT_ONCE = 2**22  # probabilities that are looked at together
+_ROWS_AT_ONCE = 4096  # vectors that are compared together
+_EVERY = 4  # of mixed questions, one that is quick to confirm
+
+
+class Seen(NamedTuple):
+    """What a model makes of n items.
+
+    Attributes
+    ----------
+    doubts : ndarray of float, shape (n,)
+        The entropy of all tags together, in bits: 0 where each is certain.
+    best : ndarray of float, shape (n,)
+        The probability of the most probable tag.
+    nearest : ndarray of float, shape (n,)
+        The distance of the nearest item that the model has learned from.
+    """
+
+    doubts: Floats
+    best: Floats
+    nearest: Floats
+
+
+def seen_by(model: Any, X: Any) -> Seen:
+    """What a fitted model makes of the rows of X."""
+    graph = model._items.neighbors(X, model.n_neighbors_)
+    count, q = X.shape[0], model._items.labels.shape[1]
+    doubts, best = np.empty(count), np.empty(count)
+    for place, near in graph.blocks(max(1, _CELLS_AT_ONCE // q)):
+        probabilities = model._probabilities(model._scores(near, X[place]).toarray())
+        doubts[place] = _entropy(probabilities)
+        best[place] = probabilities.max(axis=1)
+    return Seen(doubts, best, graph.distances[:, 0].copy())
+
+
+def _entropy(probabilities: Floats) -> Floats:
+    """The entropy of independent tags, one row per item, in bits."""
+    bits = np.zeros_like(probabilities)
+    for side in (probabilities, 1 - probabilities):
+        bits -= side * np.log2(side, where=side > 0, out=np.zeros_like(side))
+    return np.asarray(bits.sum(axis=1))
+
+
+def telling(X: Any, model: Any, n: int, metric: Any = "cosine") -> Array:
+    """The rows of X whose tags would teach the model most, best first.
+
+    `model` is fitted to what is tagged already, or None where that is too little.
+    """
+    count = X.shape[0]
+    if count < 2:
+        return np.arange(min(n, count))
+    near = neighbor_graph(X, min(_STANDS_FOR, count - 1), metric=metric)
+    itself = np.arange(count)[:, None]
+    standing = np.hstack([itself, near.indices])  # who may stand for each row, and how far it is
+    distances = np.hstack([np.zeros((count, 1)), near.distances])
+    if model is None:
+        uncovered, is_open = distances[:, -1].copy(), np.ones(count, bool)
+    else:
+        seen = seen_by(model, X)
+        uncovered = seen.nearest
+        is_open = np.zeros(count, bool)
+        in_doubt = max(n, round(_SHARE_IN_DOUBT * count))
+        is_open[np.argsort(-seen.doubts, kind="stable")[:in_doubt]] = True
+    chosen: list[int] = []
+    for _ in range(min(n, int(is_open.sum()))):
+        nearer = np.maximum(uncovered[:, None] - distances, 0)
+        gains = np.bincount(standing.ravel(), nearer.ravel(), minlength=count)
+        best = int(np.argmax(np.where(is_open, gains, -1)))
+        chosen.append(best)
+        is_open[best] = False
+        rows, places = np.nonzero(standing == best)
+        uncovered[rows] = np.minimum(uncovered[rows], distances[rows, places])
+    return np.array(chosen, np.int64)
+
+
+def certain(X: Any, model: Any, n: int) -> Array:
+    """The rows of X of whose tags the model is surest, best first; none that get no tag."""
+    if model is None or X.shape[0] == 0:
+        return np.empty(0, np.int64)
+    seen = seen_by(model, X)
+    order = np.argsort(seen.doubts, kind="stable")
+    return np.asarray(order[seen.best[order] >= 0.5][:n])
+
+
+def mixed(X: Any, model: Any, n: int, metric: Any = "cosine") -> tuple[Array, Array]:
+    """Rows of X that teach much, every fourth one quick to confirm; and which ones are that."""
+    quick = certain(X, model, n // _EVERY)
+    others = np.setdiff1d(np.arange(X.shape[0]), quick)
+    slow = others[telling(X[others], model, n - len(quick), metric)]
+    rows = [*slow.tolist()]
+    for place, row in enumerate(quick.tolist(), 1):
+        rows.insert(place * _EVERY - 1, row)
+    found = np.array(rows[:n], np.int64)
+    return found, np.isin(found, quick)
+
+
+def nearest_to(
+    X: Any, vectors: Callable[[slice], Any], count: int, n: int, metric: Any = "cosine"
+) -> Array:
+    """Which n of `count` items, whose vectors come in runs, are nearest to any row of X."""
+    distances = np.empty(count)
+    for start in range(0, count, _ROWS_AT_ONCE):
+        part = slice(start, min(start + _ROWS_AT_ONCE, count))
+        distances[part] = neighbor_graph(X, 1, vectors(part), metric=metric).distances[:, 0]
+    return np.argsort(distances, kind="stable")[:n]
+
+
+def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]) -> Floats:
+    """How probable a tag, by its column, is for the rows of X.
+
+    `places` says which of them the model has learned from: these are answered as if they were new.
+    """
+    found = np.zeros(X.shape[0])
+    if tag >= model._items.labels.shape[1]:
+        return found
+    rows = np.array([-1 if place is None else place for place in places], np.int64)
+    for is_learned in (False, True):
+        which = np.flatnonzero((rows >= 0) == is_learned)
+        if len(which) == 0:
+            continue
+        if is_learned:
+            near, _ = other_voters(model, rows[which])
+            scores = model._left_out_scores(near, X[which], rows[which])
+        else:
+            near = model._items.neighbors(X[which], model.n_neighbors_)
+            scores = model._scores(near, X[which])
+        found[which] = model._probabilities(scores.toarray())[:, tag]
+    return found

@@ -1,0 +1,143 @@
+"""Questions of a collection to its owner: which items to ask about next, and what to suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.collection import question_choice as choice
+from nearlabel.collection.change_log import last_change
+from nearlabel.collection.item_tables import known_tag
+from nearlabel.collection.learner import estimator
+from nearlabel.collection.records import Suggestion
+from nearlabel.collection.tag_names import tag_name
+from nearlabel.common.arrays import Array
+from nearlabel.common.validation import check_choice, check_integer
+
+if TYPE_CHECKING:
+    from nearlabel.collection.collection import Collection
+
+STRATEGIES = ("mixed", "learn", "confident")
+
+_UNSURE = "its tags are unsure, and it stands for others"
+_FIRST = "it stands for many others"
+_SURE = "its tags are likely right"
+_SUGGESTED = 10  # tags of each question
+_MOST_CANDIDATES = 100_000  # untagged items that are looked through for one tag
+
+
+class Question(NamedTuple):
+    """An item that its owner is asked about.
+
+    Attributes
+    ----------
+    item : int
+    suggestions : list of Suggestion
+        Its likeliest tags; in questions about one tag only this one.
+    why : str
+        Why it is asked, for people.
+    """
+
+    item: int
+    suggestions: list[Suggestion]
+    why: str
+
+
+def questions(
+    collection: Collection,
+    n: int = 5,
+    strategy: str = "mixed",
+    *,
+    tag: str | None = None,
+    without: Iterable[int] = (),
+) -> list[Question]:
+    """What `Collection.questions` gives."""
+    n = check_integer(n, "n", low=1)
+    check_choice(strategy, "strategy", STRATEGIES)
+    asking = collection._folder.learned.asking(collection.settings)
+    with asking as learner, collection._database.reading() as connection:
+        state = learner._state
+        # The same questions for the same state, and others after each change.
+        rng = np.random.default_rng(last_change(connection))
+        if tag is not None:
+            number = known_tag(connection, tag_name(tag, "tag"), collection.path)
+            return _about_tag(collection, state, tag, number, n, without, rng)
+        ids = _askable(collection, collection.ids(state="undecided"), without)
+        ids = _some(ids, choice.LOOKED_AT, rng)
+        X = collection.vectors(ids.tolist())
+        model = None if state is None else state.model
+        metric = _metric(collection)
+        if strategy == "confident":
+            rows = choice.certain(X, model, n)
+            is_quick = np.ones(len(rows), bool)
+        elif strategy == "learn":
+            rows = choice.telling(X, model, n, metric)
+            is_quick = np.zeros(len(rows), bool)
+        else:
+            rows, is_quick = choice.mixed(X, model, n, metric)
+        slow = _FIRST if model is None else _UNSURE
+        return [
+            Question(item, collection.suggest(item, _SUGGESTED), _SURE if quick else slow)
+            for item, quick in zip(ids[rows].tolist(), is_quick.tolist(), strict=True)
+        ]
+
+
+def _about_tag(
+    collection: Collection,
+    state: Any,
+    tag: str,
+    number: int,
+    n: int,
+    without: Iterable[int],
+    rng: np.random.Generator,
+) -> list[Question]:
+    """The items that are likeliest to have a tag, of those about which that is not decided."""
+    with collection._database.reading() as connection:
+        decided = {
+            item
+            for (item,) in connection.execute("SELECT item FROM decisions WHERE tag = ?", [number])
+        }
+    carriers = _some(np.array(collection.ids(tag), np.int64), choice.CARRIERS, rng)
+    open_ids = [item for item in collection.ids() if item not in decided]
+    ids = _some(_askable(collection, open_ids, without), _MOST_CANDIDATES, rng)
+    if not len(carriers) or not len(ids):
+        return []
+    wanted = max(choice.LIKELY_LOOKED_AT, n)
+    near = choice.nearest_to(
+        collection.vectors(carriers.tolist()),
+        lambda part: collection.vectors(ids[part].tolist()),
+        len(ids),
+        wanted,
+        _metric(collection),
+    )
+    ids = ids[near]
+    if state is None:
+        probabilities = np.full(len(ids), 0.5)
+    else:
+        places = [state.place_of(item) for item in ids.tolist()]
+        X = collection.vectors(ids.tolist())
+        probabilities = choice.tag_probabilities(state.model, X, number, places)
+    best = np.argsort(-probabilities, kind="stable")[:n]
+    return [
+        Question(int(ids[row]), [Suggestion(tag, float(probabilities[row]), [])], f"likely {tag}")
+        for row in best
+    ]
+
+
+def _askable(collection: Collection, ids: list[int], without: Iterable[int]) -> Array:
+    """Items that can be shown."""
+    left_out = set(without)
+    if collection.settings.kind != "vectors":
+        left_out.update(collection.ids(state="missing"))
+    return np.array([item for item in ids if item not in left_out], np.int64)
+
+
+def _some(ids: Array, most: int, rng: np.random.Generator) -> Array:
+    """Ids as they are, or at random where there are too many, in their order."""
+    return ids if len(ids) <= most else np.sort(rng.choice(ids, most, replace=False))
+
+
+def _metric(collection: Collection) -> Any:
+    return estimator(collection.settings.method).metric

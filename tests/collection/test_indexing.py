@@ -1,0 +1,278 @@
+"""The files of a folder become items."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from drawn_pictures import file_of
+
+from nearlabel.collection import Collection, CollectionError, indexing
+from nearlabel.collection.indexing import plan_index, run_index
+from nearlabel.collection.item_features import chosen_features, item_features
+from nearlabel.features import UnreadablePicture
+
+LONG_AGO = 10**18
+
+
+def picture(seed):
+    """The content of a small picture of its own."""
+    colors = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    return file_of(colors, "PNG")
+
+
+class Folder:
+    """Pictures in a folder, all written long ago unless they are changed later."""
+
+    def __init__(self, path):
+        self.path = path
+        path.mkdir(exist_ok=True)
+        self._clock = LONG_AGO
+
+    def put(self, name, seed):
+        content = seed if isinstance(seed, bytes) else picture(seed)
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        self._clock += 10**9 + 1
+        os.utime(target, ns=(self._clock, self._clock))
+        return target
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = Folder(tmp_path / "photos")
+    for seed in range(6):
+        folder.put(f"{seed}.png", seed)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path):
+    features = chosen_features("pictures", "moments")
+    with Collection.create(tmp_path / "c", features=features) as store:
+        yield store
+
+
+def features_of(store):
+    return item_features(store.settings.kind, store.settings.features)
+
+
+def index(store, folder, n_jobs=None, progress=None):
+    """Index a folder; new, changed, found, unchanged and gone files."""
+    features = features_of(store)
+    plan = plan_index(store, folder, features.files)
+    report = run_index(store, plan, features, n_jobs=n_jobs, progress=progress)
+    counts = (report.new, report.changed, report.found, report.unchanged, report.gone)
+    return counts, report.skipped
+
+
+def paths(store, item):
+    return [file.path for file in store.item(item).files if not file.is_missing]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_new_pictures_become_items(store, photos, n_jobs):
+    assert index(store, photos.path, n_jobs) == ((6, 0, 0, 0, 0), [])
+    assert [item.name for item in store.items()] == [f"{seed}.png" for seed in range(6)]
+    vectors = features_of(store).vectors([picture(seed) for seed in range(6)])
+    assert np.array_equal(store.vectors(range(1, 7)), vectors)
+
+
+def test_the_second_time_nothing_is_read(store, photos, monkeypatch):
+    index(store, photos.path)
+    monkeypatch.setattr(indexing, "read_unchanged", None)
+    before = store.changes()
+    assert index(store, photos.path) == ((0, 0, 0, 6, 0), [])
+    assert store.changes() == before
+
+
+def test_a_file_that_was_touched_is_the_same(store, photos):
+    index(store, photos.path)
+    photos.put("2.png", 2)
+    assert index(store, photos.path) == ((0, 0, 1, 5, 0), [])
+    assert index(store, photos.path) == ((0, 0, 0, 6, 0), [])
+
+
+def test_moved_and_copied_files(store, photos):
+    index(store, photos.path)
+    store.tag([1, 2], "sea")
+    (photos.path / "0.png").rename(photos.path / "moved.png")
+    shutil.copy2(photos.path / "1.png", photos.path / "copy.png")
+    assert index(store, photos.path) == ((0, 0, 2, 5, 1), [])
+    assert (paths(store, 1), store.item(1).yes) == (["moved.png"], ["sea"])
+    assert (paths(store, 2), store.item(2).yes) == (["1.png", "copy.png"], ["sea"])
+
+
+def test_a_changed_file_keeps_its_tags(store, photos):
+    index(store, photos.path)
+    store.tag(1, "sea")
+    photos.put("0.png", 100)
+    assert index(store, photos.path) == ((0, 1, 0, 5, 0), [])
+    assert store.item(1).yes == ["sea"]
+    vectors = features_of(store).vectors([picture(100)])
+    assert np.array_equal(store.vectors([1]), vectors)
+
+
+def test_a_file_in_the_place_of_one_that_was_moved(store, photos):
+    """What was moved keeps its tags, in whatever order paths are looked at."""
+    index(store, photos.path)
+    store.tag([1, 2, 3, 4], "sea")
+    (photos.path / "0.png").rename(photos.path / "zz.png")
+    photos.put("0.png", 100)
+    (photos.path / "1.png").rename(photos.path / "a")  # 1 to 2, 2 to 3, and 3 is gone
+    (photos.path / "2.png").rename(photos.path / "3.png")
+    (photos.path / "a").rename(photos.path / "2.png")
+    photos.put("1.png", 101)
+    assert index(store, photos.path) == ((2, 0, 3, 2, 0), [])
+    assert [paths(store, item) for item in (1, 2, 3, 4)] == [["zz.png"], ["2.png"], ["3.png"], []]
+    assert [store.item(item).yes for item in (7, 8)] == [[], []]
+
+
+def test_two_new_files_with_one_content(store, photos):
+    photos.put("twin.png", 0)
+    assert index(store, photos.path) == ((6, 0, 1, 0, 0), [])
+    assert paths(store, 1) == ["0.png", "twin.png"]
+
+
+def test_a_file_that_vanishes_and_comes_back(store, photos):
+    index(store, photos.path)
+    store.tag(3, "sea")
+    (photos.path / "2.png").unlink()
+    assert index(store, photos.path) == ((0, 0, 0, 5, 1), [])
+    assert (store.item(3).is_missing, store.item(3).yes) == (True, ["sea"])
+    assert index(store, photos.path) == ((0, 0, 0, 5, 0), [])
+    photos.put("elsewhere/2.png", 2)
+    assert index(store, photos.path) == ((0, 0, 1, 5, 0), [])
+    assert (store.item(3).is_missing, paths(store, 3)) == (False, ["elsewhere/2.png"])
+
+
+def test_a_folder_that_vanishes(store, photos):
+    index(store, photos.path)
+    photos.path.rename(photos.path.with_name("away"))
+    with pytest.raises(FileNotFoundError):
+        index(store, photos.path)
+    assert store.counts()["missing"] == 0
+
+
+def test_a_part_of_a_folder(store, photos):
+    photos.put("2026/a.png", 10)
+    index(store, photos.path)
+    photos.put("2026/b.png", 11)
+    photos.put("new.png", 12)
+    (photos.path / "0.png").unlink()
+    assert index(store, photos.path / "2026") == ((1, 0, 0, 1, 0), [])
+    assert store.roots() == [str(photos.path)]
+    assert index(store, photos.path) == ((1, 0, 0, 7, 1), [])
+
+
+def test_files_that_cannot_be_read(store, photos):
+    photos.put("broken.png", b"no picture")
+    photos.put("5.png", b"no picture any more")
+    counts, skipped = index(store, photos.path)
+    assert counts == (5, 0, 0, 0, 0)
+    assert [name for name, _ in skipped] == ["5.png", "broken.png"]
+
+
+def test_only_files_that_cannot_be_read(store, tmp_path):
+    folder = Folder(tmp_path / "broken")
+    folder.put("a.png", b"no picture")
+    counts, skipped = index(store, folder.path)
+    assert (counts, len(skipped), store.counts()["items"]) == ((0,) * 5, 1, 0)
+
+
+def test_a_known_file_that_breaks_stays_as_it_was(store, photos):
+    index(store, photos.path)
+    store.tag(1, "sea")
+    vector = store.vectors([1])
+    photos.put("0.png", b"no picture")
+    counts, skipped = index(store, photos.path)
+    assert (counts, len(skipped)) == ((0, 0, 0, 5, 0), 1)
+    assert store.item(1).yes == ["sea"]
+    assert np.array_equal(store.vectors([1]), vector)
+
+
+def test_a_file_that_changes_while_it_is_read(store, photos, monkeypatch):
+    read = indexing.read_unchanged
+
+    def changing(path, most_bytes):
+        if path.name == "3.png":
+            raise UnreadablePicture("", "was changed while it was read")
+        return read(path, most_bytes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(indexing, "read_unchanged", changing)
+        counts, skipped = index(store, photos.path)
+    assert (counts, skipped) == ((5, 0, 0, 0, 0), [("3.png", "was changed while it was read")])
+    assert index(store, photos.path) == ((1, 0, 0, 5, 0), [])
+
+
+def test_an_interrupt_loses_one_batch(store, photos, monkeypatch):
+    monkeypatch.setattr(indexing, "_FILES_AT_ONCE", 2)
+    told = []
+
+    def interrupting(done, total):
+        told.append((done, total))
+        if done >= 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index(store, photos.path, progress=interrupting)
+    assert (told, store.counts()["items"]) == ([(2, 6), (4, 6)], 4)
+    assert index(store, photos.path) == ((2, 0, 0, 4, 0), [])
+
+
+def test_a_run_is_undone_as_a_whole(store, photos, monkeypatch):
+    monkeypatch.setattr(indexing, "_FILES_AT_ONCE", 2)
+    index(store, photos.path)
+    store.tag(1, "sea")
+    (photos.path / "0.png").unlink()
+    photos.put("new.png", 10)
+    photos.put("1.png", 11)
+    index(store, photos.path)
+    store.undo()
+    assert (store.counts()["items"], store.item(1).is_missing) == (6, False)
+    assert np.array_equal(store.vectors([2]), features_of(store).vectors([picture(1)]))
+    assert index(store, photos.path) == ((1, 1, 0, 4, 1), [])
+
+
+def test_names_that_are_not_utf8(store, photos):
+    name = os.fsdecode(b"\xe9t\xe9.png")
+    photos.put(name, 10)
+    assert index(store, photos.path) == ((7, 0, 0, 0, 0), [])
+    assert store.item(7).name == r"\xe9t\xe9.png"
+    assert paths(store, 7) == [name]
+    assert index(store, photos.path) == ((0, 0, 0, 7, 0), [])
+
+
+def test_watched_files_must_be_complete(store, photos):
+    files = features_of(store).files
+    now = photos.put("young.png", 10)
+    os.utime(now)
+    assert plan_index(store, photos.path, files, patience_ns=10**12).new == [
+        f"{seed}.png" for seed in range(6)
+    ]
+    stamps = plan_index(store, photos.path, files).scan.files
+    passed = {"0.png": stamps["0.png"], "1.png": stamps["2.png"]}
+    new = plan_index(store, photos.path, files, passed_over=passed).new
+    assert "0.png" not in new
+    assert "1.png" in new
+
+
+def test_texts(tmp_path):
+    folder = Folder(tmp_path / "notes")
+    folder.put("a.txt", b"Waves and sand")
+    folder.put("b.txt", b"\xff\xfe\x00")
+    with Collection.create(
+        tmp_path / "c", kind="texts", features=chosen_features("texts")
+    ) as store:
+        counts, skipped = index(store, folder.path)
+        assert (counts, [name for name, _ in skipped]) == ((1, 0, 0, 0, 0), ["b.txt"])
+        assert store.item(1).text == "Waves and sand"
+
+
+def test_a_collection_is_no_folder_of_files(store, tmp_path):
+    with pytest.raises(CollectionError, match="is a collection"):
+        index(store, tmp_path / "c")
