@@ -220,6 +220,8 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise told(error, self.folder) from error
+        except CollectionError as error:
+            raise error.of(self.folder) from None
 
     def _taken(self) -> sqlite3.Connection:
         with self._pool:
@@ -286,6 +288,9 @@ class Database:
             raise CollectionError(
                 "is refused: the tables of its database are not those of a collection", self.folder
             )
+        (count,) = connection.execute("SELECT count(*) FROM state").fetchone()
+        if count != 1:
+            raise CollectionError("is damaged: its database has no state", self.folder)
         if version < len(MIGRATIONS):
             if self.readonly:
                 raise CollectionError(
