@@ -22,7 +22,7 @@ from nearlabel.cli import collection_verbs, datasets, networks
 
 # A verb is the function of its name in the module of its name, or in another one.
 _VERBS = (
-    *("demo", "index", "tag", "retrieve"),
+    *("demo", "index", "tag", "review", "retrieve"),
     *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
     *("evaluate", "tune", "compare", "reproduce"),
 )
