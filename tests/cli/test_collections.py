@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -253,6 +254,29 @@ def test_tags_are_renamed_and_merged(ask, asked, scenes):
     again = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
     assert again == counts
     assert "MB now" in ask("collection", "compact", "c")
+
+
+def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
+    monkeypatch.setattr("nearlabel.collection.indexing._FILES_AT_ONCE", 2)
+    ask("index", scenes / "new", "-c", "c")
+    assert f"taken back: added {NEW} items" in ask("collection", "undo", "c")
+    assert asked("collection", "c")["items"] == TAGGED
+
+
+def test_verification(ask, asked, answer, scenes):
+    assert asked("verify", "c")["agrees"] is True
+    assert "verified: " in ask("relabel", "c", "--item", 1, "--add", "boats", "--verify")
+    vectors = Path("c/vectors-000001.bin")
+    content = bytearray(vectors.read_bytes())
+    content[-300] ^= 1
+    vectors.write_bytes(content)
+    code, printed, _ = answer("verify", "c")
+    assert (code, printed.startswith("not verified: ")) == (1, True)
+
+
+@pytest.mark.parametrize("verb", ["predict", "rank"])
+def test_verbs_for_models_name_the_one_for_collections(fail, scenes, verb):
+    assert "'nearlabel tag c new.jpg'" in fail(verb, "c", "new.jpg")
 
 
 def test_forgotten_items(ask, asked, scenes):

@@ -217,8 +217,7 @@ def _finish(store: Collection, changing: Changing, done: str, **what: Any) -> in
     verified = None
     if changing.verify:
         with steps("verifying"):
-            whole: Any = store
-            verified = whole.verify()
+            verified = store.verify()
     counts = store.counts()
     told = {
         "collection": str(store.path),

@@ -160,6 +160,8 @@ def undo(path: str, /, *, json: Json = False) -> None:
     """
     with open_collection(path) as store:
         change = store.undo()
+        if change is not None:  # of a run the last one: what was taken back has all its items
+            change = change._replace(items=store.changes(1)[0].items)
     if json:
         say_json({"collection": path, "undone": None if change is None else _told_change(change)})
     elif change is None:

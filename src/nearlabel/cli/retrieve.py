@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
-from nearlabel.cli.open_collections import Asked, asked, item_tile, open_collection, shown_name
+from nearlabel.cli.open_collections import (
+    Asked,
+    asked,
+    is_collection,
+    item_tile,
+    open_collection,
+    shown_name,
+)
 from nearlabel.cli.options import Count, DataOrPictures, as_typed
 from nearlabel.cli.output import check_target, counted, file_size, printable, say, say_json
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
@@ -49,9 +55,6 @@ def retrieve(
     nearlabel retrieve photos.nearlabel new.jpg --html new.html
     nearlabel retrieve songs.model new.csv --top 2 --per-tag 3
     """
-    import_scikit_learn(scaling=True)
-    from nearlabel.collection import is_collection
-
     if not is_collection(model):
         if html is not None:
             raise ValueError(f"--html: {model} is no collection, whose pictures could be shown")

@@ -21,7 +21,6 @@ from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
-from nearlabel.collection.item_features import chosen_features
 from nearlabel.collection.learner import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.questions import Question, questions
@@ -123,6 +122,8 @@ class Collection:
         -------
         Collection
         """
+        from nearlabel.collection.item_features import chosen_features  # takes its time to load
+
         check_choice(kind, "kind", KINDS)
         target = Path(path)
         check_new_folder(target)
@@ -536,7 +537,8 @@ class Collection:
     def forget(self, ids: Any) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.
 
-        Nothing of them can be brought back, except from backups.
+        Nothing of them can be brought back, except from backups. While another process reads an
+        older state, or on an error, some bytes stay until the collection is closed or opened again.
 
         Parameters
         ----------
@@ -555,7 +557,14 @@ class Collection:
 
         change = self._folder.change("forget", None, work)
         if change is not None:
-            self._folder.finish_erasing()
+            try:
+                self._folder.finish_erasing()
+            except OSError as error:
+                why = (
+                    "the items are forgotten, but not all of their bytes are erased yet "
+                    f"({error.strerror}); open the collection again when that is mended"
+                )
+                raise OSError(error.errno, why, str(self.path)) from error
         return change
 
     def compact(self) -> None:
