@@ -50,6 +50,7 @@ _MOST_TAGS = 2**24  # numbers, which are never given twice
 _ROWS_AT_ONCE = 2**14  # whose vectors are compared together
 _FEWEST_UNSAVED = 512  # changed rows that are learned again at the next opening in no time
 _SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
+_ROWS_A_NEIGHBOR, _FEWEST_NEIGHBORS = 15, 3  # where there are few rows
 _CLOSING = 8  # so many times fewer are worth a new file when a collection is closed
 
 
@@ -148,7 +149,8 @@ class Learner:
         held, rows = items.ids(places), self._source.rows(touched.tolist())
         is_new, is_gone = ~np.isin(rows.learned, held), ~np.isin(held, rows.learned)
         new, kept = np.flatnonzero(is_new), np.flatnonzero(~is_new)
-        if len(items) + len(new) - np.count_nonzero(is_gone) < 2:
+        n = len(items) + len(new) - int(np.count_nonzero(is_gone))
+        if n < 2 or neighbors_of(n, self._method) != model.n_neighbors:
             return False
         if len(new):
             if rows.learned[new[0]] <= items.store.ids[-1]:  # rows would not be in their order
@@ -174,7 +176,7 @@ class Learner:
         self._model, self._items = None, Grown(np.asarray(rows.ids, np.int64))
         if n > 1:
             model = estimator(self._method)
-            asked, model.n_jobs = model.n_neighbors, -1
+            asked, model.n_jobs = neighbors_of(n, self._method), -1
             model.n_neighbors = min(asked, n - 1)  # that there are few is nothing to warn of
             vectors = self._source.vectors(rows.ids.tolist())
             model.fit(vectors, label_rows(rows, 1), ids=rows.learned, progress=progress)
@@ -288,6 +290,7 @@ class Learner:
             inner["vectors"] = vector_tree(self._source.vectors(items.tolist()))
         model = model_from(method(inner["class"]), inner, stored.version)
         wanted, own = estimator(self._method).get_params(), model.get_params()
+        wanted["n_neighbors"] = neighbors_of(len(items), self._method)
         if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
             raise FileError("is of other parameters of the method")
         if len(items) != len(model._items) or model._items.store.ids.dtype.kind != "i":
@@ -378,6 +381,15 @@ class Learner:
         if place is None:
             return state.model._check_queries(self._source.vectors([int(query)])), None
         return state.model._items.store.take(np.array([place])), place
+
+
+def neighbors_of(n: int, settings: Mapping[str, Any]) -> int:
+    """How many neighbors a method looks at that has n rows: fewer than asked for where n is small.
+
+    A fifteenth of the rows, at least 3, is about the best with few rows (docs/collection.md).
+    """
+    asked: int = estimator(settings).n_neighbors
+    return min(asked, max(_FEWEST_NEIGHBORS, n // _ROWS_A_NEIGHBOR))
 
 
 def estimator(settings: Mapping[str, Any]) -> Any:
