@@ -15,8 +15,9 @@ endif
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.cli  ## Describe, evaluate, fit, rank and explain on made-up songs
-	@$(BIN)/nearlabel demo
+demo: $(VENV)/.cli  ## Index painted pictures, suggest tags for new ones, and write a contact sheet
+	@rm -rf build/demo
+	@$(BIN)/nearlabel demo --folder build/demo
 
 test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
 test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers
@@ -88,7 +89,7 @@ build/sanitize/.ready: $(VENV)/.core tests/sanitize.py
 # The core is left to the target above, which can run beside pip. A variable that a target exports
 # would reach what it depends on, too: the core would not be built.
 $(VENV)/.cli: $(VENV)/.core pyproject.toml
-	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli]'
+	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli,pictures]'
 	@touch $@
 
 $(VENV)/.packages: $(VENV)/.compiler pyproject.toml

@@ -21,7 +21,7 @@ def eighty_columns(monkeypatch):
 def songs(tmp_path_factory):
     """The folder of the demonstration's files."""
     folder = tmp_path_factory.mktemp("songs")
-    assert run(["demo", "--folder", str(folder)]) == 0
+    assert run(["demo", "songs", "--folder", str(folder)]) == 0
     return folder
 
 

@@ -33,7 +33,7 @@ VERBS = verbs(app)
 
 
 def test_the_verbs():
-    assert {"fit", "tune", "reproduce", "datasets list"} <= set(VERBS)
+    assert {"fit", "tune", "reproduce", "datasets list", "collection undo"} <= set(VERBS)
     assert "datasets" not in VERBS
 
 

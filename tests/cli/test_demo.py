@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from nearlabel.cli.demo import COMMANDS
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+from nearlabel.cli import demo
+from nearlabel.cli.demo import SONGS
 
 
-def test_demo(ask, songs, tmp_path, monkeypatch):
+def test_songs(ask, songs, tmp_path, monkeypatch):
     """It reads well in a terminal and in a log file: plain text, 80 columns, no blank at an end."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    lines = ask("demo").splitlines()
+    lines = ask("demo", "songs").splitlines()
     assert max(map(len, lines)) <= 80
     assert all(line == line.rstrip() and line.isprintable() for line in lines)
-    assert sum(line.startswith("$ nearlabel ") for line in lines) == len(COMMANDS)
+    assert sum(line.startswith("$ nearlabel ") for line in lines) == len(SONGS)
     assert list(tmp_path.iterdir()) == []
     assert {path.name for path in songs.iterdir()} >= {"songs.csv", "new.csv", "songs.model"}
+
+
+def test_pictures(answer, fail, tmp_path, monkeypatch):
+    """All verbs on a collection run, and what is to be looked at is there."""
+    pytest.importorskip("PIL")
+    monkeypatch.setattr(demo, "TAGGED", 30)
+    monkeypatch.setattr(demo, "NEW", 8)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    # Moments: a network that was once opened would stay open for the tests that follow.
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    code, printed, note = answer("demo")
+    assert (code, note.count("\n")) == (0, 1)
+    lines = printed.splitlines()
+    paths = ("indexed: ", "to look at: ")
+    assert max(len(line) for line in lines if not line.startswith(paths)) <= 80
+    commands = demo.picture_commands()
+    assert sum(line.startswith("$ nearlabel ") for line in lines) == len(commands)
+    assert any(line.startswith("average_precision ↑") for line in lines)
+    (folder,) = tmp_path.iterdir()
+    assert lines[-1].endswith(str(folder / "sheet.html"))
+    assert "<article" in (folder / "sheet.html").read_text(encoding="utf-8")
+    assert "--folder" in fail("demo", "--folder", folder)
+    shutil.rmtree(folder)

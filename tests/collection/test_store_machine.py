@@ -227,8 +227,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(compact=st.booleans())
     def reopen(self, compact) -> None:
+        if self.now.items:
+            self.collection.suggest(min(self.now.items))  # from here on, learned step by step
         if compact:
             self.collection.compact()
+        assert self.collection.verify()
         self.collection.close()
         self.collection = Collection(self.folder / "c")
         assert self.collection.notes == []

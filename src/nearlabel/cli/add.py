@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.cli.collection_changes import add_to_collection
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
 from nearlabel.cli.model_items import items_for, vectors
+from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import DataOrPictures, Part, Switch
 from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
@@ -24,15 +26,16 @@ def add(
     changing: Changing = Changing(),
     reading: LabelReading = LabelReading(),
 ) -> int | None:
-    """Add labelled items to a model, which learns from them at once.
+    """Add labelled items to a model or a collection, which learns from them at once.
 
-    Columns are matched by name, and prepared as when the model was fitted. Labels are matched by
-    name, too; names that the model does not know become new labels.
+    A collection takes pictures or texts: a file, a folder, or a folder with labels; or, where it
+    holds vectors, rows of a table. Columns are matched by name, and prepared as when the model was
+    fitted. Labels are matched by name, too; names that the model does not know become new labels.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it.
+        Model file, as fit writes it, or folder of a collection.
     part
         Rows to add, where the data set has a split.
     skip_known
@@ -45,7 +48,12 @@ def add(
     nearlabel add yeast.model yeast --part test
     nearlabel add songs.model all.csv --skip-known
     cat new.jsonl | nearlabel add songs.model - --json
+    nearlabel add photos.nearlabel rome.jpg
     """
+    if is_collection(model):
+        if skip_known:
+            raise ValueError("--skip-known: in a collection, items that are known stay anyway")
+        return add_to_collection(model, data, part, reading, changing)
     source = source_name(data)
     with changing.opened(model, ids=source) as opened:
         in_table = is_table(data, reading.format)

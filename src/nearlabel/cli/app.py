@@ -18,18 +18,23 @@ from cyclopts import (
 )
 
 from nearlabel import __version__
-from nearlabel.cli import datasets, networks
+from nearlabel.cli import collection_verbs, datasets, networks
 
-# A verb is the function of its name in the module of its name.
+# A verb is the function of its name in the module of its name, or in another one.
 _VERBS = (
-    *("demo", "fit", "predict", "rank", "add", "forget", "relabel", "verify"),
+    *("demo", "index", "tag", "review", "retrieve"),
+    *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
     *("evaluate", "tune", "compare", "reproduce"),
 )
+_MODULES = {"index": "index_folders"}
 _USAGES = {  # where cyclopts would say ARGS
     "predict": "nearlabel predict [OPTIONS] MODEL DATA...",
     "rank": "nearlabel rank [OPTIONS] MODEL DATA...",
+    "tag": "nearlabel tag [OPTIONS] COLLECTION PICTURE...",
+    "retrieve": "nearlabel retrieve [OPTIONS] MODEL DATA...",
     "forget": "nearlabel forget [OPTIONS] MODEL ID...",
     "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
+    "import": "nearlabel import [OPTIONS] COLLECTION [SOURCE]",
 }
 _EXAMPLES = "Examples:\n"
 
@@ -113,6 +118,8 @@ app = App(
     help_formatter=_Help(),
     help_epilogue=f"{_EXAMPLES}"
     "  nearlabel demo\n"
+    "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
+    "  nearlabel tag photos.nearlabel new.jpg\n"
     "  nearlabel fit songs.csv -o songs.model\n"
     "  nearlabel rank songs.model new.csv --top 3\n\n"
     "'nearlabel VERB --help' shows all options, with examples.",
@@ -124,7 +131,8 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for _verb in _VERBS:
-    _add(app, getattr(import_module(f"nearlabel.cli.{_verb}"), _verb), _verb, _USAGES.get(_verb))
+    _module = import_module(f"nearlabel.cli.{_MODULES.get(_verb, _verb)}")
+    _add(app, getattr(_module, _verb), _verb, _USAGES.get(_verb))
 
 _datasets = App(
     name="datasets",
@@ -142,6 +150,26 @@ _add(_datasets, datasets.convert, "convert")
 _add(_datasets, datasets.paint, "paint")
 app.command(_datasets)
 
+_collection = App(
+    name="collection",
+    help="Tell what is in a collection, and change it as a whole.",
+    help_epilogue=f"{_EXAMPLES}"
+    "  nearlabel collection photos.nearlabel\n"
+    "  nearlabel collection items photos.nearlabel --state untagged\n"
+    "  nearlabel collection undo photos.nearlabel",
+    usage="nearlabel collection [COMMAND] COLLECTION",
+)
+_collection.default(collection_verbs.collection)
+for _verb in ("items", "changes", "undo", "rename", "compact"):
+    _add(_collection, getattr(collection_verbs, _verb), _verb)
+_add(
+    _collection,
+    collection_verbs.merge,
+    "merge",
+    "nearlabel collection merge [OPTIONS] COLLECTION TAG...",
+)
+app.command(_collection)
+
 _models = App(
     name="models",
     help="List and get the networks that turn pictures and texts into vectors.",
@@ -150,4 +178,6 @@ _models = App(
 _add(_models, networks.models_list, "list")
 _add(_models, networks.models_get, "get")
 app.command(_models)
+for _verb, _name in (("import", "import_tags"), ("export", "export_tags"), ("backup", "backup")):
+    _add(app, getattr(import_module(f"nearlabel.cli.{_name}"), _name), _verb, _USAGES.get(_verb))
 app.register_install_completion_command(help="Let this shell complete commands and options.")

@@ -1,4 +1,4 @@
-"""demo: the main verbs on made-up songs, as a user would type them."""
+"""demo: the main verbs on painted pictures or made-up songs, as a user would type them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import shlex
 import tempfile
 import textwrap
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from nearlabel.cli.output import say
 
@@ -15,7 +17,7 @@ MOODS = (
     *("calm", "sad", "happy", "tense", "dreamy", "angry"),
     *("playful", "solemn", "tender", "epic", "lonely", "warm"),
 )
-COMMANDS = (
+SONGS = (
     "datasets describe songs.csv",
     "evaluate songs.csv --k 5 10 20 --scale standard --metric hamming_loss one_error "
     "ranking_loss average_precision",
@@ -24,37 +26,84 @@ COMMANDS = (
     "rank songs.model new.csv --top 3",
     "rank songs.model new.csv --top 1 --why",
 )
+TAGGED, NEW = 300, 100  # pictures
 
 
-def demo(*, folder: str | None = None) -> int:
-    """Run the main verbs on made-up songs.
+def demo(what: Literal["pictures", "songs"] = "pictures", /, *, folder: str | None = None) -> int:
+    """Run the main verbs on painted pictures, or on made-up songs.
 
     Parameters
     ----------
+    what
+        A collection of pictures and tags for new ones, or a model of a table of songs.
     folder
-        Where to keep songs.csv, new.csv and songs.model; by default they are deleted.
+        Where all files are kept; it must be new or empty. By default those of songs are deleted,
+        and those of pictures are in a new temporary folder, with a contact sheet to look at.
 
     Examples
     --------
     nearlabel demo
-    nearlabel demo --folder songs
+    nearlabel demo --folder scenes
+    nearlabel demo songs
     """
+    if folder is not None:
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        if next(place.iterdir(), None) is not None:
+            raise ValueError(f"--folder {folder}: there is something in it; give a new folder")
+        return _pictures(place) if what == "pictures" else _songs(place)
+    if what == "pictures":
+        return _pictures(Path(tempfile.mkdtemp(prefix="nearlabel-demo-")))
+    with tempfile.TemporaryDirectory() as temporary:
+        return _songs(Path(temporary))
+
+
+def _songs(place: Path) -> int:
+    with chdir(place):
+        write_songs()
+        say("600 made-up songs with six measurements and their moods are in songs.csv;")
+        say("three new ones, without moods, in new.csv.\n")
+        for line in Path("songs.csv").read_text(encoding="utf-8").splitlines()[:3]:
+            say(f"  {line}")
+        return _run(SONGS)
+
+
+def _pictures(place: Path) -> int:
+    with chdir(place):
+        write_scenes()
+        say(f"{TAGGED} painted pictures are in scenes, their tags in scenes.csv;")
+        say(f"{NEW} new ones in new, and what they really show in new.csv.\n")
+        for line in Path("scenes.csv").read_text(encoding="utf-8").splitlines()[:4]:
+            say(f"  {line}")
+        code = _run(picture_commands())
+    if not code:
+        say(f"\nto look at: {place.absolute() / 'sheet.html'}")
+    return code
+
+
+def picture_commands() -> tuple[str, ...]:
+    """What is done with painted pictures."""
+    new = [f"new/pictures/{number:05d}.jpg" for number in range(TAGGED, TAGGED + 4)]
+    return (
+        "index scenes/pictures -c scenes.nearlabel --tags scenes.csv",
+        "collection scenes.nearlabel",
+        f"tag scenes.nearlabel {' '.join(new[:2])} --top 3",
+        "tag scenes.nearlabel new/pictures --truth new.csv",
+        "tag scenes.nearlabel 00000.jpg --add holiday --no sea",
+        "collection undo scenes.nearlabel",
+        f"retrieve scenes.nearlabel {' '.join(new)} --top 3 --html sheet.html",
+    )
+
+
+def _run(commands: tuple[str, ...]) -> int:
+    """Run commands as a user would, until one fails."""
     from nearlabel.cli import run
 
-    with tempfile.TemporaryDirectory() as temporary:
-        place = Path(temporary if folder is None else folder)
-        place.mkdir(parents=True, exist_ok=True)
-        with chdir(place):
-            write_songs()
-            say("600 made-up songs with six measurements and their moods are in songs.csv;")
-            say("three new ones, without moods, in new.csv.\n")
-            for line in Path("songs.csv").read_text(encoding="utf-8").splitlines()[:3]:
-                say(f"  {line}")
-            for command in COMMANDS:
-                say(f"\n$ nearlabel {wrapped(command)}")
-                code = run(shlex.split(command))
-                if code:
-                    return code
+    for command in commands:
+        say(f"\n$ nearlabel {wrapped(command)}")
+        code = run(shlex.split(command))
+        if code:
+            return code
     return 0
 
 
@@ -85,3 +134,21 @@ def write_songs() -> None:
     old = [[name, *row, tags] for name, row, tags in zip(names, cells, moods, strict=True)]
     write_rows("songs.csv", [("id", *FEATURES, "tags"), *old[:600]])
     write_rows("new.csv", [("id", *FEATURES), *(row[:-1] for row in old[600:])])
+
+
+def write_scenes() -> None:
+    """Painted pictures in two folders, and a table of what each of them shows."""
+    from nearlabel.datasets import paint_scenes
+    from nearlabel.datasets.csv_tables import write_rows
+
+    scenes = paint_scenes(TAGGED + NEW)
+    for folder, part in (("scenes", slice(TAGGED)), ("new", slice(TAGGED, None))):
+        some = replace(
+            scenes, pictures=scenes.pictures[part], Y=scenes.Y[part], names=scenes.names[part]
+        )
+        some.save(folder)
+        shown = [
+            ";".join(scenes.label_names[some.Y.indices[start:stop]])
+            for start, stop in zip(some.Y.indptr[:-1], some.Y.indptr[1:], strict=True)
+        ]
+        write_rows(f"{folder}.csv", [("file", "tags"), *zip(some.names, shown, strict=True)])

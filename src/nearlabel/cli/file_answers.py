@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.model_columns import transformers
 from nearlabel.cli.model_items import as_pipeline, items_for, naming_order, set_jobs, vectors
+from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
 from nearlabel.cli.options.searching import Searching
@@ -88,6 +89,10 @@ class Answering:
         if not data:
             example = f"nearlabel {verb} songs.model new.csv"
             raise ValueError(f"{verb}: DATA is missing; for example: {example}")
+        if is_collection(path):
+            raise ValueError(
+                f"{path} is a collection; 'nearlabel tag {path} {data[0]}' suggests tags"
+            )
         check_results(self.output, path, *data)
         import_scikit_learn(scaling=True)
         import nearlabel as nl

@@ -8,7 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from nearlabel.cli.collection_changes import forget_items
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
+from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import Switch
 from nearlabel.cli.output import counted, steps
 
@@ -22,17 +24,18 @@ def forget(
     ignore_missing: Switch = False,
     changing: Changing = Changing(),
 ) -> int | None:
-    """Take items out of a model, and out of all that it has learned from them.
+    """Take items out of a model or a collection, and out of all that was learned from them.
 
     From then on no answer depends on them. Without any id, --compact removes the traces of those
-    that were forgotten before, and --refresh learns everything again.
+    that were forgotten before, and --refresh learns everything again. A collection is erased of
+    them at once: vectors, names, thumbnails and what undo would need; files stay where they are.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it.
+        Model file, as fit writes it, or folder of a collection.
     id
-        Ids of items.
+        Ids of items; in a collection also their names or files.
     ids
         A file with further ids, one on each line; - for standard input.
     ignore_missing
@@ -44,6 +47,7 @@ def forget(
     nearlabel forget songs.model --ids withdrawn.txt --compact --verify
     nearlabel forget songs.model --ids withdrawn.txt --ignore-missing
     nearlabel forget songs.model --compact
+    nearlabel forget photos.nearlabel 17 rome/0018.jpg
     """
     listed = [] if ids is None else _lines(ids)
     source = None if ids is None else source_name(ids)
@@ -51,6 +55,8 @@ def forget(
     if not names and not changing.writes_anew:
         where = f"{source} has no id" if source else "ID is missing"
         raise ValueError(f"forget: {where}; for example: nearlabel forget songs.model 'song 017'")
+    if is_collection(model):
+        return forget_items(model, names, ignore_missing, changing)
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:
         _refuse_files(opened, id)
         if not ignore_missing:  # each error names where the id was given

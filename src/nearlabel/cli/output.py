@@ -39,7 +39,7 @@ def steps(what: str, things: str = "") -> Iterator[Callable[[int, int | None], N
                 from rich.console import Console
                 from rich.progress import Progress
 
-                columns = [*Progress.get_default_columns(), "left"]
+                columns: list[Any] = [*Progress.get_default_columns(), "left"]
                 columns += ["{task.fields[rate]}"] if things else []
                 bar = Progress(*columns, console=Console(stderr=True), transient=True)
                 bar.add_task(what, rate="")

@@ -114,8 +114,8 @@ def run(arguments: Sequence[str]) -> int:
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
-        except KeyboardInterrupt:
-            return _say_error("interrupted", INTERRUPTED)
+        except KeyboardInterrupt as error:  # perhaps with what becomes of what was done
+            return _say_error("; ".join(["interrupted", *map(str, error.args)]), INTERRUPTED)
         except Exception as error:
             if os.environ.get("NEARLABEL_TRACEBACK"):
                 raise

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from nearlabel.cli.collection_changes import relabel_items
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
+from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Data, Several, Texts
 from nearlabel.cli.options.reading import LabelReading, is_table, label_names
 from nearlabel.cli.output import counted, steps
@@ -30,18 +34,18 @@ def relabel(
     changing: Changing = Changing(),
     reading: LabelReading = LabelReading(),
 ) -> int | None:
-    """Give items of a model other labels, from which it learns at once.
+    """Give items of a model or a collection other labels, from which it learns at once.
 
     They replace those that the items have, unless --add or --remove is given. DATA has the ids of
     items and their labels; features in it are not looked at. Names that the model does not know
-    become new labels.
+    become new labels. In a collection, a tag that is taken away is never suggested again.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it.
+        Model file, as fit writes it, or folder of a collection.
     item
-        Ids of items, instead of DATA.
+        Ids of items, instead of DATA; in a collection also their names or files.
     to
         The labels that each --item gets: calm sad, or 'calm;sad' as in a cell of tags; "" for
         none. The name of a label that the model has is never divided.
@@ -77,6 +81,8 @@ def relabel(
         raise ValueError("--item needs --to, --add or --remove: --item 'song 017' --to calm sad")
     if to is not None and len(given) > 1:
         raise ValueError("--to replaces all labels: it cannot be given beside --add or --remove")
+    if is_collection(model):
+        return _relabel_items(model, data, item, (to, add, remove), changing, reading)
     source = None if data is None else source_name(data)
     with changing.opened(model, ids=source or "--item") as opened:
         if data is not None:
@@ -84,7 +90,9 @@ def relabel(
             ids = opened.known_ids(names, source)
         else:
             ids = opened.known_ids([*dict.fromkeys(item)])
-            tags_of = partial(_tags, opened, separator=reading.separator)
+            known = opened.model.label_names_
+            there = set() if known is None else {str(name) for name in known}
+            tags_of = partial(_tags, there, separator=reading.separator)
             Y, tags = (
                 _edited(opened, ids, tags_of("--add", add), tags_of("--remove", remove))
                 if to is None
@@ -111,10 +119,39 @@ def _read(reading: LabelReading, data: str) -> tuple[list[str], Csr, list[str] |
     return ids, items.Y, label_names(items, source, in_table)
 
 
+def _relabel_items(
+    path: str,
+    data: str | None,
+    item: tuple[str, ...],
+    given: tuple[tuple[str, ...] | None, ...],
+    changing: Changing,
+    reading: LabelReading,
+) -> int | None:
+    """Give items of a collection other tags."""
+    if data is not None:
+        names, Y, tags = _read(reading, data)
+        every = [*map(str, range(Y.shape[1]))] if tags is None else tags
+        ends = Y.indptr.tolist()
+        sets = [
+            [every[label] for label in Y.indices[start:stop].tolist()]
+            for start, stop in pairwise(ends)
+        ]
+        return relabel_items(path, names, sets, (), (), changing)
+    with open_collection(path, readonly=True) as store:
+        there = {one.name for one in store.tags()}
+    to, add, remove = (
+        _tags(there, option, texts, reading.separator)
+        for option, texts in zip(("--to", "--add", "--remove"), given, strict=True)
+    )
+    return relabel_items(
+        path, item, None if given[0] is None else [to] * len(item), add, remove, changing
+    )
+
+
 def _tags(
-    opened: OpenModel, option: str, texts: tuple[str, ...] | None, separator: str | None
+    there: Set[str], option: str, texts: tuple[str, ...] | None, separator: str | None
 ) -> list[str]:
-    """The labels that the texts of an option name, each once."""
+    """The labels that the texts of an option name, each once; those that are there as they are."""
     if texts is None:
         return []
     import numpy as np
@@ -124,8 +161,6 @@ def _tags(
     from nearlabel.datasets.row_fields import RowFields
     from nearlabel.datasets.text_lines import TextFile
 
-    known = opened.model.label_names_
-    there = set() if known is None else {str(name) for name in known}
     # As cells of a table are, unless the model has a label of that name.
     cells = RowFields(TextFile(option), separator, for_model=True)
     for text in texts:

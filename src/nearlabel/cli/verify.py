@@ -9,13 +9,14 @@ from nearlabel.cli.model_changes import (
     verification_record,
 )
 from nearlabel.cli.model_items import as_pipeline, naming_order, set_jobs
+from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Json, Whole
 from nearlabel.cli.output import say_json, steps
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 
 def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int | None:
-    """Compute all that a model has learned again from its items, and compare.
+    """Compute all that a model or a collection has learned again, and compare.
 
     Where something differs, the exit code is 1. The file stays as it is, and others may use it
     meanwhile.
@@ -23,7 +24,8 @@ def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int 
     Parameters
     ----------
     model
-        Model file, as fit writes it; the changes in its journal are looked at, too.
+        Model file, as fit writes it; the changes in its journal are looked at, too. Or folder of a
+        collection, whose tables and vectors are looked at as well.
     jobs
         Number of threads, by default as in fit; -1 for all cores.
 
@@ -31,8 +33,17 @@ def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int 
     --------
     nearlabel verify songs.model
     nearlabel verify songs.model --jobs -1 --json
+    nearlabel verify photos.nearlabel
     """
     check_jobs(jobs)
+    if is_collection(model):
+        with open_collection(model, readonly=True) as store, steps("verifying"):
+            checked = store.verify()
+        if json:
+            say_json({"collection": model, **verification_record(checked)})
+        else:
+            say_verification(checked)
+        return verification_code(checked)
     import_scikit_learn(scaling=True)
     import nearlabel as nl
 

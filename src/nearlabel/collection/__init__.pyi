@@ -14,3 +14,4 @@ from nearlabel.collection.records import Suggestion as Suggestion
 from nearlabel.collection.records import TagCount as TagCount
 from nearlabel.collection.records import TaggedItems as TaggedItems
 from nearlabel.collection.records import Voter as Voter
+from nearlabel.collection.store_checks import CollectionCheck as CollectionCheck

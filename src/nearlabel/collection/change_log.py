@@ -15,9 +15,11 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import Change
 
 Row = tuple[Any, ...]
+MOST = 2**63 - 1  # that a column can hold
 _LATEST = 253402300799999  # milliseconds: the end of the year 9999
 _UNDOABLE = "kind NOT IN ('undo', 'forget') AND NOT is_undone"
 
@@ -53,7 +55,7 @@ def now() -> int:
 
 def moment(at: int) -> datetime:
     """A time of the database as a date."""
-    return datetime.fromtimestamp(at / 1000, UTC)
+    return datetime.fromtimestamp(min(max(at, 0), _LATEST) / 1000, UTC)
 
 
 class ChangeLog:
@@ -145,8 +147,8 @@ class ChangeLog:
             f"SELECT id, learned, {decided} FROM items WHERE id IN {_LISTED} ORDER BY id",
             (json.dumps(items),),
         ).fetchall()
-        (last,) = self.connection.execute("SELECT learned FROM state").fetchone()
-        numbers = []
+        last = _following(self.connection, "SELECT learned FROM state") - 1
+        numbers: list[tuple[int | None, int]] = []
         for item, learned, is_decided in found:
             is_new = learned is None or item in self._with_new_vectors
             if is_decided and is_new:
@@ -216,6 +218,8 @@ def differences(
         (change,),
     ).fetchall()
     for number, key, tag, before in found:
+        if number not in _TABLES:
+            raise CollectionError("is damaged: its log of changes makes no sense")
         what = What(number)
         whole = (key, tag) if what == What.DECISION else (key,)
         yield what, whole, None if before is None else unpacked(what, before)
@@ -226,6 +230,21 @@ def touched_after(connection: sqlite3.Connection, change: int) -> list[int]:
     select = "SELECT DISTINCT key FROM differences WHERE change > ? AND what IN (?, ?) ORDER BY key"
     found = connection.execute(select, (change, int(What.ITEM), int(What.DECISION)))
     return [item for (item,) in found]
+
+
+def next_id(connection: sqlite3.Connection, table: str) -> int:
+    """The number that the next row of a table has: never one that was there before."""
+    given = f"SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = '{table}'"
+    return _following(
+        connection, f"SELECT max(coalesce(({given}), 0), coalesce(max(id), 0)) FROM {table}"
+    )
+
+
+def _following(connection: sqlite3.Connection, select: str) -> int:
+    (last,) = connection.execute(select).fetchone()
+    if not 0 <= last < MOST // 2:
+        raise CollectionError("is damaged: it has run out of numbers")
+    return int(last) + 1
 
 
 def last_change(connection: sqlite3.Connection) -> int:
@@ -262,11 +281,25 @@ def _packed(what: What, row: Row) -> str:
 
 def unpacked(what: What, text: str) -> Row:
     """A row as it was noted."""
-    blobs = _TABLES[what].blobs
-    values = json.loads(text)
-    return tuple(
-        bytes.fromhex(value) if place in blobs else value for place, value in enumerate(values)
-    )
+    table = _TABLES[what]
+    try:
+        values = json.loads(text)
+        row = tuple(
+            bytes.fromhex(value) if place in table.blobs else value
+            for place, value in enumerate(values)
+        )
+        if len(row) != len(table.columns) or not all(map(_is_plain, row)):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise CollectionError("is damaged: its log of changes makes no sense") from None
+    return row
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a column can hold a value."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and -MOST <= value <= MOST
+    return value is None or isinstance(value, str | bytes)
 
 
 def repacked(what: What, row: Row) -> str:

@@ -16,11 +16,11 @@ from typing import Any, Self
 import numpy as np
 
 from nearlabel.collection import change_log, file_changes, item_tables, tag_changes
+from nearlabel.collection.backups import back_up, check_new_folder, put_in_place
 from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
-from nearlabel.collection.item_features import chosen_features
 from nearlabel.collection.learner import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.questions import Question, questions
@@ -34,9 +34,9 @@ from nearlabel.collection.records import (
     TagCount,
     TaggedItems,
 )
+from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import thumbnail
-from nearlabel.common.files import sync_folder
 from nearlabel.common.validation import (
     ArgumentError,
     ArgumentTypeError,
@@ -122,16 +122,11 @@ class Collection:
         -------
         Collection
         """
+        from nearlabel.collection.item_features import chosen_features  # takes its time to load
+
         check_choice(kind, "kind", KINDS)
         target = Path(path)
-        if target.is_symlink() or (target.exists() and not target.is_dir()):
-            raise FileExistsError(errno.EEXIST, "a collection is a folder; this is none", str(path))
-        if target.exists() and any(target.iterdir()):
-            raise FileExistsError(
-                errno.EEXIST,
-                "a new collection needs a folder that is not there or empty",
-                str(path),
-            )
+        check_new_folder(target)
         settings = {
             "kind": kind,
             "features": chosen_features(kind, features),
@@ -142,11 +137,7 @@ class Collection:
         part.mkdir()
         try:
             create_database(part, rows)
-            sync_folder(part / "collection.sqlite")
-            if os.name == "nt" and target.exists():
-                target.rmdir()
-            part.rename(target)
-            sync_folder(target)
+            put_in_place(part, target)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
@@ -546,7 +537,8 @@ class Collection:
     def forget(self, ids: Any) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.
 
-        Nothing of them can be brought back, except from backups.
+        Nothing of them can be brought back, except from backups. While another process reads an
+        older state, or on an error, some bytes stay until the collection is closed or opened again.
 
         Parameters
         ----------
@@ -565,7 +557,14 @@ class Collection:
 
         change = self._folder.change("forget", None, work)
         if change is not None:
-            self._folder.finish_erasing()
+            try:
+                self._folder.finish_erasing()
+            except OSError as error:
+                why = (
+                    "the items are forgotten, but not all of their bytes are erased yet "
+                    f"({error.strerror}); open the collection again when that is mended"
+                )
+                raise OSError(error.errno, why, str(self.path)) from error
         return change
 
     def compact(self) -> None:
@@ -575,6 +574,35 @@ class Collection:
             remove_thumbnails(self.path, connection)
         self._folder.learned.compact(self.settings)
         self._database.rewrite()
+
+    def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy the collection as it is now, while others may go on changing it.
+
+        Thumbnails are left out: they are made again from the files of items.
+
+        Parameters
+        ----------
+        target : path
+            A folder that is not there yet, or is empty. It has the copy when that is whole.
+        """
+        back_up(self._database, Path(target))
+
+    def verify(self) -> CollectionCheck:
+        """Look at everything again: the database, all vectors, and what was learned from them.
+
+        Returns
+        -------
+        CollectionCheck
+            True where all is as it should be; says what was looked at, and what is wrong.
+        """
+        with self._database.reading() as connection:
+            (items,) = connection.execute("SELECT count(*) FROM items").fetchone()
+            compared = ["tables", "vectors"]
+            differences = store_differences(connection, self._vectors)
+            if not differences:
+                compared.append("what was learned")
+                differences = self._folder.learned.differences(self.settings)
+        return CollectionCheck(items, tuple(compared), tuple(differences))
 
     # What it has learned.
 

@@ -220,6 +220,11 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise told(error, self.folder) from error
+        except UnicodeDecodeError:  # even the message of an error may have bytes that are no text
+            why = "is damaged: its database holds texts that are none; bring back a backup"
+            raise CollectionError(why, self.folder) from None
+        except CollectionError as error:
+            raise error.of(self.folder) from None
 
     def _taken(self) -> sqlite3.Connection:
         with self._pool:
@@ -286,6 +291,16 @@ class Database:
             raise CollectionError(
                 "is refused: the tables of its database are not those of a collection", self.folder
             )
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()  # types and limits, too
+        if found != "ok":
+            what = found.splitlines()[-1]
+            raise CollectionError(
+                f"is damaged: its database is not as it should be ({what}); bring back a backup",
+                self.folder,
+            )
+        (count,) = connection.execute("SELECT count(*) FROM state").fetchone()
+        if count != 1:
+            raise CollectionError("is damaged: its database has no state", self.folder)
         if version < len(MIGRATIONS):
             if self.readonly:
                 raise CollectionError(

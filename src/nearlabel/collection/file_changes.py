@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nearlabel.collection.change_log import ChangeLog, Row, What
+from nearlabel.collection.change_log import MOST, ChangeLog, Row, What, next_id
 from nearlabel.collection.item_tables import LISTED, path_bytes, select_in
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.collection.stored_vectors import StoredVectors
@@ -21,7 +21,6 @@ from nearlabel.common.validation import ArgumentError, check_integer
 
 _FILES = "SELECT id, root, path, size, mtime_ns, item, is_missing FROM files WHERE "
 _ITEM, _IS_MISSING = 4, 5  # places in the row of a file
-_MOST = 2**63 - 1
 
 
 def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVectors) -> list[int]:
@@ -38,7 +37,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
         if new.content in known:
             ids[place] = known[new.content]
             files.attach(ids[place], new.files)
-    first = following = _following(log, "items")
+    first = following = next_id(log.connection, "items")
     made: dict[int, NewItem] = {}
     for place, new in enumerate(new_items):
         if not ids[place]:
@@ -103,7 +102,7 @@ class _Files:
             self.rows[number] = tuple(row)
             self._of.setdefault(row[_ITEM], set()).add(number)
         self._at = {row[:2]: number for number, row in self.rows.items() if row is not None}
-        self._following = _following(log, "files")
+        self._following = next_id(log.connection, "files")
         self._fresh = self._following
 
     def attach(self, item: int, files: Iterable[FileState]) -> None:
@@ -185,8 +184,8 @@ def _check(new: NewItem) -> None:
 
 def check_file_state(file: FileState) -> None:
     """Refuse what no file can be."""
-    check_integer(file.size, "size", low=0, high=_MOST)
-    check_integer(file.mtime_ns, "mtime_ns", low=-_MOST, high=_MOST)
+    check_integer(file.size, "size", low=0, high=MOST)
+    check_integer(file.mtime_ns, "mtime_ns", low=-MOST, high=MOST)
     for name, text in (("root", file.root), ("path", file.path)):
         if not isinstance(text, str) or not text or "\0" in text:
             raise ArgumentError(f"{name} must be a path; got {text!r}", name)
@@ -200,10 +199,3 @@ def _name(new: NewItem) -> str:
 def _text(text: str | None) -> str | None:
     """A text as a database can keep it: half characters and NULs are shown as question marks."""
     return None if text is None else text.encode("utf-8", "replace").decode().replace("\0", "?")
-
-
-def _following(log: ChangeLog, table: str) -> int:
-    """The number that the next row of a table has: never one that was there before."""
-    select = "SELECT seq FROM sqlite_sequence WHERE name = ?"
-    last = log.connection.execute(select, (table,)).fetchone()
-    return (int(last[0]) if last else 0) + 1

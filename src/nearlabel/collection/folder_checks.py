@@ -26,6 +26,10 @@ _PART = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin)\.[0-9a-f]+\.part")
 class CollectionError(FileError):
     """A folder that is no whole collection, or what a collection cannot do; says why."""
 
+    def of(self, path: Any) -> CollectionError:
+        """The error with the name of its folder, which it may have already."""
+        return CollectionError(str(self), path) if self.path is None else self
+
 
 def is_collection(path: str | os.PathLike[str]) -> bool:
     """Whether a folder looks like a collection.

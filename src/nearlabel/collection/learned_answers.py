@@ -14,7 +14,7 @@ from typing import Any
 
 from nearlabel.collection.change_log import last_change, touched_after
 from nearlabel.collection.database import Database
-from nearlabel.collection.folder_checks import index_files, index_path, remove
+from nearlabel.collection.folder_checks import CollectionError, index_files, index_path, remove
 from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.learner import Learner
 from nearlabel.collection.records import Settings
@@ -78,6 +78,12 @@ class LearnedAnswers:
                 connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
         self.remove_others()
 
+    def differences(self, settings: Settings) -> list[str]:
+        """What the model has learned otherwise than a fresh one would, in words."""
+        with self._database.reading() as connection, self._lock:
+            learner = self._current(connection, settings)
+            return list(learner.verify().differences)
+
     def compact(self, settings: Settings) -> None:
         """Arrange what was learned anew, if there is something, and write it."""
         with self._lock:
@@ -109,7 +115,7 @@ class LearnedAnswers:
             learner, followed = self._learner, self._followed
             self._learner = None  # until it is known to be right
             if learner is None:
-                learner = Learner(self._folder, settings, self._source)
+                learner = self._made(settings)
                 learner.notes = self._notes
                 index, digest = _stored(connection)
                 notes = learner.opened(index, digest)
@@ -119,6 +125,13 @@ class LearnedAnswers:
                 learner.follow(touched_after(connection, followed))
             self._learner, self._followed = learner, max(last, followed)
             return learner
+
+    def _made(self, settings: Settings) -> Learner:
+        try:
+            return Learner(self._folder, settings, self._source)
+        except (TypeError, ValueError):
+            why = "is damaged: its settings name a method that there is not"
+            raise CollectionError(why, self._folder) from None
 
 
 def _stored(connection: sqlite3.Connection) -> tuple[Any, Any]:

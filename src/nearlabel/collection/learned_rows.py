@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from nearlabel.collection.database import Database
+from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import Rows
 from nearlabel.collection.stored_vectors import StoredVectors
+
+_MOST_TAGS = 2**24  # a model has room for as many labels as the greatest number says
 
 
 class LearnedRows:
@@ -36,6 +39,9 @@ class LearnedRows:
             ).fetchall()
         found = np.array(items, np.int64).reshape(-1, 2)
         pairs = np.array(tags, np.int64).reshape(-1, 2)
+        if len(pairs) and not 0 < pairs[:, 1].min() <= pairs[:, 1].max() < _MOST_TAGS:
+            why = "is damaged: a tag has a number that none can have; bring back a backup"
+            raise CollectionError(why, self._database.folder)
         indptr = np.searchsorted(pairs[:, 0], found[:, 1])
         ends = np.append(indptr, len(pairs)).astype(np.int64)
         return Rows(found[:, 0].copy(), found[:, 1].copy(), ends, pairs[:, 1].copy())

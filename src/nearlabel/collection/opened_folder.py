@@ -105,9 +105,12 @@ class OpenedFolder:
         if self.database.is_closed:
             return
         try:
-            if save and not self.readonly and self.learned.is_worth_saving(closing=True):
-                with suppress(OSError):
-                    self.learned.save(self.settings)
+            if save and not self.readonly:
+                with suppress(OSError):  # the next opening does it
+                    if self._is_erasing():
+                        self.finish_erasing()
+                    if self.learned.is_worth_saving(closing=True):
+                        self.learned.save(self.settings)
         finally:
             self.vectors.close()
             self.database.close()
@@ -131,11 +134,15 @@ class OpenedFolder:
                 "acknowledged, and are removed"
             )
         self.learned.remove_others()
-        with self.database.reading() as connection:
-            (is_erasing,) = connection.execute("SELECT is_erasing FROM state").fetchone()
-        if is_erasing:
+        if self._is_erasing():
             self.finish_erasing()
             self.notes.append("items that were being forgotten are erased for good now")
+
+    def _is_erasing(self) -> bool:
+        """Whether bytes of forgotten items may still be in files."""
+        with self.database.reading() as connection:
+            (is_erasing,) = connection.execute("SELECT is_erasing FROM state").fetchone()
+            return bool(is_erasing)
 
     def _read_settings(self) -> Settings:
         with self.database.reading() as connection:
@@ -147,7 +154,7 @@ class OpenedFolder:
             )
             if kind not in KINDS or not isinstance(features, dict) or not isinstance(method, dict):
                 raise ValueError
-        except (KeyError, ValueError, RecursionError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             raise CollectionError("is damaged: its settings make no sense", self.path) from None
         width, is_sparse = (None, None) if form is None else form
         return Settings(kind, features, method, width, is_sparse)

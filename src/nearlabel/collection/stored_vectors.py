@@ -39,12 +39,12 @@ class StoredVectors:
         found = connection.execute("SELECT value FROM settings WHERE name = 'form'").fetchone()
         if found is None:
             return None
-        form = json.loads(found[0])
         try:
+            form = json.loads(found[0])
             width, is_sparse = form["width"], form["is_sparse"]
             if type(width) is not int or type(is_sparse) is not bool or not 0 < width < 2**31:
                 raise ValueError
-        except (TypeError, KeyError, ValueError):
+        except (TypeError, KeyError, ValueError, RecursionError):
             raise CollectionError(
                 "is damaged: the form of its vectors makes no sense", self._folder
             ) from None

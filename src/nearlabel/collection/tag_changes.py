@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nearlabel.collection.change_log import ChangeLog, Row, What
+from nearlabel.collection.change_log import ChangeLog, Row, What, next_id
 from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.item_tables import LISTED, known_tag, tag_numbers
 from nearlabel.collection.tag_names import LEVELS
@@ -96,8 +96,6 @@ def _numbers(log: ChangeLog, names: Iterable[str]) -> dict[str, int]:
     listed = list(dict.fromkeys(names))
     numbers = tag_numbers(log.connection, listed)
     new = [name for name in listed if name not in numbers]
-    last = log.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'tags'").fetchone()
-    first = (last[0] if last else 0) + 1
-    made = {name: number for number, name in enumerate(new, first)}
+    made = {name: number for number, name in enumerate(new, next_id(log.connection, "tags"))}
     log.write(What.TAG, {(number,): (name,) for name, number in made.items()}, are_new=True)
     return numbers | made

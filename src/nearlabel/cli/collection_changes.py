@@ -1,0 +1,236 @@
+"""add, forget and relabel where they are about a collection, not a model file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nearlabel.cli.model_changes import (
+    Changing,
+    say_verification,
+    verification_code,
+    verification_record,
+)
+from nearlabel.cli.open_collections import items_of, open_collection
+from nearlabel.cli.options import Part
+from nearlabel.cli.options.reading import LabelReading, check_unused
+from nearlabel.cli.output import counted, say_folded, say_json, steps
+
+if TYPE_CHECKING:
+    from nearlabel.collection import Collection
+    from nearlabel.datasets import Dataset
+
+_ROWS_AT_ONCE = 4096
+_MOST_COLUMNS = 10_000  # whose names are kept
+
+
+def vector_features(items: Dataset) -> dict[str, Any]:
+    """What the settings of a collection of vectors keep of the columns of its first table."""
+    names = items.feature_names
+    known = {} if names is None or len(names) > _MOST_COLUMNS else {"columns": names.tolist()}
+    return {"name": "given", **known}
+
+
+def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
+    """Rows of a table, which need not have labels."""
+    try:
+        return reading.load(data, part)
+    except ValueError as error:
+        if "which columns are labels?" not in str(error):
+            raise
+        return replace(reading, labels=()).load(data, part)
+
+
+def add_rows(store: Collection, items: Dataset, source: str) -> dict[str, Any]:
+    """Add the rows of a data set to a collection of vectors, with their labels as tags."""
+    import numpy as np
+    from scipy import sparse
+
+    from nearlabel.collection import NewItem
+    from nearlabel.collection.records import vector_content
+    from nearlabel.common.messages import first_twice, shown
+    from nearlabel.datasets.frames import is_frame
+    from nearlabel.datasets.loading import with_features
+    from nearlabel.datasets.text_lines import names_or_numbers
+
+    if store.settings.kind != "vectors":
+        raise ValueError(f"{source}: {store.path} holds {store.settings.kind}, not rows of tables")
+    columns = store.settings.features.get("columns")
+    if columns is not None and items.feature_names is not None:
+        items = with_features(items, columns, source)
+    if is_frame(items.X):
+        raise ValueError(f"{source} has words or gaps in its columns; vectors are of numbers")
+    if items.row_names is None:
+        raise ValueError(f"{source} has no ids of items: a column id, or --id, is needed")
+    names = items.row_names.tolist()
+    if (twice := first_twice(names)) is not None:
+        raise ValueError(f"{source} has two items with the id {shown(twice)}")
+    labels = names_or_numbers(items.label_names, items.Y.shape[1])
+    group, before = store.new_group(), store.counts()["items"]
+    ids: list[int] = []
+    with steps("adding", "rows") as progress:
+        for start in range(0, len(items), _ROWS_AT_ONCE):
+            X = items.X[start : start + _ROWS_AT_ONCE].astype(np.float32)
+            new = []
+            for row, name in enumerate(names[start : start + _ROWS_AT_ONCE]):
+                x = X[row : row + 1]
+                values = x.toarray() if sparse.issparse(x) else x
+                new.append(NewItem(vector_content(name, values.ravel()), x, name=name))
+            ids += store.add(new, group=group)
+            progress(len(ids), len(items))
+    ends = items.Y.indptr.tolist()
+    decisions = [
+        (item, labels[label], True)
+        for item, start, stop in zip(ids, ends[:-1], ends[1:], strict=True)
+        for label in items.Y.indices[start:stop].tolist()
+    ]
+    if decisions:
+        store.decide(decisions, group=group)
+    return {"new": store.counts()["items"] - before, "given": len(decisions), "ids": ids}
+
+
+def add_to_collection(
+    path: str, data: str, part: Part, reading: LabelReading, changing: Changing
+) -> int | None:
+    """Add files or rows, with their labels as tags."""
+    _check(changing)
+    import nearlabel as nl
+    from nearlabel.datasets.picture_sets import is_picture_set
+
+    with open_collection(path) as store:
+        kind = store.settings.kind
+        if kind == "vectors":
+            told = add_rows(store, with_or_without_labels(reading, data, part), data)
+        elif kind == "pictures" and is_picture_set(data):
+            check_unused(reading, data)
+            pictures = nl.datasets.load_pictures(data)
+            folder = str(pictures.pictures[0].parent)
+            told = _indexed(store, folder, changing.jobs)
+            answers = _labels_of(store, pictures)
+            store.decide(answers)
+            told["given"] = len(answers)
+        else:
+            check_unused(reading, data)
+            told = _indexed(store, data, changing.jobs)
+        added = f"added {counted(told['new'], 'item')}"
+        if told["given"]:
+            added += f" and {counted(told['given'], 'tag')}"
+        return _finish(store, changing, added, added=told["new"], given=told["given"])
+
+
+def _check(changing: Changing) -> None:
+    if changing.refresh:
+        raise ValueError("--refresh is for model files: a collection has nothing to learn again")
+
+
+def _indexed(store: Collection, source: str, jobs: int | None) -> dict[str, Any]:
+    """Add the files of a folder, or a single one."""
+    from nearlabel.collection.indexing import plan_index, run_index
+    from nearlabel.collection.item_features import item_features
+
+    if not Path(source).exists():
+        raise ValueError(f"there is no file or folder {source}")
+    settings = store.settings
+    features = item_features(settings.kind, settings.features, n_jobs=jobs)
+    real = Path(os.path.realpath(source))
+    plan = plan_index(store, real.parent if real.is_file() else real, features.files)
+    if real.is_file():
+        plan = plan.only(real.relative_to(plan.root).as_posix())
+    with steps("adding", settings.kind) as progress:
+        report = run_index(store, plan, features, n_jobs=jobs, progress=progress)
+    for path, reason in report.skipped:
+        warnings.warn(f"{path} {reason}; left out", stacklevel=2)
+    return {"new": report.new, "given": 0}
+
+
+def _labels_of(store: Collection, pictures: Any) -> list[tuple[int, str, bool]]:
+    """The labels of a picture set as decisions about items."""
+    ends, answers = pictures.Y.indptr.tolist(), []
+    for path, start, stop in zip(pictures.pictures, ends[:-1], ends[1:], strict=True):
+        (item,) = items_of(store, [str(path)])
+        labels = pictures.Y.indices[start:stop].tolist()
+        answers += [(item.id, str(pictures.label_names[label]), True) for label in labels]
+    return answers
+
+
+def forget_items(
+    path: str, names: Sequence[str], ignore_missing: bool, changing: Changing
+) -> int | None:
+    """Forget items of a collection, for good."""
+    _check(changing)
+    from nearlabel.collection import CollectionError
+
+    with open_collection(path) as store:
+        ids, missing = [], 0
+        for name in names:
+            try:
+                ids.append(items_of(store, [name])[0].id)
+            except (CollectionError, ValueError):
+                if not ignore_missing:
+                    raise
+                missing += 1
+        if ids:
+            store.forget(ids)
+        forgot = f"forgot {counted(len({*ids}), 'item')}" if names else "compacted"
+        if missing:
+            forgot += f", {missing} not found"
+        return _finish(store, changing, forgot, forgotten=len({*ids}), missing=missing)
+
+
+def relabel_items(
+    path: str,
+    names: Sequence[str],
+    sets: Sequence[Sequence[str]] | None,
+    add: Sequence[str],
+    remove: Sequence[str],
+    changing: Changing,
+) -> int | None:
+    """Give items of a collection exactly the tags of `sets`, or some more or fewer tags."""
+    _check(changing)
+    with open_collection(path) as store:
+        from nearlabel.common.messages import first_twice
+
+        answers: list[tuple[int, str, bool]] = []
+        items = [items_of(store, [name])[0] for name in names]
+        if (twice := first_twice([str(item.id) for item in items])) is not None:
+            raise ValueError(f"two of the items are the same one, item {twice}")
+        for place, item in enumerate(items):
+            if sets is None:
+                answers += [(item.id, name, True) for name in add]
+                answers += [(item.id, name, False) for name in remove]
+            else:
+                answers += [(item.id, name, False) for name in item.yes if name not in sets[place]]
+                answers += [(item.id, name, True) for name in sets[place]]
+        store.decide(answers)
+        done = f"relabelled {counted(len(items), 'item')}"
+        return _finish(store, changing, done, relabelled=len(items))
+
+
+def _finish(store: Collection, changing: Changing, done: str, **what: Any) -> int | None:
+    """Do what else was asked for, and tell what was done; the exit code."""
+    if changing.compact:
+        store.compact()
+    verified = None
+    if changing.verify:
+        with steps("verifying"):
+            verified = store.verify()
+    counts = store.counts()
+    told = {
+        "collection": str(store.path),
+        **what,
+        "items": counts["items"],
+        "tags": counts["tags"],
+        "verified": None if verified is None else verification_record(verified),
+    }
+    if changing.json:
+        say_json(told)
+    else:
+        items, tags = counted(counts["items"], "item"), counted(counts["tags"], "tag")
+        say_folded(f"{done}: {store.path} has {items} and {tags} now")
+        if verified is not None:
+            say_verification(verified)
+    return None if verified is None else verification_code(verified)

@@ -1,0 +1,305 @@
+"""The verbs about a collection as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from nearlabel.cli.open_collections import (
+    encodable,
+    open_collection,
+    said_tags,
+    shown_name,
+    told_item,
+)
+from nearlabel.cli.options import Count, Json
+from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
+
+_TAGS_SHOWN = 20
+_CHANGES = {  # for people, with what was changed and how many items it touched
+    "add": "added {}",
+    "files": "followed the files of {}",
+    "tag": "tagged {}",
+    "reject": "took tags away from {}",
+    "clear": "cleared tags of {}",
+    "set_tags": "set the tags of {}",
+    "decide": "decided tags of {}",
+    "rename_tag": "renamed a tag of {}",
+    "merge_tags": "merged tags of {}",
+    "undo": "took back a change of {}",
+    "forget": "forgot {}",
+}
+
+
+def collection(
+    path: str,
+    /,
+    *,
+    every: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
+    json: Json = False,
+) -> None:
+    """Tell what is in a collection, and change it as a whole.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection, as index makes it.
+    every
+        Show all tags, not only the most frequent ones.
+
+    Examples
+    --------
+    nearlabel collection photos.nearlabel
+    nearlabel collection items photos.nearlabel --without-tags
+    nearlabel collection rename photos.nearlabel beach Places|Beach
+    nearlabel collection undo photos.nearlabel
+    """
+    with open_collection(path, readonly=True) as store:
+        settings, counts, tags = store.settings, store.counts(), store.tags()
+        roots, changes = store.roots(), store.changes(1)
+    if json:
+        say_json(
+            {
+                "collection": path,
+                "kind": settings.kind,
+                "features": dict(settings.features),
+                "method": dict(settings.method),
+                "width": settings.width,
+                **counts,
+                "folders": [str(root) for root in roots],
+                "last_change": _told_change(changes[0]) if changes else None,
+                "tag_counts": [one._asdict() for one in tags],
+            }
+        )
+        return
+    say_folded(f"{path}: {_described(settings)}")
+    missing = f"; {counts['missing']} without a file" if counts["missing"] else ""
+    items = counted(counts["items"], "item")
+    say(f"{items}: {counts['tagged']} with tags, {counts['untagged']} without{missing}")
+    say(f"{counted(len(tags), 'tag')}: {counts['yes']} times given, {counts['no']} times refused")
+    for root in roots:
+        say(printable(f"indexed: {root}"))
+    if changes:
+        say(f"last change: {_said_change(changes[0])}")
+    if tags:
+        frequent = sorted(tags, key=lambda one: (-one.yes, one.name))
+        shown = frequent if every else frequent[:_TAGS_SHOWN]
+        say()
+        say_table(("tag", "items", "not"), [(one.name, one.yes, one.no) for one in shown])
+        if len(shown) < len(tags):
+            say(f"… {len(tags) - len(shown)} more; --all shows them")
+
+
+def items(
+    path: str,
+    /,
+    *,
+    tag: str | None = None,
+    state: Literal["all", "tagged", "untagged", "undecided", "missing"] = "all",
+    limit: Count | None = None,
+    json: Json = False,
+) -> None:
+    """List the items of a collection.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection.
+    tag
+        Only items that have this tag.
+    state
+        Only items with a tag, without any, with no decision about any, or without a file.
+    limit
+        At most as many items.
+
+    Examples
+    --------
+    nearlabel collection items photos.nearlabel
+    nearlabel collection items photos.nearlabel --tag sea
+    nearlabel collection items photos.nearlabel --state untagged --limit 20
+    """
+    with open_collection(path, readonly=True) as store:
+        found = store.items(tag, state, limit=limit)
+    if json:
+        say_json(
+            [
+                {
+                    **told_item(item),
+                    "missing": item.is_missing,
+                    "files": [encodable(str(Path(one.root, one.path))) for one in item.files],
+                }
+                for item in found
+            ]
+        )
+    elif not found:
+        say("no items")
+    else:
+        rows = [
+            (item.id, shown_name(item) + " (file missing)" * item.is_missing, said_tags(item))
+            for item in found
+        ]
+        say_table(("id", "item", "tags"), rows, numbers=False)
+
+
+def undo(path: str, /, *, json: Json = False) -> None:
+    """Take back the last change: tags given or taken away, a run of index, an import, a merge.
+
+    What was taken back is no change that can be taken back: the next undo takes back the one
+    before. Only forget is final.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection.
+
+    Examples
+    --------
+    nearlabel collection undo photos.nearlabel
+    """
+    with open_collection(path) as store:
+        change = store.undo()
+        if change is not None:  # of a run the last one: what was taken back has all its items
+            change = change._replace(items=store.changes(1)[0].items)
+    if json:
+        say_json({"collection": path, "undone": None if change is None else _told_change(change)})
+    elif change is None:
+        say("nothing to take back")
+    else:
+        say(f"taken back: {_said_change(change)}")
+
+
+def changes(path: str, /, *, limit: Count = 20, json: Json = False) -> None:
+    """List the last changes of a collection, the newest first.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection.
+    limit
+        How many.
+
+    Examples
+    --------
+    nearlabel collection changes photos.nearlabel
+    """
+    with open_collection(path, readonly=True) as store:
+        found = store.changes(limit)
+    if json:
+        say_json([_told_change(one) for one in found])
+    elif not found:
+        say("nothing has been changed yet")
+    else:
+        rows = [
+            (one.number, f"{one.at:%Y-%m-%d %H:%M:%S}", _said(one), "yes" if one.is_undone else "")
+            for one in found
+        ]
+        say_table(("change", "when", "what", "taken back"), rows, numbers=False)
+
+
+def rename(path: str, old: str, new: str, /, *, json: Json = False) -> None:
+    """Rename a tag. One that is there already is merged with it by merge, not by rename.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection.
+    old
+        The tag as it is called now.
+    new
+        Its new name. Levels are divided by |, as in 'Places|Rome'.
+
+    Examples
+    --------
+    nearlabel collection rename photos.nearlabel beach 'Places|Beach'
+    """
+    with open_collection(path) as store:
+        store.rename_tag(old, new)
+    if json:
+        say_json({"collection": path, "old": old, "new": new})
+    else:
+        say(printable(f"{old} is called {new} now"))
+
+
+def merge(
+    path: str,
+    *tag: str,
+    into: Annotated[str | None, Parameter(metavar="TAG")] = None,
+    json: Json = False,
+) -> None:
+    """Make one tag of several.
+
+    An item that has any of them has the one that is left; where one was refused and another
+    given, given counts.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection.
+    tag
+        The tags that there are no longer afterwards.
+    into
+        The tag that is left.
+
+    Examples
+    --------
+    nearlabel collection merge photos.nearlabel beaches seaside --into beach
+    """
+    if not tag or into is None:
+        example = "nearlabel collection merge photos.nearlabel beaches seaside --into beach"
+        missing = "TAG" if not tag else "--into"
+        raise ValueError(f"collection merge: {missing} is missing; for example: {example}")
+    with open_collection(path) as store:
+        store.merge_tags(tag, into)
+        left = next(one for one in store.tags() if one.name == into)
+    if json:
+        say_json({"collection": path, "merged": [*tag], "into": into, "items": left.yes})
+    else:
+        say(printable(f"{', '.join(tag)}: {counted(left.yes, 'item')} with the tag {into} now"))
+
+
+def compact(path: str, /, *, json: Json = False) -> None:
+    """Write the files of a collection anew, without what is no longer needed.
+
+    Parameters
+    ----------
+    path
+        Folder of a collection.
+
+    Examples
+    --------
+    nearlabel collection compact photos.nearlabel
+    """
+    before = _bytes_in(path)
+    with open_collection(path) as store:
+        store.compact()
+    after = _bytes_in(path)
+    if json:
+        say_json({"collection": path, "bytes_before": before, "bytes": after})
+    else:
+        say(f"{path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now")
+
+
+def _bytes_in(folder: str) -> int:
+    return sum(path.lstat().st_size for path in Path(folder).rglob("*") if path.is_file())
+
+
+def _described(settings: Any) -> str:
+    """What a collection holds and how it learns, for people."""
+    width = "" if settings.width is None else f" ({settings.width:,} values)"
+    method = dict(settings.method)
+    learner = " ".join([str(method.pop("name", "")), *(f"{key}={v}" for key, v in method.items())])
+    return f"{settings.kind} by {settings.features.get('name')}{width}; {learner}"
+
+
+def _told_change(change: Any) -> dict[str, Any]:
+    return {**change._asdict(), "at": change.at.isoformat()}
+
+
+def _said(change: Any) -> str:
+    return _CHANGES.get(change.kind, f"{change.kind} {{}}").format(counted(change.items, "item"))
+
+
+def _said_change(change: Any) -> str:
+    return f"{_said(change)}, {change.at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,228 @@
+"""Collections as commands have them: opened, and asked about items and other files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nearlabel.cli.output import steps
+from nearlabel.cli.quick_imports import import_scikit_learn
+
+if TYPE_CHECKING:
+    from nearlabel.collection import Collection, Item
+    from nearlabel.collection.contact_sheets import Tile
+
+_FILES_AT_ONCE = 64
+
+
+def is_collection(path: str) -> bool:
+    """Whether a path is that of a collection, not of a model file: told without imports."""
+    return os.path.lexists(Path(path, "collection.sqlite"))
+
+
+@contextmanager
+def open_collection(path: str, *, readonly: bool = False) -> Iterator[Collection]:
+    """Open a collection; what was repaired is told in notes."""
+    import_scikit_learn()
+    from nearlabel.collection import Collection
+
+    if not is_collection(path):
+        what = "is no collection" if Path(path).exists() else "is not there"
+        raise ValueError(f"{path} {what}; 'nearlabel index FOLDER -c {path}' makes one")
+    with Collection(path, readonly=readonly) as collection:
+        try:
+            yield collection
+        finally:
+            for note in collection.notes:
+                warnings.warn(f"{path}: {note}", stacklevel=2)
+
+
+def shown_name(item: Item) -> str:
+    """What an item is called: by where its file is now, if it has one."""
+    paths = [file.path for file in item.files if not file.is_missing]
+    return item.name if item.name in paths or not paths else encodable(paths[0])
+
+
+def said_tags(item: Item) -> str:
+    """The tags of an item, for people."""
+    yes = ", ".join(item.yes) or "no tags"
+    return f"{yes}; not {', '.join(item.no)}" if item.no else yes
+
+
+def told_item(item: Item) -> dict[str, Any]:
+    """An item in JSON."""
+    return {"id": item.id, "name": shown_name(item), "tags": item.yes, "no": item.no}
+
+
+def encodable(path: str) -> str:
+    """A path that can be written to files: bytes that are no UTF-8 as escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+class Asked(NamedTuple):
+    """An item that a command asks about.
+
+    Attributes
+    ----------
+    name : str
+    question : int or array
+        What `suggest` and `retrieve` of a collection take: an id, or a vector.
+    item : Item or None
+        What the collection has of it; None for a file that is not in the collection.
+    file : str or None
+        The path of a file that is not in the collection.
+    content : bytes
+        The sha256 of the content.
+    """
+
+    name: str
+    question: Any
+    item: Item | None
+    file: str | None
+    content: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What JSON says of it."""
+        if self.item is not None:
+            return told_item(self.item)
+        return {"id": None, "name": self.name, "tags": None, "no": None}
+
+    @property
+    def headline(self) -> str:
+        """What stands above its answers."""
+        if self.item is None:
+            return self.name
+        return f"{self.name} (item {self.item.id}): {said_tags(self.item)}"
+
+    def tile(self, store: Collection) -> Tile:
+        """How it looks on a page."""
+        from nearlabel.collection.contact_sheets import Tile
+
+        if self.item is not None:
+            return item_tile(store, self.item, said_tags(self.item))
+        return Tile(self.name, _thumbnail(store, self.content, [Path(str(self.file))]))
+
+
+def item_tile(store: Collection, item: Item, note: str) -> Tile:
+    """How an item of a collection looks on a page."""
+    from nearlabel.collection.contact_sheets import Tile
+
+    files = [Path(file.root, file.path) for file in item.files if not file.is_missing]
+    return Tile(shown_name(item), _thumbnail(store, item.content, files), note, item.text or "")
+
+
+def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> bytes | None:
+    """A small picture, or None where there is no picture."""
+    if store.settings.kind == "pictures":
+        from nearlabel.collection.thumbnails import thumbnail
+
+        with suppress(OSError, ValueError):
+            return thumbnail(store.path, content, files, readonly=store.readonly)
+    return None
+
+
+def items_of(store: Collection, names: Sequence[str]) -> list[Item]:
+    """Items of a collection by their ids, names or files, each once."""
+    found: dict[int, Item] = {}
+    for name in names:
+        item = _item_of(store, name)
+        if item is None:
+            raise ValueError(
+                f"{name} is not in {store.path}; 'nearlabel index' or 'nearlabel add' puts it there"
+            )
+        found[item.id] = item
+    return [*found.values()]
+
+
+def _item_of(store: Collection, name: str) -> Item | None:
+    """The item that is meant; None for a file that is none. A file means what is in it now."""
+    path = Path(name)
+    if store.settings.kind == "vectors" or not path.is_file():
+        return store.item(store.find(name))
+    from nearlabel.collection.folder_scan import read_unchanged
+    from nearlabel.features.pictures import MOST_BYTES
+
+    known = store.known_contents([(digest := read_unchanged(path, MOST_BYTES).digest)])
+    return store.item(known[digest]) if known else None
+
+
+def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[Asked]:
+    """Items of a collection, and files and folders that need not be in it, as questions.
+
+    Files that cannot be read are told in notes, and left out.
+    """
+    settings = store.settings
+    if settings.kind == "vectors":
+        return [_of_item(item) for item in items_of(store, names)]
+    from nearlabel.collection.item_features import item_features
+    from nearlabel.features.picture_files import found_files
+
+    features = item_features(settings.kind, settings.features, n_jobs=jobs)
+    found: list[Asked] = []
+    files: list[Any] = []
+    for name in names:
+        if Path(name).is_dir():
+            files += found_files(name, features.files)
+        elif Path(name).is_file():
+            files.append(name)
+        else:
+            found.append(_of_item(store.item(store.find(name))))
+    with steps("reading", settings.kind) as progress:
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            some = files[start : start + _FILES_AT_ONCE]
+            found += _of_files(store, some, features, jobs)
+            progress(start + len(some), len(files))
+    if not found:
+        raise ValueError(f"{', '.join(names[:2])}: there are no {settings.kind} that can be read")
+    return found
+
+
+def _of_item(item: Item) -> Asked:
+    return Asked(shown_name(item), item.id, item, None, item.content)
+
+
+def _of_files(
+    store: Collection, files: Sequence[Any], features: Any, jobs: int | None
+) -> Iterator[Asked]:
+    """Some files, those that are items as items; a single one that cannot be read is an error."""
+    from nearlabel.collection.folder_scan import ReadFile, read_unchanged
+    from nearlabel.features.picture_files import Skipping, in_parallel
+    from nearlabel.features.pictures import name_of
+
+    def read(path: Any) -> tuple[str, ReadFile]:
+        if not isinstance(path, str):  # a folder that could not be listed
+            path.read()
+        return path, read_unchanged(path, features.files.most_bytes)
+
+    reading = Skipping([*files], jobs)
+    contents = dict(in_parallel(reading, read))
+    known = store.known_contents(one.digest for one in contents.values())
+    new = {path: one for path, one in contents.items() if one.digest not in known}
+    making = Skipping([one.content for one in new.values()], jobs)
+    try:
+        X = features.vectors(making) if new else None
+    except ValueError:
+        if len(making.skipped) < len(making):
+            raise
+    broken = [(name_of(files[at]), error.reason) for at, error in reading.skipped]
+    unmade = {[*new][at]: error.reason for at, error in making.skipped}
+    for path, reason in [*broken, *unmade.items()]:
+        warnings.warn(f"{encodable(path)} {reason}; left out", stacklevel=2)
+    row = 0
+    for path, one in contents.items():
+        if one.digest in known:
+            yield _of_item(store.item(known[one.digest]))
+        elif path not in unmade:
+            yield Asked(encodable(path), _row(X, row), None, path, one.digest)
+            row += 1
+
+
+def _row(X: Any, row: int) -> Any:
+    from scipy import sparse
+
+    return X[row : row + 1] if sparse.issparse(X) else X[row]

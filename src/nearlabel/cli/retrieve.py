@@ -1,0 +1,184 @@
+"""retrieve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from nearlabel.cli.file_answers import Answering, Blocks, Record
+from nearlabel.cli.open_collections import (
+    Asked,
+    asked,
+    is_collection,
+    item_tile,
+    open_collection,
+    shown_name,
+)
+from nearlabel.cli.options import Count, DataOrPictures, as_typed
+from nearlabel.cli.output import check_target, counted, file_size, printable, say, say_json
+
+if TYPE_CHECKING:
+    from nearlabel.collection import Collection
+
+_SHOWN = 4  # items per tag, to people
+
+
+def retrieve(
+    model: str,
+    *data: DataOrPictures,
+    top: Count = 5,
+    per_tag: Count = 8,
+    html: Annotated[str | None, Parameter(metavar="FILE")] = None,
+    answering: Answering = Answering(),
+) -> None:
+    """Find the items most like an item, grouped by its likeliest tags.
+
+    For each of its best tags come the nearest items that carry it, as in the paper of 2017. An item
+    of a collection is answered as if it were new.
+
+    Parameters
+    ----------
+    model
+        Folder of a collection, as index makes it, or model file, as fit writes it.
+    top
+        Tags per item.
+    per_tag
+        Items per tag.
+    html
+        Write a contact sheet: a page to look at, with the pictures in it. For collections.
+
+    Examples
+    --------
+    nearlabel retrieve photos.nearlabel new.jpg
+    nearlabel retrieve photos.nearlabel new.jpg --html new.html
+    nearlabel retrieve songs.model new.csv --top 2 --per-tag 3
+    """
+    if not is_collection(model):
+        if html is not None:
+            raise ValueError(f"--html: {model} is no collection, whose pictures could be shown")
+        fitted, blocks = answering.load(model, data, "retrieve")
+        _tell(answering, _of_model(fitted, blocks, top, per_tag), blocks.skipped)
+        return
+    if not data:
+        example = "nearlabel retrieve photos.nearlabel new.jpg"
+        raise ValueError(f"retrieve: PICTURE is missing; for example: {example}")
+    for word in [*as_typed(answering.reading), *as_typed(answering.searching)][:1]:
+        if word != "--jobs":
+            raise ValueError(f"{word}: {model} is a collection, which has no columns or searches")
+    if html is not None:
+        check_target("--html", html, *data)
+    with open_collection(model, readonly=True) as store:
+        questions = asked(store, data, answering.searching.jobs)
+        records = [_of_collection(store, one, top, per_tag) for one in questions]
+        if html is not None:
+            _write_sheet(store, questions, records, html)
+    if html is None or answering.output is not None:
+        _tell(answering, records, None)
+    elif answering.json:
+        say_json({"html": html, "items": records})
+    else:
+        say(f"wrote {html} ({file_size(html)}, {counted(len(records), 'item')})")
+
+
+def _tell(answering: Answering, records: Any, skipped: Any) -> None:
+    answering.tell(
+        records,
+        cells=lambda record: [
+            {
+                "id": record["id"],
+                "name": record["name"],
+                "rank": rank,
+                "tag": group["tag"],
+                "probability": group["probability"],
+                "item": item["id"],
+                "item_name": item["name"],
+                "distance": item["distance"],
+            }
+            for rank, group in enumerate(record["groups"], 1)
+            for item in group["items"]
+        ],
+        head=("item", "its likeliest tags, and the nearest items that carry them"),
+        shown=lambda record: (
+            record["name"],
+            "\n".join(map(_shown, record["groups"])) or "no tags yet",
+        ),
+        skipped=skipped,
+    )
+
+
+def _shown(group: Record) -> str:
+    """A tag and the nearest items with it, for people."""
+    names = [f"{one['name']} at {one['distance']:.3f}" for one in group["items"]]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return printable(
+        f"{group['tag']} {group['probability']:.3f}: {', '.join(names[:_SHOWN])}{more}"
+    )
+
+
+def _of_model(model: Any, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:
+    """The groups of each item, by a model."""
+    for names, X, progress in blocks("retrieving"):
+        found = model.retrieve(X, top, per_tag)
+        for name, groups in zip(names, found, strict=True):
+            told = [
+                {
+                    "tag": str(group.name),
+                    "probability": group.score,
+                    "items": [
+                        {"id": id, "name": str(id), "distance": distance}
+                        for id, distance in zip(
+                            group.ids.tolist(), group.distances.tolist(), strict=True
+                        )
+                    ],
+                }
+                for group in groups
+            ]
+            yield {"id": name, "name": str(name), "groups": told}
+        progress(len(names), len(names))
+
+
+def _of_collection(store: Collection, one: Asked, top: int, per_tag: int) -> Record:
+    """The groups of an item, by a collection."""
+    groups = [
+        {
+            "tag": group.tag,
+            "probability": group.probability,
+            "items": [
+                {"id": id, "name": shown_name(store.item(id)), "distance": distance}
+                for id, distance in group.items
+            ],
+        }
+        for group in store.retrieve(one.question, top, per_tag)
+    ]
+    return {**one.told, "groups": groups}
+
+
+def _write_sheet(
+    store: Collection, questions: Sequence[Asked], records: Sequence[Record], path: str
+) -> None:
+    """Write the page with the groups of all items."""
+    from nearlabel.collection.contact_sheets import AnsweredItem, TagRow, contact_sheet
+    from nearlabel.common.files import replacing
+
+    answered = []
+    for one, record in zip(questions, records, strict=True):
+        has = set() if one.item is None else {*one.item.yes}
+        rows = [
+            TagRow(
+                group["tag"],
+                group["probability"],
+                [
+                    item_tile(store, store.item(item["id"]), f"distance {item['distance']:.3f}")
+                    for item in group["items"]
+                ],
+                group["tag"] in has,
+            )
+            for group in record["groups"]
+        ]
+        answered.append(AnsweredItem(one.tile(store), rows))
+    nearest = f"the nearest {store.settings.kind} that carry it"
+    about = f"{counted(len(answered), 'item')}, and for each of the likeliest tags {nearest}"
+    with replacing(path) as file:
+        file.write(contact_sheet(store.path.absolute().name, about, answered).encode())

@@ -1,0 +1,84 @@
+"""Everything that a collection holds, looked at again: the proof that it is whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nearlabel.collection.folder_checks import CollectionError
+from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.collection.tag_names import tag_name
+
+_ITEMS_AT_ONCE = 10_000
+_MOST_TOLD = 5
+
+
+@dataclass(frozen=True)
+class CollectionCheck:
+    """What `verify` has found; true where everything is as it should be.
+
+    Attributes
+    ----------
+    items : int
+    compared : tuple of str
+        What was looked at.
+    differences : tuple of str
+        What is wrong, in words; empty where nothing is.
+    """
+
+    items: int
+    compared: tuple[str, ...]
+    differences: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        compared = f"{', '.join(self.compared)} of {self.items:,} items"
+        return f"{compared}: {'; '.join(self.differences) or 'all is as it should be'}"
+
+
+def store_differences(connection: sqlite3.Connection, vectors: StoredVectors) -> list[str]:
+    """What is wrong in the tables and the vectors, in words."""
+    found = [*_database(connection)]
+    return found or [*_contents(connection), *_vectors(connection, vectors)]
+
+
+def _database(connection: sqlite3.Connection) -> Iterator[str]:
+    for (told,) in connection.execute(f"PRAGMA integrity_check({_MOST_TOLD})"):
+        if told != "ok":
+            yield f"the database: {told}"
+    for table, *_ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_TOLD):
+        yield f"the database: a row of {table} refers to nothing"
+
+
+def _contents(connection: sqlite3.Connection) -> Iterator[str]:
+    decided = "EXISTS (SELECT 1 FROM decisions WHERE item = items.id)"
+    wrong = connection.execute(
+        f"SELECT id FROM items WHERE (learned IS NOT NULL) != {decided} LIMIT {_MOST_TOLD}"
+    )
+    for (item,) in wrong:
+        yield f"item {item} is an example although nothing is decided of it, or the other way round"
+    most, last = connection.execute(
+        "SELECT coalesce(max(items.learned), 0), (SELECT learned FROM state) FROM items"
+    ).fetchone()
+    if most > last:
+        yield "an item has a number that was never given"
+    for number, name in connection.execute("SELECT id, name FROM tags"):
+        try:
+            is_right = tag_name(name) == name
+        except ValueError:
+            is_right = False
+        if not is_right:
+            yield f"tag number {number} has a name that no tag can have"
+
+
+def _vectors(connection: sqlite3.Connection, vectors: StoredVectors) -> Iterator[str]:
+    ids = [item for (item,) in connection.execute("SELECT id FROM items ORDER BY id")]
+    for start in range(0, len(ids), _ITEMS_AT_ONCE):
+        try:
+            vectors.read(connection, ids[start : start + _ITEMS_AT_ONCE])
+        except CollectionError as error:
+            yield str(error)
+            return

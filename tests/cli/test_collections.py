@@ -1,0 +1,400 @@
+"""index, tag, retrieve and collection; add, forget and relabel on collections."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+from nearlabel.cli import index_folders, run
+from nearlabel.collection import Collection
+
+pytest.importorskip("PIL")
+TAGGED, NEW = 40, 6
+
+
+@pytest.fixture(scope="session")
+def painted(tmp_path_factory):
+    """Pictures in a folder with a table of their tags, new ones in another, and a collection."""
+    folder = tmp_path_factory.mktemp("painted")
+    scenes = nl.datasets.paint_scenes(TAGGED + NEW, size=(48, 32))
+    for name, part in (("scenes", slice(TAGGED)), ("new", slice(TAGGED, None))):
+        some = replace(
+            scenes, pictures=scenes.pictures[part], Y=scenes.Y[part], names=scenes.names[part]
+        )
+        some.save(folder / name)
+        rows = [
+            f"{file},{';'.join(scenes.label_names[np.flatnonzero(row)])}"
+            for file, row in zip(some.names, some.Y.toarray(), strict=True)
+        ]
+        (folder / f"{name}.csv").write_text("\n".join(["file,tags", *rows]), encoding="utf-8")
+    tagged = ["--tags", str(folder / "scenes.csv"), "--features", "moments"]
+    assert run(["index", str(folder / "scenes"), "-c", str(folder / "c"), *tagged]) == 0
+    return folder
+
+
+@pytest.fixture
+def scenes(painted, tmp_path, monkeypatch):
+    """A copy of the collection, as c in the current folder; pictures are where they were."""
+    shutil.copytree(painted / "c", tmp_path / "c")
+    monkeypatch.chdir(tmp_path)
+    return painted
+
+
+@pytest.fixture
+def asked(ask):
+    """What a command prints as JSON."""
+    return lambda *words: json.loads(ask(*words, "--json"))
+
+
+def test_index(ask, asked, painted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(painted / "scenes", "photos")
+    printed = ask("index", "photos", "-c", "c", "--features", "moments", "--jobs", 2)
+    assert f"photos: {TAGGED} new (" in printed
+    assert f"c has {TAGGED} items now: pictures by moments" in printed
+    told = asked("index", "photos", "-c", "c", "--tags", painted / "scenes.csv")
+    counts = [told[key] for key in ("new", "changed", "found", "unchanged", "gone", "items")]
+    assert (counts, told["skipped"]) == ([0, 0, 0, TAGGED, 0, TAGGED], [])
+    assert told["tags"]["given"] > TAGGED
+    assert f"{TAGGED} unchanged" in ask("index", "photos", "-c", "c")
+
+
+def test_files_that_cannot_be_read_are_named(answer, asked, painted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(painted / "new" / "pictures", "photos")
+    (tmp_path / "photos" / "bad\x1b.jpg").write_bytes(b"no picture")
+    code, printed, told = answer("index", "photos", "-c", "c", "--features", "moments")
+    assert code == 0
+    assert r"note: bad\x1b.jpg is no picture of a known format" in told
+    assert f"photos: {NEW} new" in printed
+    assert [one["file"] for one in asked("index", "photos", "-c", "c")["skipped"]] == [
+        "bad\x1b.jpg"
+    ]
+
+
+def test_what_a_collection_was_made_with_stays(fail, scenes):
+    assert "--features efficientnet-lite0" in fail(
+        "index", scenes / "scenes", "-c", "c", "--features", "efficientnet-lite0"
+    )
+    assert "--kind texts" in fail("index", scenes / "scenes", "-c", "c", "--kind", "texts")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["index", "gone", "-c", "new"], "gone"),
+        (["index", ".", "-c", "new", "--every", "0"], "--every"),
+        (["index", ".", "-c", "new", "--jobs", "0"], "--jobs"),
+        (["index", "c", "-c", "c"], "is a collection"),
+        (["index", "."], "--collection"),
+        (["tag", "c"], "PICTURE is missing"),
+        (["tag", "gone", "1"], "gone is not there; 'nearlabel index FOLDER -c gone'"),
+        (["tag", ".", "1"], ". is no collection"),
+        (["tag", "c", "gone.jpg"], "gone.jpg"),
+        (["tag", "c", "1", "--add", "a", "--no", "a"], "--add and by --no"),
+        (["tag", "c", "1", "--add", "a", "--truth", "t.csv"], "--truth"),
+        (["tag", "c", "1", "--add", "a\nb"], "control"),
+        (["retrieve", "c"], "PICTURE is missing"),
+        (["retrieve", "c", "1", "--html", "gone/sheet.html"], "--html"),
+        (["retrieve", "c", "1", "--tags", "a"], "--tags"),
+        (["collection", "gone"], "gone"),
+        (["collection", "rename", "c", "nothing", "new"], "nothing"),
+        (["collection", "rename", "c", "sea", "trees"], "merge"),
+        (["collection", "merge", "c", "sea"], "--into is missing"),
+        (["forget", "c", "gone"], "gone"),
+        (["forget", "c", "1", "--refresh"], "--refresh"),
+        (["relabel", "c", "--item", "1", "1", "--add", "a"], "same"),
+        (["add", "c", "gone.jpg"], "gone.jpg"),
+        (["add", "c", "gone.jpg", "--skip-known"], "--skip-known"),
+    ],
+)
+def test_mistakes_are_one_line(fail, scenes, words, message):
+    def changes():
+        with Collection("c", readonly=True) as store:
+            return store.changes()
+
+    before = changes()
+    assert message in fail(*words)
+    assert changes() == before
+
+
+def test_tags_of_a_new_picture(ask, asked, scenes):
+    new = scenes / "new" / "pictures" / f"{TAGGED:05d}.jpg"
+    (told,) = asked("tag", "c", new, "--top", 2)
+    assert (told["id"], told["name"], told["tags"]) == (None, str(new), None)
+    assert len(told["suggestions"]) == 2
+    with Collection("c", readonly=True) as store:
+        features = store.settings.features
+        vector = nl.collection.item_features.item_features("pictures", features).vectors([new])[0]
+        first, second = store.suggest(vector, 2)
+    best = told["suggestions"][0]
+    assert (best["tag"], best["probability"]) == (first.tag, first.probability)
+    assert [one["id"] for one in best["voters"]] == [by.id for by in first.voters]
+    assert best["voters"][0]["name"].endswith(".jpg")
+    printed = ask("tag", "c", new, "--top", 2)
+    assert f"{first.tag} " in printed
+    assert f"{first.probability:.3f}" in printed
+    why = ask("tag", "c", new, "--top", 1, "--why")
+    assert f"(item {first.voters[-1].id}, at" in why
+    assert second.tag not in why
+
+
+def test_a_stored_picture_by_id_name_and_path(asked, scenes, tmp_path):
+    path = scenes / "scenes" / "pictures" / "00002.jpg"
+    shutil.copy(path, tmp_path / "copy.jpg")
+    answers = [asked("tag", "c", one) for one in ("3", "00002.jpg", path, "copy.jpg")]
+    assert answers[0][0]["id"] == 3
+    assert answers[0][0]["tags"]
+    assert all(one == answers[0] for one in answers)
+    assert all(by["id"] != 3 for by in answers[0][0]["suggestions"][0]["voters"])
+
+
+def test_tags_are_given(ask, asked, scenes):
+    told = asked("tag", "c", 1, 2, "--add", "boats", "Places|Rome", "--no", "sea")
+    assert [(one["id"], one["no"]) for one in told["items"]] == [(1, ["sea"]), (2, ["sea"])]
+    assert all({"boats", "Places|Rome"} <= {*one["tags"]} for one in told["items"])
+    assert told["new_tags"] == ["boats", "Places|Rome"]
+    assert "sea" not in {one["tag"] for one in asked("tag", "c", 1, "--top", 20)[0]["suggestions"]}
+    assert "00001.jpg: " in ask("tag", "c", "00001.jpg", "--clear", "boats", "sea")
+    (item,) = asked("tag", "c", 2)
+    assert (item["no"], "boats" in item["tags"], "Places|Rome" in item["tags"]) == ([], False, True)
+    ask("collection", "undo", "c")
+    ask("collection", "undo", "c")
+    assert "boats" not in asked("tag", "c", 1)[0]["tags"]
+
+
+def test_tags_need_items(fail, scenes):
+    new = scenes / "new" / "pictures" / f"{TAGGED:05d}.jpg"
+    assert f"{new} is not in c" in fail("tag", "c", 1, new, "--add", "boats")
+
+
+def test_suggestions_compared_with_the_truth(ask, asked, scenes, tmp_path):
+    pictures, table = scenes / "new" / "pictures", scenes / "new.csv"
+    told = asked("tag", "c", pictures, "--truth", table)
+    assert (told["items"], told["tags"]) == (NEW, 5)
+    assert 0.5 < told["metrics"]["average_precision"] <= 1
+    assert "average_precision ↑" in ask("tag", "c", pictures, "--truth", table)
+    # Against their own suggestions, all is as it should be.
+    answers = asked("tag", "c", pictures, "--top", 9)
+    rows = [
+        f"{one['name']},{';'.join(s['tag'] for s in one['suggestions'] if s['probability'] >= 0.5)}"
+        for one in answers
+    ]
+    own = tmp_path / "own.csv"
+    own.write_text("\n".join(["file,tags", *rows]), encoding="utf-8")
+    metrics = asked("tag", "c", pictures, "--truth", own)["metrics"]
+    assert (metrics["hamming_loss"], metrics["micro_f1"]) == (0, 1)
+
+
+def test_retrieval(ask, asked, scenes, tmp_path):
+    new = scenes / "new" / "pictures" / f"{TAGGED:05d}.jpg"
+    (told,) = asked("retrieve", "c", new, "--top", 2, "--per-tag", 3)
+    for group in told["groups"]:
+        assert len(group["items"]) == 3
+        assert group["items"] == sorted(group["items"], key=lambda one: one["distance"])
+        for one in group["items"]:
+            assert group["tag"] in asked("tag", "c", one["id"])[0]["tags"]
+    assert f"{told['groups'][0]['tag']} " in ask("retrieve", "c", new)
+    ask("retrieve", "c", new, "--top", 2, "--per-tag", 3, "-o", "found.csv")
+    assert len((tmp_path / "found.csv").read_text(encoding="utf-8").splitlines()) == 7
+
+
+def test_contact_sheet(ask, asked, scenes, tmp_path):
+    new = scenes / "new" / "pictures" / f"{TAGGED:05d}.jpg"
+    assert "wrote sheet.html" in ask("retrieve", "c", new, 1, "--html", "sheet.html")
+    page = (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    assert page.count("<article") == 2
+    assert page.count("data:image/jpeg") == 2 + 2 * 5 * 8
+    shutil.rmtree("c/thumbnails", ignore_errors=True)
+    told = asked("retrieve", "c", 1, "--html", "sheet.html", "--top", 1)
+    assert (told["html"], len(told["items"])) == ("sheet.html", 1)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_retrieval_by_a_model(ask, asked, fail, here):
+    (told, *_) = asked("retrieve", "songs.model", "new.csv", "--top", 2, "--per-tag", 3)
+    model, rows = nl.load("songs.model"), nl.datasets.load("new.csv", labels=())
+    best = model[-1].retrieve(model[:-1].transform(rows.X), 2, 3)[0]
+    assert [one["tag"] for one in told["groups"]] == [group.name for group in best]
+    assert [one["id"] for one in told["groups"][0]["items"]] == best[0].ids.tolist()
+    assert told["name"] in ask("retrieve", "songs.model", "new.csv")
+    assert "--html" in fail("retrieve", "songs.model", "new.csv", "--html", "x.html")
+
+
+def test_what_is_in_a_collection(ask, asked, scenes):
+    told = asked("collection", "c")
+    assert (told["items"], told["tagged"], told["kind"]) == (TAGGED, TAGGED, "pictures")
+    assert told["folders"] == [str(scenes / "scenes")]
+    assert {one["name"] for one in told["tag_counts"]} >= {"sea", "trees"}
+    printed = ask("collection", "c")
+    assert f"{TAGGED} items: {TAGGED} with tags, 0 without" in printed
+    listed = asked("collection", "items", "c", "--tag", "sea", "--limit", 2)
+    assert len(listed) == 2
+    assert all("sea" in one["tags"] for one in listed)
+    assert "no items" in ask("collection", "items", "c", "--state", "missing")
+    assert "00000.jpg" in ask("collection", "items", "c", "--limit", 1)
+
+
+def test_tags_are_renamed_and_merged(ask, asked, scenes):
+    counts = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
+    assert "sea is called Places|Sea now" in ask("collection", "rename", "c", "sea", "Places|Sea")
+    told = asked("collection", "merge", "c", "Places|Sea", "desert", "--into", "wide")
+    assert max(counts["sea"], counts["desert"]) <= told["items"] <= counts["sea"] + counts["desert"]
+    kinds = [one["kind"] for one in asked("collection", "changes", "c", "--limit", 2)]
+    assert kinds == ["merge_tags", "rename_tag"]
+    assert "merged tags" in ask("collection", "undo", "c")
+    assert asked("collection", "undo", "c")["undone"]["kind"] == "rename_tag"
+    again = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
+    assert again == counts
+    assert "MB now" in ask("collection", "compact", "c")
+
+
+def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
+    monkeypatch.setattr("nearlabel.collection.indexing._FILES_AT_ONCE", 2)
+    ask("index", scenes / "new", "-c", "c")
+    assert f"taken back: added {NEW} items" in ask("collection", "undo", "c")
+    assert asked("collection", "c")["items"] == TAGGED
+
+
+def test_verification(ask, asked, answer, scenes):
+    assert asked("verify", "c")["agrees"] is True
+    assert "verified: " in ask("relabel", "c", "--item", 1, "--add", "boats", "--verify")
+    vectors = Path("c/vectors-000001.bin")
+    content = bytearray(vectors.read_bytes())
+    content[-300] ^= 1
+    vectors.write_bytes(content)
+    code, printed, _ = answer("verify", "c")
+    assert (code, printed.startswith("not verified: ")) == (1, True)
+
+
+@pytest.mark.parametrize("verb", ["predict", "rank"])
+def test_verbs_for_models_name_the_one_for_collections(fail, scenes, verb):
+    assert "'nearlabel tag c new.jpg'" in fail(verb, "c", "new.jpg")
+
+
+def test_forgotten_items(ask, asked, scenes):
+    told = asked("forget", "c", 1, "00001.jpg", "gone", "--ignore-missing")
+    assert (told["forgotten"], told["missing"], told["items"]) == (2, 1, TAGGED - 2)
+    assert "forgot 1 item: c has" in ask("forget", "c", 3)
+
+
+def test_relabelled_items(ask, asked, scenes, tmp_path):
+    assert asked("relabel", "c", "--item", 1, "00001.jpg", "--to", "calm;wide")["relabelled"] == 2
+    (item,) = asked("tag", "c", 1)
+    assert item["tags"] == ["calm", "wide"]
+    assert item["no"]  # what it had before
+    ask("relabel", "c", "--item", 1, "--add", "new", "--remove", "calm")
+    assert asked("tag", "c", 1)[0]["tags"] == ["wide", "new"]
+    (tmp_path / "more.csv").write_text("id,tags\n00001.jpg,sea;trees\n3,\n", encoding="utf-8")
+    ask("relabel", "c", "more.csv")
+    assert {*asked("tag", "c", 2)[0]["tags"]} == {"sea", "trees"}
+    assert asked("tag", "c", 3)[0]["tags"] == []
+
+
+def test_added_pictures(ask, asked, scenes, tmp_path):
+    new = scenes / "new" / "pictures"
+    assert asked("add", "c", new / f"{TAGGED:05d}.jpg")["added"] == 1
+    assert asked("add", "c", new / f"{TAGGED:05d}.jpg")["added"] == 0
+    told = asked("add", "c", scenes / "new")  # with labels
+    assert (told["added"], told["items"]) == (NEW - 1, TAGGED + NEW)
+    assert told["given"] >= NEW
+    assert asked("tag", "c", new / f"{TAGGED:05d}.jpg")[0]["tags"]
+
+
+def test_rows_of_a_table(ask, asked, fail, songs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("songs.csv", "new.csv"):
+        shutil.copy(songs / name, name)
+    target = "songs.nearlabel"
+    told = asked("index", "songs.csv", "-c", target)
+    assert (told["new"], told["items"]) == (600, 600)
+    (song,) = asked("tag", target, "song 001", "--top", 2)
+    assert {*song["tags"]} == {"solemn", "warm"}
+    assert "vectors by given (6 values)" in ask("collection", target)
+    columns = "id,acoustic,speech,brightness,loudness,energy,tempo,tags"
+    (tmp_path / "more.csv").write_text(f"{columns}\nnew,1,2,3,4,5,6,calm\n", encoding="utf-8")
+    assert asked("add", target, tmp_path / "more.csv")["added"] == 1
+    with Collection(target, readonly=True) as store:
+        assert store.vectors([601]).tolist() == [[6, 5, 4, 3, 2, 1]]
+    assert asked("forget", target, "song 002")["items"] == 600
+    assert asked("add", target, "new.csv")["added"] == 3  # without tags
+    assert "it has no feature" in fail("add", target, "new.csv", "--ignore", "tempo")
+    assert "no folder" in fail("index", "songs.csv", "-c", target, "--watch")
+
+
+def test_texts(ask, asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    for name, text in {"a": "waves at sea", "b": "sea and sand", "c": "the town"}.items():
+        (tmp_path / "notes" / f"{name}.txt").write_text(text, encoding="utf-8")
+    assert asked("index", "notes", "-c", "c", "--kind", "texts")["new"] == 3
+    ask("tag", "c", "a.txt", "b.txt", "--add", "sea")
+    ask("tag", "c", "c.txt", "--add", "town")
+    (tmp_path / "new.txt").write_text("more sea, more sand", encoding="utf-8")
+    assert asked("tag", "c", "new.txt")[0]["suggestions"]
+    assert "wrote sheet.html" in ask("retrieve", "c", "new.txt", "--html", "sheet.html")
+    assert "waves at sea" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
+
+
+def test_an_interrupt_says_that_nothing_is_lost(answer, scenes, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nearlabel.collection.indexing.run_index", interrupted)
+    code, printed, told = answer("index", scenes / "new", "-c", "c")
+    assert (code, printed) == (130, "")
+    assert told == f"nearlabel: interrupted; {index_folders._GOES_ON}\n"
+
+
+def test_another_process_that_writes(fail, ask, scenes):
+    with Collection("c"):
+        assert "only one may" in fail("tag", "c", 1, "--add", "boats")
+        ask("tag", "c", 1)
+
+
+def test_watch(answer, painted, tmp_path, monkeypatch):
+    """New files, changed ones and such that vanish are found, and the collection is left alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(index_folders, "_STILL_WRITTEN", 0)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    sources = sorted((painted / "new" / "pictures").iterdir())
+
+    def put(number):
+        shutil.copy(sources[number], folder / f"{number}.jpg")
+        os.utime(folder / f"{number}.jpg", ns=(10**18 + 1, 10**18 + 1))
+
+    put(0)
+    (folder / "broken.jpg").write_bytes(b"no picture")
+    steps = iter(
+        [
+            lambda: put(1),
+            lambda: None,
+            lambda: (folder / "0.jpg").unlink(),
+            lambda: folder.rename(tmp_path / "away"),
+            lambda: (tmp_path / "away").rename(folder),
+        ]
+    )
+
+    def sleep(_):
+        with Collection("c") as store:  # others may write meanwhile
+            assert store.counts()["items"]
+        for step in steps:
+            step()
+            return
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index_folders.time, "sleep", sleep)
+    words = ["index", "photos", "-c", "c", "--features", "moments", "--watch", "--json"]
+    code, printed, told = answer(*words)
+    assert code == 130
+    rounds = [json.loads(line) for line in printed.splitlines()]
+    assert [(one["new"], one["gone"]) for one in rounds] == [(1, 0), (1, 0), (0, 1)]
+    assert told.count("is not there; it may come back") == 1

@@ -1,0 +1,286 @@
+"""Folders from anybody: what is damaged or made to harm is refused in one sentence, or repaired."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from nearlabel.collection import Collection, CollectionError, FileState, NewItem
+from nearlabel.collection.records import content_of
+
+N = 8
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A collection with some of everything, closed."""
+    folder = tmp_path_factory.mktemp("made") / "c"
+    rng = np.random.default_rng(0)
+    with Collection.create(folder, features="moments") as collection:
+        for seed in range(N):
+            file = FileState("/photos", f"{seed}.jpg", 1, 1)
+            collection.add([NewItem(content_of(b"%d" % seed), rng.normal(size=6), (file,))])
+        collection.add([NewItem(content_of(b"edited"), rng.normal(size=6), (file,))])
+        for item in range(1, N):
+            collection.tag(item, ["sea", "sky"][item % 2])
+        collection.reject(1, "dog")
+        collection.rename_tag("sea", "see")
+        collection.set_files("/photos", missing=["1.jpg"])
+        collection.save_index()
+        collection.clear(3, "sky")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path / "c"))
+
+
+def use(folder: Path, readonly: bool = False) -> None:
+    """Read, ask and change everything, as far as it goes."""
+    with Collection(folder, readonly=readonly) as collection:
+        collection.counts()
+        for item in collection.items():
+            repr(item)
+        collection.vectors([item.id for item in collection.items()])
+        collection.tags(), collection.changes(100), collection.roots(), collection.files("/photos")
+        collection.suggest(np.ones(6))
+        collection.verify()
+        if not readonly:
+            collection.tag([item.id for item in collection.items()], "new")
+            for _ in range(4):
+                collection.undo()
+            collection.forget([item.id for item in collection.items(limit=1)])
+            collection.compact()
+
+
+def told(folder: Path, readonly: bool) -> str | None:
+    """The one sentence that says why a folder cannot be used; None where it can."""
+    try:
+        use(folder, readonly)
+    except (CollectionError, OSError) as error:
+        message = str(error)
+    else:
+        return None
+    assert "\n" not in message
+    assert str(folder) in message
+    assert len(message) < 600
+    return message
+
+
+def execute(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / "collection.sqlite", isolation_level=None)) as database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            database.execute(statement)
+
+
+def test_the_folder_as_it_is_made_is_fine(folder):
+    use(folder, readonly=True)
+    use(folder)
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+@pytest.mark.parametrize(
+    "name",
+    ["collection.sqlite", "collection.sqlite-wal", "vectors-000001.bin", "lock", "index-1.model"],
+)
+def test_files_that_are_none(folder, tmp_path, name, kind, readonly):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"untouched")
+    (folder / name).unlink(missing_ok=True)
+    if kind == "link":
+        (folder / name).symlink_to(outside)
+    elif kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).mkdir()
+    with pytest.raises(CollectionError, match=f"{name} is not a plain file"):
+        Collection(folder, readonly=readonly)
+    assert outside.read_bytes() == b"untouched"
+
+
+def test_links_to_other_folders(folder, tmp_path):
+    outside = tmp_path / "outside"
+    (outside / "ab").mkdir(parents=True)
+    (outside / "ab" / "file.jpg").write_bytes(b"untouched")
+    (folder / "thumbnails").symlink_to(outside)
+    with pytest.raises(CollectionError, match="thumbnails is not a plain folder"):
+        Collection(folder)
+    (folder / "thumbnails").unlink()
+    (folder / "thumbnails").mkdir()
+    (folder / "thumbnails" / "ab").symlink_to(outside / "ab")
+    with Collection(folder) as collection:
+        collection.forget(1)
+    assert (outside / "ab" / "file.jpg").read_bytes() == b"untouched"
+
+
+def test_files_with_another_name_elsewhere(folder, tmp_path):
+    os.link(folder / "vectors-000001.bin", tmp_path / "outside")
+    Collection(folder, readonly=True).close()
+    with pytest.raises(CollectionError, match="hard link"):
+        Collection(folder)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE other (a)",
+        "CREATE VIEW other AS SELECT * FROM items",
+        "CREATE TRIGGER other AFTER INSERT ON decisions BEGIN DELETE FROM items; END",
+        "CREATE INDEX other ON items (name)",
+        "DROP INDEX files_of_item",
+        "ALTER TABLE items ADD COLUMN other ANY",
+        "PRAGMA application_id = 0",
+        "PRAGMA user_version = 0",
+        "DROP TABLE changes",
+    ],
+)
+@pytest.mark.parametrize("readonly", [False, True])
+def test_another_schema(folder, statement, readonly):
+    execute(folder, statement)
+    with pytest.raises(CollectionError, match="is refused|is not a collection"):
+        Collection(folder, readonly=readonly)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE decisions SET at = 9223372036854775807",
+        "UPDATE decisions SET at = -9223372036854775807",
+        "UPDATE changes SET at = 9223372036854775807, kind = 'nonsense', run = -1",
+        "UPDATE decisions SET is_yes = 7, by = 'somebody'",
+        "UPDATE decisions SET tag = tag + 99",
+        "UPDATE decisions SET tag = tag + 1000000000000",
+        "UPDATE decisions SET tag = -tag",
+        "DELETE FROM tags",
+        "DELETE FROM items",
+        "DELETE FROM state",
+        "DELETE FROM changes",
+        "DELETE FROM settings",
+        "INSERT INTO settings VALUES ('other', '1')",
+        "UPDATE settings SET value = 'no json'",
+        "UPDATE settings SET value = '[[[[1]]]]'",
+        'UPDATE settings SET value = \'{"name": "os.system", "n_neighbors": "rm"}\' '
+        "WHERE name = 'method'",
+        "UPDATE settings SET value = '{\"name\": 5}' WHERE name = 'features'",
+        "UPDATE settings SET value = '{\"width\": 1e9, \"is_sparse\": false}' WHERE name = 'form'",
+        "UPDATE settings SET value = '{\"width\": 3, \"is_sparse\": true}' WHERE name = 'form'",
+        'UPDATE settings SET value = \'{"width": 2000000000, "is_sparse": true}\' '
+        "WHERE name = 'form'",
+        "UPDATE state SET vectors_end = 9223372036854775807",
+        "UPDATE state SET vectors_end = 70",
+        "UPDATE state SET vectors_file = 5",
+        "UPDATE state SET vectors_file = 0",
+        "UPDATE state SET learned = 9223372036854775807",
+        "UPDATE state SET learned = 0",
+        "UPDATE state SET index_change = 9223372036854775807",
+        "UPDATE state SET index_change = -5, index_digest = '../../x'",
+        "UPDATE items SET vector = vector + 1",
+        "UPDATE items SET vector = 9223372036854775807",
+        "UPDATE items SET vector = -64",
+        "UPDATE items SET learned = NULL",
+        "UPDATE items SET learned = 9223372036854775807 WHERE id = 1",
+        "UPDATE items SET id = 9223372036854775807 WHERE id = 8",
+        "UPDATE items SET id = -id",
+        "UPDATE items SET content = zeroblob(3) WHERE id = 1",
+        "UPDATE items SET name = CAST(x'ff00fe' AS TEXT)",
+        "UPDATE tags SET name = char(27) || '[31m' || id",
+        "UPDATE files SET path = x'2e2e2f2e2e2f6574632f706173737764' WHERE id = 1",
+        "UPDATE files SET root = 99",
+        "UPDATE files SET item = 99",
+        "UPDATE roots SET path = x'00ff'",
+        "UPDATE differences SET before = 'no json' WHERE before IS NOT NULL",
+        "UPDATE differences SET before = '[]' WHERE before IS NOT NULL",
+        "UPDATE differences SET before = '[1, 2, 3, 4, 5, 6]'",
+        "UPDATE differences SET before = '[null, null, null, null, null, null]'",
+        "UPDATE differences SET what = 77",
+        "UPDATE differences SET key = 9223372036854775807, tag = -1",
+        "UPDATE differences SET change = 1, place = place + 1000 * change",
+        "UPDATE sqlite_sequence SET seq = 0",
+        "UPDATE sqlite_sequence SET seq = 9223372036854775807",
+        "UPDATE sqlite_sequence SET seq = 'text'",
+        "DELETE FROM sqlite_sequence",
+    ],
+)
+@pytest.mark.parametrize("readonly", [False, True])
+def test_values_that_make_no_sense(folder, statement, readonly):
+    execute(folder, statement)
+    told(folder, readonly)
+
+
+def mutated(content: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(content)
+    for _ in range(rng.choice([1, 1, 3, 20])):
+        at = rng.randrange(len(changed))
+        how = rng.randrange(4)
+        if how == 0:
+            changed[at] ^= 1 << rng.randrange(8)
+        elif how == 1:
+            changed[at] = rng.choice([0, 1, 127, 255])
+        elif how == 2:
+            end = min(at + rng.choice([4, 100]), len(changed))
+            changed[at:end] = bytes(end - at)
+        else:
+            del changed[max(at, 1) :]
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", ["collection.sqlite", "vectors-000001.bin", "index"])
+def test_bytes_that_are_altered(made, tmp_path, name):
+    rng = random.Random(name)
+    for at in range(int(os.environ.get("NEARLABEL_MUTATIONS", 8))):
+        folder = Path(shutil.copytree(made, tmp_path / str(at)))
+        path = folder / name if name != "index" else next(folder.glob("index-*.model"))
+        path.write_bytes(mutated(path.read_bytes(), rng))
+        message = told(folder, readonly=at % 2 == 0)
+        assert message is None or name != "index"
+        shutil.rmtree(folder)
+
+
+def test_vectors_that_are_no_numbers(folder):
+    """With the right checksum, too."""
+    path = folder / "vectors-000001.bin"
+    content = bytearray(path.read_bytes())
+    values = np.full(6, np.nan, "<f4").tobytes()
+    item, length, _ = struct.unpack_from("<qII", content, 64)
+    total = crc32(values, crc32(item.to_bytes(8, "little")))
+    content[64 : 64 + 16 + length] = struct.pack("<qII", item, length, total) + values
+    path.write_bytes(content)
+    with Collection(folder) as collection:
+        with pytest.raises(CollectionError, match="not finite"):
+            collection.vectors([1])
+        assert "not finite" in str(collection.verify())
+
+
+def test_vectors_of_another_item(folder):
+    execute(folder, "UPDATE items SET vector = (SELECT max(vector) FROM items) WHERE id = 1")
+    with Collection(folder) as collection:
+        with pytest.raises(CollectionError, match="record of item 1 belongs to another one"):
+            collection.vectors([1])
+        assert not collection.verify()
+
+
+def test_a_missing_or_damaged_index_is_made_again(folder):
+    (index,) = folder.glob("index-*.model")
+    with Collection(folder) as collection:
+        wanted = collection.suggest(1)
+        assert collection.notes == []
+    index.write_bytes(index.read_bytes()[:-1])
+    with Collection(folder) as collection:
+        assert collection.suggest(1) == wanted
+        assert [index.name in note for note in collection.notes] == [True]
+        collection.save_index()
+    with Collection(folder) as collection:
+        assert collection.suggest(1) == wanted
+        assert collection.notes == []
