@@ -26,7 +26,10 @@ from scipy import sparse
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.formats import FORMATS
 
-NAMES = ("arff", "csv", "json", "jsonl", "model", "npz", "parquet", "pipeline", "sparse", "xml")
+NAMES = (
+    *("arff", "csv", "json", "jsonl", "model", "npz", "parquet", "pipeline", "sparse", "xml"),
+    *("tag_lines", "tags", "xmp"),
+)
 QUICK = tuple(name for name in NAMES if name != "parquet")  # each of these takes a process
 TEXTS = ("arff", "csv", "json", "jsonl", "sparse", "xml")
 

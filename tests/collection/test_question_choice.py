@@ -14,6 +14,7 @@ from scipy.stats import entropy
 import nearlabel as nl
 from nearlabel.collection.question_choice import (
     certain,
+    looked_at,
     mixed,
     nearest_to,
     seen_by,
@@ -59,7 +60,8 @@ def test_questions_that_teach_are_those_of_facility_location(has_model, seed):
     model, rng = fitted(seed=seed)
     X = rng.normal(size=(30, 3))  # few enough for each to have all others as neighbors
     model = model if has_model else None
-    found = telling(X, model, 6, "euclidean").tolist()
+    seen = None if model is None else seen_by(model, X)
+    found = telling(X, seen, 6, "euclidean").tolist()
     assert found == [row for row, _ in literally_telling(X, model, 6)]
 
 
@@ -75,7 +77,7 @@ def test_a_question_is_about_what_is_unlike_anything_tagged():
     X += np.random.default_rng(0).normal(scale=0.1, size=X.shape)
     Y = np.array([[1, 0]] * 5 + [[1, 1]] * 5)  # unsure of the second tag everywhere
     model = nl.MLkNN(3).fit(X[:10], Y)
-    assert telling(X[10:], model, 1, "euclidean")[0] >= 10
+    assert telling(X[10:], seen_by(model, X[10:]), 1, "euclidean")[0] >= 10
 
 
 @given(arrays(float, (12, 2), elements=st.sampled_from([0.0, 1.0, 2.0])), st.integers(1, 15))
@@ -83,18 +85,20 @@ def test_a_question_is_about_what_is_unlike_anything_tagged():
 def test_equal_and_few_items_are_asked_about_once(X, n):
     model, _ = fitted()
     X3 = np.hstack([X, X[:, :1]])
-    for rows in (telling(X3, model, n, "euclidean"), telling(X3, None, n, "euclidean")):
-        assert len(rows) == min(n, 12) == len(set(rows.tolist()))
-    rows, is_quick = mixed(X3, model, n, "euclidean")
-    assert len(rows) == min(n, 12) == len(set(rows.tolist())) == len(is_quick)
+    for seen in (seen_by(model, X3), None):
+        rows, is_quick = mixed(X3, seen, n, "euclidean")
+        for chosen in (rows, telling(X3, seen, n, "euclidean")):
+            assert len(chosen) == min(n, 12) == len(set(chosen.tolist()))
+        assert len(is_quick) == len(rows)
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_or_one_item_to_ask_about(count):
     model, _ = fitted()
     X = np.ones((count, 3))
-    assert telling(X, model, 3).tolist() == telling(X, None, 3).tolist() == [*range(count)]
-    assert len(mixed(X, model, 5)[0]) == count
+    for seen in (None, seen_by(model, X)) if count else (None,):
+        assert telling(X, seen, 3).tolist() == [*range(count)]
+        assert len(mixed(X, seen, 5)[0]) == count
 
 
 def test_doubt_is_the_entropy_of_all_tags(monkeypatch):
@@ -111,20 +115,20 @@ def test_sure_questions_have_a_tag_and_the_least_doubt_first():
     model, rng = fitted(q=2)
     X = rng.normal(size=(60, 3))
     doubts, has_tag = doubts_of(model, X), (model.predict_proba(X) >= 0.5).any(axis=1)
-    rows = certain(X, model, 60)
+    rows = certain(seen_by(model, X), 60)
     assert set(rows.tolist()) == set(np.flatnonzero(has_tag).tolist())
     assert 0 < len(rows) < 60
     assert (np.diff(doubts[rows]) >= -1e-12).all()
-    assert certain(X, model, 3).tolist() == rows[:3].tolist()
-    assert len(certain(X, None, 3)) == 0
+    assert certain(seen_by(model, X), 3).tolist() == rows[:3].tolist()
+    assert len(certain(None, 3)) == 0
 
 
 def test_every_fourth_mixed_question_is_a_sure_one():
     model, rng = fitted(q=2)
     X = rng.normal(size=(60, 3))
-    rows, is_quick = mixed(X, model, 9, "euclidean")
+    rows, is_quick = mixed(X, seen_by(model, X), 9, "euclidean")
     assert is_quick.tolist() == [False, False, False, True] * 2 + [False]
-    assert rows[is_quick].tolist() == certain(X, model, 2).tolist()
+    assert rows[is_quick].tolist() == certain(seen_by(model, X), 2).tolist()
 
 
 def test_sparse_items_are_chosen_like_dense_ones():
@@ -134,8 +138,12 @@ def test_sparse_items_are_chosen_like_dense_ones():
     dense = nl.MLkNN(4, metric="cosine").fit(X[:20], Y)
     rows = sparse.csr_array(X)
     thin = nl.MLkNN(4, metric="cosine").fit(rows[:20], Y)
-    assert telling(rows[20:], thin, 5).tolist() == telling(X[20:], dense, 5).tolist()
-    assert mixed(rows[20:], thin, 8)[0].tolist() == mixed(X[20:], dense, 8)[0].tolist()
+    found, expected = (
+        mixed(items, seen_by(model, items), 8)[0].tolist()
+        for items, model in ((rows[20:], thin), (X[20:], dense))
+    )
+    assert found == expected
+    assert telling(rows[20:], None, 5).tolist() == telling(X[20:], None, 5).tolist()
 
 
 def test_items_nearest_to_any_of_several(monkeypatch):
@@ -157,3 +165,7 @@ def test_a_tag_of_learned_items_is_judged_as_if_they_were_new():
     expected = model._left_out_scores(graph, learned, np.array([4, 7])).toarray()[:, 2]
     np.testing.assert_allclose(found[[1, 2]], expected)
     assert tag_probabilities(model, X, 99, [None] * 5).tolist() == [0] * 5
+
+
+def test_fewer_items_are_looked_at_where_more_are_learned():
+    assert [looked_at(n) for n in (0, 1000, 4000, 8000, 10**6)] == [1000, 1000, 1000, 500, 100]

@@ -68,7 +68,7 @@ def test_sure_questions_are_right(songs):
     for question in found:
         assert question.suggestions[0].tag == truth[question.item]
         assert question.suggestions[0].probability >= 0.5
-        assert "likely right" in question.why
+        assert "surest" in question.why
 
 
 def test_one_state_has_the_same_questions_and_skipped_items_are_left_out(songs):

@@ -15,6 +15,8 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from fuzzing.answers import dense
+from nearlabel.collection.exchange.xmp_documents import XmpDocument
+from nearlabel.collection.exchange.xmp_parser import FLAT, PATHS, SLASHED
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.text_lines import names_or_numbers, truth
 
@@ -150,6 +152,51 @@ def oracle_sparse(data: Dataset, content: bytes) -> None:
         return
     assert np.array_equal(X.toarray(), dense(data.X))
     assert [np.flatnonzero(row).tolist() for row in dense(data.Y)] == [sorted(t) for t in tags]
+
+
+def rest_of_xmp(content: bytes) -> list[object]:
+    """All that a document of XMP has but its keywords and blanks, by ElementTree."""
+    builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
+    root = ElementTree.fromstring(content, ElementTree.XMLParser(target=builder))
+    names = [f"{{{one.space}}}{one.local}" for one in (FLAT, PATHS, SLASHED)]
+    found: list[object] = []
+
+    def visit(node: ElementTree.Element) -> None:
+        others = sorted((name, text) for name, text in node.attrib.items() if name not in names)
+        found.append((str(node.tag), others))
+        add(node.text)
+        for child in node:
+            if child.tag not in names:
+                visit(child)
+            add(child.tail)
+        found.append("end")
+
+    def add(text: str | None) -> None:
+        found.extend((text or "").split())
+
+    visit(root)
+    return found
+
+
+def oracle_xmp(document: XmpDocument, content: bytes) -> None:
+    """A tag more and one less; by ElementTree, which does not stand a "}" in a namespace."""
+    before = document.keywords().all_tags()
+    try:
+        made = document.with_tags(["A|B", "7"], before[:1])
+    except ValueError as error:
+        if "cannot be changed safely" not in str(error):
+            raise
+        return
+    if made is None or not document._parsed.node:  # then one is made
+        return
+    after = XmpDocument(made).keywords().all_tags()
+    assert after == [*before[1:], *(tag for tag in ("A|B", "7") if tag not in before)]
+    assert XmpDocument(made).with_tags(["7"], before[:1]) is None
+    try:
+        rest = rest_of_xmp(content)
+    except (ElementTree.ParseError, ValueError, LookupError):  # an encoding that it does not know
+        return
+    assert b"}" in content or rest_of_xmp(made) == rest
 
 
 def oracle_xml(names: list[str], content: bytes) -> None:

@@ -58,6 +58,32 @@ _XML = """<?xml version="1.0" encoding="utf-8"?>
 </label>
 </labels>
 """
+_TAGS = """file,tags,not
+a.jpg,sea;2024;Places|Rome,sky
+"b, c.jpg",,
+grün.jpg," sea ;;7",
+"""
+_TAG_LINES = """{"file": "a.jpg", "tags": ["sea", 2024, "Places|Rome"], "not": ["sky"]}
+{"file": "b.jpg", "tags": "sea;7", "sha256": "%s"}
+{"id": 3, "file": "grün.jpg", "others": ["c.jpg"], "tags": [], "not": null}
+""" % ("0f" * 32)
+_XMP = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><!-- one -->
+ <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+  <rdf:Description rdf:about="" xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmp:Rating="3">
+   <dc:subject xmlns:dc="http://purl.org/dc/elements/1.1/">
+    <rdf:Bag><rdf:li>Rome</rdf:li><rdf:li>a &amp; b</rdf:li></rdf:Bag>
+   </dc:subject>
+   <xmp:Label>grün</xmp:Label>
+  </rdf:Description>
+  <rdf:Description rdf:about="" xmlns:lr="http://ns.adobe.com/lightroom/1.0/">
+   <lr:hierarchicalSubject><rdf:Seq><rdf:li>Places|Rome</rdf:li></rdf:Seq></lr:hierarchicalSubject>
+  </rdf:Description>
+  <rdf:Description d:subject="x/y" xmlns:d="http://purl.org/dc/elements/1.1/"/>
+ </rdf:RDF>
+</x:xmpmeta>
+<?xpacket end="w"?>
+"""
 _CSV = [
     'id,width,color,tags\na,1.5,red,"x;y"\nb,-2e3,blue,\n"c ""d""",.5,red,"y; z"\n',
     "width;height;label:one;label:l two;split\n1;2;0;1;train\n3;-4;yes;No;test\n",
@@ -203,10 +229,13 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "json": [_as_array(text) for text in _JSONL],
         "sparse": _SPARSE_TEXT,
         "xml": [_XML],
+        "tags": [_TAGS, "file\ttags\na.jpg\tsea\n"],
+        "tag_lines": [_TAG_LINES],
     }
     found = {
         name: tuple(variant for text in some for variant in _variants(text))
         for name, some in texts.items()
     }
+    found["xmp"] = tuple(one for one in _variants(_XMP) if not one.startswith(b"\x1f\x8b"))
     written = {**_written_seeds(), "pipeline": _pipelines()}
     return found | {name: tuple(some) for name, some in written.items()}

@@ -42,8 +42,17 @@ from fuzzing.oracles import (
     oracle_jsonl,
     oracle_sparse,
     oracle_xml,
+    oracle_xmp,
 )
 from fuzzing.seeds import seeds
+from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.collection.exchange.tag_tables import (
+    TABLES,
+    TaggedFile,
+    read_json_tags,
+    write_json_tags,
+)
+from nearlabel.collection.exchange.xmp_sidecars import read_sidecar
 from nearlabel.common.files import FileError
 from nearlabel.datasets import DataError, Dataset, load
 from nearlabel.datasets.mulan_xml import read_labels
@@ -131,6 +140,14 @@ def _verifier(oracle: Callable[[Dataset, bytes], None] | None) -> Callable[[Data
     return verify
 
 
+def _verify_tags(files: list[TaggedFile], _: bytes) -> None:
+    for one in files:
+        assert all(tag and keyword_tag(tag) == tag for tag in (*one.yes, *one.no))
+    named = [one for one in files if one.file.isprintable()]  # no half of a surrogate pair
+    write_json_tags(_folder() / "again.jsonl", named)
+    assert read_json_tags(_folder() / "again.jsonl") == named
+
+
 def _read_arff(path: Path, content: bytes) -> Dataset:
     with suppress(EOFError, OSError, zlib.error):
         content = gzip.decompress(content)
@@ -155,6 +172,12 @@ def targets() -> dict[str, Target]:
     found["xml"] = Target(
         "xml", seeds()["xml"], ".xml", lambda p, _: read_labels(TextFile(p)), oracle_xml
     )
+    found["xmp"] = Target(
+        "xmp", seeds()["xmp"], ".xmp", lambda path, _: read_sidecar(path), oracle_xmp
+    )
+    for name, suffix in (("tags", ".csv"), ("tag_lines", ".jsonl")):
+        read = TABLES[suffix].read
+        found[name] = Target(name, seeds()[name], suffix, lambda p, _, r=read: r(p), _verify_tags)
     found["npz"] = Target(
         "npz",
         seeds()["npz"],

@@ -22,7 +22,7 @@ from nearlabel.cli import collection_verbs, datasets, networks
 
 # A verb is the function of its name in the module of its name, or in another one.
 _VERBS = (
-    *("demo", "index", "tag", "retrieve"),
+    *("demo", "index", "tag", "review", "retrieve"),
     *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
     *("evaluate", "tune", "compare", "reproduce"),
 )
@@ -34,6 +34,7 @@ _USAGES = {  # where cyclopts would say ARGS
     "retrieve": "nearlabel retrieve [OPTIONS] MODEL DATA...",
     "forget": "nearlabel forget [OPTIONS] MODEL ID...",
     "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
+    "import": "nearlabel import [OPTIONS] COLLECTION [SOURCE]",
 }
 _EXAMPLES = "Examples:\n"
 
@@ -177,4 +178,6 @@ _models = App(
 _add(_models, networks.models_list, "list")
 _add(_models, networks.models_get, "get")
 app.command(_models)
+for _verb, _name in (("import", "import_tags"), ("export", "export_tags"), ("backup", "backup")):
+    _add(app, getattr(import_module(f"nearlabel.cli.{_name}"), _name), _verb, _USAGES.get(_verb))
 app.register_install_completion_command(help="Let this shell complete commands and options.")

@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nearlabel import features as transformers  # which load scikit-learn when they are needed
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.files import FORMAT
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_choice, check_integer
-from nearlabel.features.grid_moments import GridMoments
 from nearlabel.features.networks.catalog import NETWORKS
 from nearlabel.features.picture_archives import PICTURES, Kind
-from nearlabel.features.picture_embedding import PictureEmbedding, best_picture_features
 from nearlabel.features.picture_files import Skipping, in_parallel
-from nearlabel.features.text_embedding import TextEmbedding
 from nearlabel.features.texts import TEXTS, text_of
 
 _AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"
@@ -84,11 +82,15 @@ def chosen_features(
     if kind == "texts":
         if name in (_AUTO, _WORDS):
             return {"name": _WORDS, "columns": _WORD_COLUMNS}
-        return _used(TextEmbedding(name).fit(None))
+        return _used(transformers.TextEmbedding(name).fit(None))
     if name == _MOMENTS:
         return {"name": _MOMENTS}
-    made = best_picture_features() if name == _AUTO else PictureEmbedding(name).fit(None)
-    return {"name": _MOMENTS} if isinstance(made, GridMoments) else _used(made)
+    made: Any = (
+        transformers.best_picture_features()
+        if name == _AUTO
+        else transformers.PictureEmbedding(name).fit(None)
+    )
+    return {"name": _MOMENTS} if isinstance(made, transformers.GridMoments) else _used(made)
 
 
 def item_features(
@@ -111,12 +113,14 @@ def item_features(
             if name == _MOMENTS:
                 return ItemFeatures(PICTURES, _Moments(n_jobs))
             network = {"network": name, "batch_size": 16, "n_jobs": n_jobs, "used": features}
-            return ItemFeatures(PICTURES, PictureEmbedding._from_tree(network, FORMAT).transform)
+            embedding = transformers.PictureEmbedding._from_tree(network, FORMAT)
+            return ItemFeatures(PICTURES, embedding.transform)
         if kind == "texts":
             if name == _WORDS:
                 return ItemFeatures(TEXTS, _Words(features["columns"], n_jobs))
             network = {"network": name, "max_tokens": 128, "n_jobs": n_jobs, "used": features}
-            return ItemFeatures(TEXTS, _Meaning(TextEmbedding._from_tree(network, FORMAT), n_jobs))
+            meaning = transformers.TextEmbedding._from_tree(network, FORMAT)
+            return ItemFeatures(TEXTS, _Meaning(meaning, n_jobs))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"features of {kind} make no sense: {dict(features)!r}") from error
     raise ValueError("a collection of vectors has no files: its vectors are given")
@@ -129,7 +133,7 @@ def _names(kind: str) -> list[str]:
     return [*own[check_choice(kind, "kind", tuple(own))], *networks]
 
 
-def _used(made: PictureEmbedding | TextEmbedding) -> dict[str, Any]:
+def _used(made: Any) -> dict[str, Any]:
     """What settings keep of a network."""
     used: dict[str, Any] = made._tree()["used"]
     return used
@@ -143,7 +147,7 @@ class _Moments:
     """
 
     def __init__(self, n_jobs: int | None) -> None:
-        self._moments = GridMoments(spread="deviation", n_jobs=n_jobs)
+        self._moments = transformers.GridMoments(spread="deviation", n_jobs=n_jobs)
 
     def __call__(self, sources: Iterable[Any]) -> Array:
         bands = self._moments.transform(sources).reshape(-1, 3, 2, self._moments.grid**2)
@@ -179,11 +183,11 @@ class _Words:
 class _Meaning:
     """Texts by a network."""
 
-    def __init__(self, embedding: TextEmbedding, n_jobs: int | None) -> None:
+    def __init__(self, embedding: Any, n_jobs: int | None) -> None:
         self._embedding, self._n_jobs = embedding, n_jobs
 
     def __call__(self, sources: Iterable[Any]) -> Array:
-        return self._embedding.transform(_texts(sources, self._n_jobs))
+        return np.asarray(self._embedding.transform(_texts(sources, self._n_jobs)))
 
 
 def _texts(sources: Iterable[Any], n_jobs: int | None) -> list[str]:

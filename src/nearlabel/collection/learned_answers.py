@@ -116,6 +116,7 @@ class LearnedAnswers:
             self._learner = None  # until it is known to be right
             if learner is None:
                 learner = self._made(settings)
+                learner.notes = self._notes
                 index, digest = _stored(connection)
                 notes = learner.opened(index, digest)
                 self._notes.extend(notes)

@@ -13,10 +13,11 @@ search has lists (`nearlabel.InvertedLists`): these have a copy of them, in the 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Container
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -37,11 +38,15 @@ from nearlabel.methods.states import state_of
 from nearlabel.methods.verification import Verification
 from nearlabel.search.automatic import takes_lists
 
+_Answer = TypeVar("_Answer")
+
 METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
 """Methods whose answers follow from the content alone, whatever came and went before."""
 DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
 
+_INDEX = re.compile(r"index-\d+\.model")
 _MARK = "nearlabel collection index"
+_MOST_TAGS = 2**24  # numbers, which are never given twice
 _ROWS_AT_ONCE = 2**14  # whose vectors are compared together
 _FEWEST_UNSAVED = 512  # changed rows that are learned again at the next opening in no time
 _SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
@@ -70,6 +75,13 @@ class Learner:
     settings : Settings
         Of which `method` has the name of the method and its parameters.
     source : Source
+
+    Attributes
+    ----------
+    notes : list of str
+        Sentences about index files that were found to be damaged when they were used.
+    unsaved : int
+        Rows that have changed since the index file was written.
     """
 
     def __init__(self, folder: Path, settings: Settings, source: Source) -> None:
@@ -80,8 +92,10 @@ class Learner:
         self._model: Any = None
         self._items = Grown(np.empty(0, np.int64))
         self._state: State | None = None
+        self._fitted_rows = 0  # when all was last learned at once
         self._behind: set[int] = set()  # items that a change that failed has left out of date
         self.unsaved = 0
+        self.notes: list[str] = []
 
     def __len__(self) -> int:
         """How many rows the model has; 0 where it has none, or a single one to learn from."""
@@ -109,9 +123,7 @@ class Learner:
                 self._load(saved, digest)
             except (OSError, *NONSENSE) as error:
                 self._learn_all(progress)
-                name, why = self.path(saved).name, _reason(error)
-                return [f"what was learned was learned again from all items: {name} {why}"]
-            self._prepare()
+                return [_said_again(self.path(saved), error)]
             return []
 
     def follow(self, touched: Iterable[int]) -> None:
@@ -170,7 +182,7 @@ class Learner:
             model.n_jobs = None
             self._model = model
             self._prepare()
-        self.unsaved = n
+        self.unsaved = self._fitted_rows = n
         self._show()
 
     def _show(self) -> None:
@@ -201,20 +213,26 @@ class Learner:
             if self._model is None:
                 self.unsaved = 0
                 return None
-            if self._needs_lists():
-                self._arrange()
             tree = model_tree(self._model)
+            if tree["lists"] is None and self._are_for_lists():
+                self._learn_all()
+                tree = model_tree(self._model)
             if tree["lists"] is None:
                 tree["vectors"] = None
             items = self._model._items
             present = self._items.array[items.places]
-            content = {"kind": _MARK, "change": change, "items": present, "model": tree}
+            content = {
+                "kind": _MARK,
+                "change": change,
+                "fitted_rows": self._fitted_rows,
+                "items": present,
+                "model": tree,
+            }
             path = self.path(change)
             remove_parts(path)
             digest = write_tree(path, content)
             if items.alive is not None:
                 self._load(change, digest)
-                self._prepare()
             self.unsaved = 0
             return digest
 
@@ -239,16 +257,16 @@ class Learner:
         self._items = Grown(items)
         self._show()
 
-    def _needs_lists(self) -> bool:
-        """Whether there are so many rows by now that a fresh fit would search them by lists."""
-        model = self._model
-        items = model._items
-        return (
-            items.search == "auto"
-            and model.search_recall_ is None
-            and not sparse.issparse(items.store.take(slice(0, 1)))
-            and takes_lists(_Shape((len(items), model.n_features_in_)), model.n_neighbors_)
-        )
+    def _are_for_lists(self) -> bool:
+        """Whether a fit would search the rows by lists now, and would not have when there was one.
+
+        Some vectors cannot have lists, however many there are.
+        """
+        items, k, d = self._model._items, self._model.n_neighbors_, self._model.n_features_in_
+        if items.search != "auto" or sparse.issparse(items.store.take(slice(0, 1))):
+            return False
+        before, now = (takes_lists(_Shape((n, d)), k) for n in (self._fitted_rows, len(items)))
+        return now and not before
 
     def _load(self, change: int, digest: str | None) -> None:
         path = self.path(change)
@@ -274,7 +292,9 @@ class Learner:
             raise FileError("is of other parameters of the method")
         if len(items) != len(model._items) or model._items.store.ids.dtype.kind != "i":
             raise FileError("is damaged: it does not name its items")
-        self._model, self._items = model, Grown(items)
+        fitted_rows = check_integer(tree["fitted_rows"], "fitted_rows", low=0)
+        self._model, self._items, self._fitted_rows = model, Grown(items), fitted_rows
+        self._prepare()
         self.unsaved = 0
         self._show()
 
@@ -319,28 +339,45 @@ class Learner:
         other item carries, are left out.
         """
         top = check_integer(top, "top", low=1)
-        asked = self._asked(query)
-        return [] if asked is None else suggestions(*asked, top, without)
+        return self._answer(query, lambda state, x, at: suggestions(state, x, at, top, without))
 
     def retrieve(
         self, query: Any, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
     ) -> list[TagGroup]:
         """For each of the most probable tags, the nearest items that carry it."""
         top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
-        asked = self._asked(query)
-        return [] if asked is None else groups(*asked, top, per_tag, without)
+        return self._answer(query, lambda state, x, at: groups(state, x, at, top, per_tag, without))
 
-    def _asked(self, query: Any) -> tuple[State, Any, int | None] | None:
-        """The state that answers, a vector, and its place where it is that of a row."""
+    def _answer(
+        self, query: Any, answer: Callable[[State, Any, int | None], list[_Answer]]
+    ) -> list[_Answer]:
+        """What a state answers, given a vector, and its place where it is that of a row.
+
+        Vectors in an index file are compared with their checksums when they are first read. Where
+        they are not as they were written, all is learned anew.
+        """
         state = self._state
         if state is None:
-            return None
+            return []
+        try:
+            return answer(state, *self._asked(state, query))
+        except FileError as error:
+            if error.path is None or not _INDEX.fullmatch(Path(error.path).name):
+                raise
+            with self._lock.held():
+                if self._state is state:
+                    self._learn_all()
+                    self.notes.append(_said_again(error.path, error))
+                state = self._state
+        return [] if state is None else answer(state, *self._asked(state, query))
+
+    def _asked(self, state: State, query: Any) -> tuple[Any, int | None]:
         if not isinstance(query, int | np.integer):
-            return state, state.model._check_queries(as_one_row(query)), None
+            return state.model._check_queries(as_one_row(query)), None
         place = state.place_of(int(query))
         if place is None:
-            return state, state.model._check_queries(self._source.vectors([int(query)])), None
-        return state, state.model._items.store.take(np.array([place])), place
+            return state.model._check_queries(self._source.vectors([int(query)])), None
+        return state.model._items.store.take(np.array([place])), place
 
 
 def estimator(settings: Mapping[str, Any]) -> Any:
@@ -361,6 +398,8 @@ def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     columns = rows.tags[np.repeat(starts - indptr[:-1], sizes) + np.arange(indptr[-1])]
     q = max(n_columns, int(columns.max(initial=0)) + 1)
+    if q > _MOST_TAGS or columns.min(initial=0) < 0:
+        raise FileError(f"is damaged: numbers of tags are from 0 to {_MOST_TAGS - 1:,}")
     shape = len(sizes), q
     return canonical_csr(sparse.csr_array((np.ones(len(columns), np.int8), columns, indptr), shape))
 
@@ -373,12 +412,16 @@ def _differ(before: Csr, after: Csr) -> Array:
     return np.asarray(abs(before - after).sum(axis=1)).ravel() > 0
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"lacks {error.args[0]!r}"
-    if isinstance(error, OSError):
-        return error.strerror or "cannot be read"
-    return str(error)
+def _said_again(path: Any, error: Exception) -> str:
+    """That all was learned anew, since an index file could not be used."""
+    name, why = Path(path).name, str(error)
+    if isinstance(error, FileError):
+        why = why.removeprefix(f"{error.path} ")
+    elif isinstance(error, OSError):
+        why = error.strerror or "cannot be read"
+    elif isinstance(error, KeyError):
+        why = f"is damaged: it lacks {why}"
+    return f"what was learned was learned again from all items: {name} {why}"
 
 
 class _Shape(NamedTuple):

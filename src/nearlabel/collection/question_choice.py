@@ -21,7 +21,7 @@ from nearlabel.methods.explanations import other_voters
 from nearlabel.search import neighbor_graph
 
 LOOKED_AT = 1000
-"""Items among which questions are chosen, at random where there are more."""
+"""Items among which questions are chosen, at random where there are more; see `looked_at`."""
 CARRIERS = 64
 """Items with a tag that others are compared with, at random where there are more."""
 LIKELY_LOOKED_AT = 200
@@ -31,6 +31,7 @@ _SHARE_IN_DOUBT = 0.2  # of the items that are looked at
 _STANDS_FOR = 30  # nearest items of each that may stand for it
 _CELLS_AT_ONCE = 2**22  # probabilities that are looked at together
 _ROWS_AT_ONCE = 4096  # vectors that are compared together
+_PAIRS = 4_000_000  # items that are looked at x learned ones: under half a second
 _EVERY = 4  # of mixed questions, one that is quick to confirm
 
 
@@ -61,7 +62,7 @@ def seen_by(model: Any, X: Any) -> Seen:
         probabilities = model._probabilities(model._scores(near, X[place]).toarray())
         doubts[place] = _entropy(probabilities)
         best[place] = probabilities.max(axis=1)
-    return Seen(doubts, best, graph.distances[:, 0].copy())
+    return Seen(doubts, best, graph.distances[:, 0])
 
 
 def _entropy(probabilities: Floats) -> Floats:
@@ -72,10 +73,15 @@ def _entropy(probabilities: Floats) -> Floats:
     return np.asarray(bits.sum(axis=1))
 
 
-def telling(X: Any, model: Any, n: int, metric: Any = "cosine") -> Array:
-    """The rows of X whose tags would teach the model most, best first.
+def looked_at(n_learned: int) -> int:
+    """Among how many items questions are chosen: fewer where each has to be compared with many."""
+    return int(np.clip(_PAIRS // max(n_learned, 1), LOOKED_AT // 10, LOOKED_AT))
 
-    `model` is fitted to what is tagged already, or None where that is too little.
+
+def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
+    """The rows of X whose tags would teach a model most, best first.
+
+    `seen` is what the model makes of them; None where there is none yet.
     """
     count = X.shape[0]
     if count < 2:
@@ -84,11 +90,10 @@ def telling(X: Any, model: Any, n: int, metric: Any = "cosine") -> Array:
     itself = np.arange(count)[:, None]
     standing = np.hstack([itself, near.indices])  # who may stand for each row, and how far it is
     distances = np.hstack([np.zeros((count, 1)), near.distances])
-    if model is None:
+    if seen is None:
         uncovered, is_open = distances[:, -1].copy(), np.ones(count, bool)
     else:
-        seen = seen_by(model, X)
-        uncovered = seen.nearest
+        uncovered = seen.nearest.copy()
         is_open = np.zeros(count, bool)
         in_doubt = max(n, round(_SHARE_IN_DOUBT * count))
         is_open[np.argsort(-seen.doubts, kind="stable")[:in_doubt]] = True
@@ -104,24 +109,22 @@ def telling(X: Any, model: Any, n: int, metric: Any = "cosine") -> Array:
     return np.array(chosen, np.int64)
 
 
-def certain(X: Any, model: Any, n: int) -> Array:
-    """The rows of X of whose tags the model is surest, best first; none that get no tag."""
-    if model is None or X.shape[0] == 0:
+def certain(seen: Seen | None, n: int) -> Array:
+    """The rows of whose tags a model is surest, best first; none that get no tag."""
+    if seen is None:
         return np.empty(0, np.int64)
-    seen = seen_by(model, X)
     order = np.argsort(seen.doubts, kind="stable")
     return np.asarray(order[seen.best[order] >= 0.5][:n])
 
 
-def mixed(X: Any, model: Any, n: int, metric: Any = "cosine") -> tuple[Array, Array]:
+def mixed(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> tuple[Array, Array]:
     """Rows of X that teach much, every fourth one quick to confirm; and which ones are that."""
-    quick = certain(X, model, n // _EVERY)
-    others = np.setdiff1d(np.arange(X.shape[0]), quick)
-    slow = others[telling(X[others], model, n - len(quick), metric)]
-    rows = [*slow.tolist()]
+    quick = certain(seen, n // _EVERY)
+    slow = [row for row in telling(X, seen, n, metric).tolist() if row not in quick]
+    rows = slow[: n - len(quick)]
     for place, row in enumerate(quick.tolist(), 1):
         rows.insert(place * _EVERY - 1, row)
-    found = np.array(rows[:n], np.int64)
+    found = np.array(rows, np.int64)
     return found, np.isin(found, quick)
 
 

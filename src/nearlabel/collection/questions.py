@@ -23,9 +23,9 @@ STRATEGIES = ("mixed", "learn", "confident")
 
 _UNSURE = "its tags are unsure, and it stands for others"
 _FIRST = "it stands for many others"
-_SURE = "its tags are likely right"
+_SURE = "its tags are the surest"
 _SUGGESTED = 10  # tags of each question
-_MOST_CANDIDATES = 100_000  # untagged items that are looked through for one tag
+_MOST_CANDIDATES = 20_000  # items that are looked through for one tag: in about a second
 
 
 class Question(NamedTuple):
@@ -65,23 +65,27 @@ def questions(
             number = known_tag(connection, tag_name(tag, "tag"), collection.path)
             return _about_tag(collection, state, tag, number, n, without, rng)
         ids = _askable(collection, collection.ids(state="undecided"), without)
-        ids = _some(ids, choice.LOOKED_AT, rng)
-        X = collection.vectors(ids.tolist())
         model = None if state is None else state.model
-        metric = _metric(collection)
-        if strategy == "confident":
-            rows = choice.certain(X, model, n)
-            is_quick = np.ones(len(rows), bool)
-        elif strategy == "learn":
-            rows = choice.telling(X, model, n, metric)
-            is_quick = np.zeros(len(rows), bool)
-        else:
-            rows, is_quick = choice.mixed(X, model, n, metric)
-        slow = _FIRST if model is None else _UNSURE
+        ids = _some(ids, choice.looked_at(0 if model is None else len(model._items)), rng)
+        X = collection.vectors(ids.tolist())
+        seen = None if model is None or not len(ids) else choice.seen_by(model, X)
+        rows, is_quick = _chosen(X, seen, n, strategy, _metric(collection))
+        slow = _FIRST if seen is None else _UNSURE
         return [
             Question(item, collection.suggest(item, _SUGGESTED), _SURE if quick else slow)
             for item, quick in zip(ids[rows].tolist(), is_quick.tolist(), strict=True)
         ]
+
+
+def _chosen(
+    X: Any, seen: choice.Seen | None, n: int, strategy: str, metric: Any
+) -> tuple[Array, Array]:
+    """The rows of X to ask about, and which of them are quick to confirm."""
+    if strategy == "mixed":
+        return choice.mixed(X, seen, n, metric)
+    is_quick = strategy == "confident"
+    rows = choice.certain(seen, n) if is_quick else choice.telling(X, seen, n, metric)
+    return rows, np.full(len(rows), is_quick)
 
 
 def _about_tag(

@@ -49,14 +49,14 @@ _PLUGINS = {
 }
 _PHOTOS = {"HEIC": ("pi-heif", "HEIC pictures"), "RAW": ("rawpy", "RAW photos")}
 # Most of these files are TIFF files, too, of which Pillow would read the small preview.
-_RAW_SUFFIXES = frozenset(
+RAW_SUFFIXES = frozenset(
     (
         *(".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dcr", ".dng", ".erf", ".fff", ".iiq", ".kdc"),
         *(".mef", ".mos", ".mrw", ".nef", ".nrw", ".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl"),
         *(".sr2", ".srf", ".srw", ".x3f"),
     )
 )
-SUFFIXES = _RAW_SUFFIXES.union(
+SUFFIXES = RAW_SUFFIXES.union(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".webp", ".bmp", ".dib"),
     (".jp2", ".j2k", ".jpf", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".heic", ".heif"),
     (".hif", ".tif", ".tiff"),
@@ -69,7 +69,7 @@ def format_of(head: bytes, name: str = "") -> str | None:
     """The format of a file that begins so; its name tells photos of cameras from other TIFF."""
     for found, pattern in _PATTERNS.items():
         if pattern.match(head):
-            is_raw = found == "TIFF" and PurePath(name).suffix.lower() in _RAW_SUFFIXES
+            is_raw = found == "TIFF" and PurePath(name).suffix.lower() in RAW_SUFFIXES
             return "RAW" if is_raw else found
     return None
 

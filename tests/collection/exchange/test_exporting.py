@@ -166,9 +166,8 @@ def test_nothing_is_written_through_a_link(tmp_path, photos, pictures):
 def test_texts_beside_pictures(tmp_path, photos, pictures):
     (pictures / "2.txt").write_text("land, 2024", encoding="utf-8")
     problems = []
-    assert (
-        import_files(photos, tags_beside(photos, problems, sidecars=False, texts=True)).given == 2
-    )
+    files = tags_beside(photos, problems, sidecars=False, texts=True)
+    assert import_files(photos, files).given == 2
     report = write_beside(photos, texts=True)
     assert (report.written, report.unchanged) == (2, 1)
     assert (pictures / "1.txt").read_text(encoding="utf-8") == "sea\nPlaces|Rome\n"

@@ -77,10 +77,8 @@ def test_files_are_matched_by_their_place_and_their_content(photos, tmp_path):
 def test_where_an_item_is_now_counts_more_than_where_it_was(photos, tmp_path):
     root = tmp_path / "root"
     photos.set_files(root, [FileState(str(root), "moved.jpg", 1, 1, 2)], missing=["a/2.jpg"])
-    new = NewItem(
-        content_of(b"new"), [9.0, 1.0], (FileState(str(root), "a/2.jpg", 1, 1),), "a/2.jpg"
-    )
-    (number,) = photos.add([new])
+    files = (FileState(str(root), "a/2.jpg", 1, 1),)
+    (number,) = photos.add([NewItem(content_of(b"new"), [9.0, 1.0], files, "a/2.jpg")])
     import_files(photos, [TaggedFile("a/2.jpg", ("sea",))])
     assert decisions(photos) == {(number, "sea"): True}
 

@@ -154,3 +154,11 @@ def test_large_blocks_are_not_read(tmp_path):
     many = struct.pack("<HHII", *shifted[:3], shifted[3] + 12 * 999) * 1000
     picture.write_bytes(struct.pack("<2sHIH", b"II", 42, 8, 1000) + many + bytes(4) + block)
     assert len(picture_keywords(picture).paths) == 3  # of 16 MiB
+
+
+def test_many_bytes_before_a_segment(tmp_path):
+    picture = tmp_path / "a"
+    picture.write_bytes(PICTURES["JPEG"].replace(b"\xff\xe1", b"\xff" * 900 + b"\xe1", 1))
+    assert picture_keywords(picture).tags() == ["Places|Rome", "sea", "2024"]
+    picture.write_bytes(b"\xff" * 2**20)
+    assert picture_keywords(picture) == Keywords()

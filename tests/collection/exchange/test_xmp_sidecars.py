@@ -31,10 +31,12 @@ def test_which_sidecars_belong_to_a_picture(tmp_path):
     found = Sidecars(tmp_path)
     assert [path.name for path in found.of("a.jpg")] == []
     assert [path.name for path in found.to_write("a.jpg")] == ["a.jpg.xmp"]
-    # Two pictures are called b: b.xmp may belong to either.
+    # Two pictures are called b: b.xmp is that of the RAW photo, and read for both.
     assert [path.name for path in found.of("b.jpg")] == ["b.xmp"]
     assert [path.name for path in found.to_write("b.jpg")] == ["b.jpg.xmp"]
-    assert [path.name for path in found.to_write("b.CR2")] == ["b.CR2.xmp"]
+    assert [path.name for path in found.to_write("b.CR2")] == ["b.xmp"]
+    (tmp_path / "b.dng").touch()
+    assert [path.name for path in Sidecars(tmp_path).to_write("b.CR2")] == ["b.CR2.xmp"]
     assert [path.name for path in found.to_write("c.jpg")] == ["c.xmp"]
     assert [path.name for path in found.to_write("d.jpg")] == ["d.jpg.XMP"]
     (tmp_path / "c.jpg.xmp").touch()

@@ -8,6 +8,7 @@ keywords, one for each level or for the last one alone.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -98,10 +99,14 @@ class Keywords:
             if tag and slashed(tag) not in covered:
                 tags[tag] = None
         covered.update(map(slashed, tags))
+        whole = sorted(covered)
         for keyword in self.iptc:
             tag = keyword_tag(keyword)
+            place = bisect_left(whole, slashed(tag))  # of the first that can begin so
             is_full = len(keyword.encode(errors="replace")) in _FULL
-            is_cut = is_full and any(one.startswith(slashed(tag)) for one in covered)
+            is_cut = is_full and any(
+                one.startswith(slashed(tag)) for one in whole[place : place + 1]
+            )
             if tag and slashed(tag) not in covered and not is_cut:
                 tags[tag] = None
         return [*tags]

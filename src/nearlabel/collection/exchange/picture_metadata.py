@@ -25,6 +25,7 @@ _TIFF_XMP, _TIFF_IPTC, _TIFF_PHOTOSHOP = 700, 33723, 34377
 _TIFF_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1}  # of the types that these may have
 _PNG_XMP, _PNG_IPTC = b"XML:com.adobe.xmp", b"Raw profile type iptc"
 _MOST_BLOCKS, _MOST_PARTS = 100, 10_000  # with keywords, and in all
+_MOST_FILLERS = 1000  # bytes before a segment
 
 Blocks = Iterator[tuple[str, bytes]]  # "xmp", "iptc" or "photoshop", and the content
 
@@ -76,7 +77,9 @@ def _jpeg(file: BinaryIO) -> Blocks:
     file.seek(2)
     for _ in range(_MOST_PARTS):
         mark = _exactly(file, 1)
-        while mark == b"\xff":  # any number of which may stand before a segment
+        for _ in range(_MOST_FILLERS):
+            if mark != b"\xff":
+                break
             mark = _exactly(file, 1)
         if mark in b"\xda\xd9":  # the pixels begin, or the picture ends
             return

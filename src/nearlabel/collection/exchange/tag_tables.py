@@ -137,16 +137,22 @@ def write_csv_tags(
     path: str | os.PathLike[str], files: Iterable[TaggedFile], *, delimiter: str = ","
 ) -> None:
     """Write a table with the columns ``file`` and ``tags``; a row for each file."""
-    rows = [(_FILE, _TAGS)]
-    for one in files:
-        tags = joined(one.yes)
-        rows += [(name, tags) for name in (one.file, *one.others)]
+    rows = table_rows(files)
     # The writer does not quote this end of a line, but the reader takes it for one.
     is_odd = any("\r" in name for name, _ in rows)
     write_rows(Path(path), rows, delimiter, csv.QUOTE_ALL if is_odd else csv.QUOTE_MINIMAL)
 
 
-def joined(tags: Iterable[str]) -> str:
+def table_rows(files: Iterable[TaggedFile]) -> list[tuple[str, str]]:
+    """The rows of a table of tags, names of columns first."""
+    rows = [(_FILE, _TAGS)]
+    for one in files:
+        tags = _joined(one.yes)
+        rows += [(name, tags) for name in (one.file, *one.others)]
+    return rows
+
+
+def _joined(tags: Iterable[str]) -> str:
     """Tags in one cell; a ValueError where one of them has the separator in its name."""
     listed = [*tags]
     for tag in listed:
@@ -166,7 +172,8 @@ def write_json_tags(path: str | os.PathLike[str], files: Iterable[TaggedFile]) -
 def tag_record(one: TaggedFile) -> dict[str, Any]:
     """What JSON lines say of a file."""
     record: dict[str, Any] = {} if one.id is None else {"id": one.id}
-    record |= {_FILE: one.file}
+    if one.file:
+        record[_FILE] = one.file
     if one.others:
         record["others"] = [*one.others]
     if one.content is not None:

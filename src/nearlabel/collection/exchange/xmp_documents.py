@@ -86,9 +86,8 @@ class XmpDocument:
         """
         before, dropped = self.keywords(), set(map(keyword_tag, remove))
         there = before.all_tags()
-        after = [tag for tag in there if tag not in dropped]
-        wanted = dict.fromkeys(map(keyword_tag, add))
-        after += [tag for tag in wanted if tag and tag not in there and tag not in dropped]
+        wanted = dict.fromkeys([*there, *filter(None, map(keyword_tag, add))])
+        after = [tag for tag in wanted if tag not in dropped]
         if after == there:
             return None
         levels = levels_of(after)
@@ -132,15 +131,16 @@ class XmpDocument:
 
     def _without_attribute(self, one: Property) -> Edit:
         name = re.escape((one.attribute or "").encode())
-        pattern = re.compile(rb"\s+" + name + rb"""\s*=\s*(?:"[^"]*"|'[^']*')""")
+        pattern = re.compile(rb"(?<!\s)\s+" + name + rb"""\s*=\s*(?:"[^"]*"|'[^']*')""")
         found = pattern.search(self._content, one.element.start, one.element.inside)
         if found is None:
             raise ValueError(_OTHER_FORM)
         return found.start(), found.end(), ""
 
     def _without(self, element: Element) -> Edit:
-        before = self._content[: element.start].rstrip(_BLANKS)
-        return len(before), element.after, ""
+        before = self._content[: element.start]
+        blank = before.rstrip(_BLANKS)
+        return len(blank if blank.endswith(b">") else before), element.after, ""
 
     def _filled(self, which: Field, element: Element, values: list[str]) -> Edit:
         """Other values between the tags of an element that there is."""
@@ -151,11 +151,10 @@ class XmpDocument:
 
     def _inserted(self, fields: dict[Field, list[str]]) -> Edit:
         """New elements behind the last one of a node; where there is none, in one."""
-        nodes, root = self._parsed.nodes, self._parsed.root
-        home = nodes[0] if nodes else root
+        home = self._parsed.node or self._parsed.root
         indent, prefixes = self._child_indent(home), home.prefixes
         before, behind = "", ""
-        if not nodes:
+        if home is self._parsed.root:
             rdf, declared = _prefixed(prefixes, RDF, "rdf")
             before = f'{self._line(indent)}<{rdf}Description{declared} {rdf}about="">'
             behind = f"{self._line(indent)}</{rdf}Description>"
@@ -213,9 +212,9 @@ class XmpDocument:
 
     def _unit(self) -> str:
         """By how much children are indented."""
-        nodes = self._parsed.nodes
+        node = self._parsed.node
         outer = self._indent(self._parsed.root.start) or ""
-        inner = (self._indent(nodes[0].start) or "") if nodes else ""
+        inner = (self._indent(node.start) or "") if node is not None else ""
         return inner.removeprefix(outer) or " "
 
 

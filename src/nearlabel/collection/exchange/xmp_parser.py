@@ -15,9 +15,10 @@ from xml.parsers import expat
 
 MOST_BYTES = 2**24
 _DEEPEST, _MOST_PREFIXES, _MOST_FIELDS, _MOST_VALUES = 200, 1000, 100, 10_000
+_MOST_ELEMENTS, _MOST_ATTRIBUTES, _LONGEST_VALUE = 300_000, 10_000, 10_000
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _ROOT, _ITEM, _VALUE = f"{RDF}\nRDF", f"{RDF}\nli", f"{RDF}\nvalue"
-_START_TAG = re.compile(rb"""<(?:[^<>"']|"[^"]*"|'[^']*')*>""")
+_START_TAG = re.compile(rb"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>""")
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']""")
 _BEGINNINGS = {
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -92,8 +93,8 @@ class XmpParser:
     ----------
     root : Element
         ``rdf:RDF``.
-    nodes : list of Element
-        Its children.
+    node : Element or None
+        Its first child.
     properties : list of Property
         The fields of keywords in them.
 
@@ -106,14 +107,14 @@ class XmpParser:
     root: Element
 
     def __init__(self, content: bytes) -> None:
-        self.nodes: list[Element] = []
+        self.node: Element | None = None
         self.properties: list[Property] = []
         self._content = content
         self._open: list[Element] = []
         self._scope: list[tuple[str | None, str]] = []
         self._property: Property | None = None
         self._texts: list[str] = []
-        self._count = 0
+        self._values = self._elements = 0
         self._parser = parser = expat.ParserCreate("utf-8", "\n")
         parser.namespace_prefixes = True
         parser.buffer_text = True
@@ -147,6 +148,9 @@ class XmpParser:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         start = self._parser.CurrentByteIndex
         tag = _START_TAG.match(self._content, start)
+        self._elements += 1
+        if self._elements > _MOST_ELEMENTS or len(attributes) > _MOST_ATTRIBUTES:
+            raise ValueError("has more elements or attributes than any XMP")
         if tag is None or len(self._open) >= _DEEPEST:
             raise ValueError(f"is nested more than {_DEEPEST} levels deep")
         element = Element(_plain(name), start, tag.end(), tag[0].endswith(b"/>"))
@@ -166,8 +170,8 @@ class XmpParser:
             self._property = self._found(Property(_FIELDS[element.name], element))
 
     def _begin_node(self, element: Element, attributes: dict[str, str]) -> None:
-        self.nodes.append(element)
-        if len(self.nodes) == 1:
+        if self.node is None:
+            self.node = element
             element.prefixes = self._prefixes()
         for name, value in attributes.items():
             if _plain(name) in _FIELDS:
@@ -214,9 +218,11 @@ class XmpParser:
     def _add(self, one: Property, value: str) -> None:
         if value.strip():
             one.values.append(value.strip())
-            self._count += 1
-            if self._count > _MOST_VALUES:
+            self._values += 1
+            if self._values > _MOST_VALUES:
                 raise ValueError(f"has more than {_MOST_VALUES:,} keywords")
+            if len(value) > _LONGEST_VALUE:
+                raise ValueError(f"has a keyword of more than {_LONGEST_VALUE:,} characters")
 
 
 def _plain(name: str) -> str:

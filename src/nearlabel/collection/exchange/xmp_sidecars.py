@@ -1,8 +1,8 @@
 """XMP sidecars: where they stand, what they say, and how they are brought up to date.
 
-A sidecar of ``a.jpg`` is ``a.jpg.xmp`` (digiKam, darktable) or ``a.xmp`` (Lightroom). Where another
-picture has the same name but for its suffix, as a RAW photo beside its JPEG, ``a.xmp`` may belong
-to either: it is read for both and written for none.
+A sidecar of ``a.jpg`` is ``a.jpg.xmp`` (digiKam, darktable) or ``a.xmp`` (Lightroom). Where several
+pictures are called so but for their suffixes, ``a.xmp`` is read for all of them, and written for
+the one that is a RAW photo: to others Lightroom writes keywords themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nearlabel.collection.exchange.xmp_documents import XmpDocument
 from nearlabel.collection.exchange.xmp_parser import MOST_BYTES
 from nearlabel.common.files import replacing
 from nearlabel.datasets.text_lines import DataError
-from nearlabel.features.picture_formats import SUFFIXES
+from nearlabel.features.picture_formats import RAW_SUFFIXES, SUFFIXES
 
 _SUFFIX = ".xmp"
 
@@ -29,14 +29,14 @@ class Sidecars:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
         self._names: dict[str, str] = {}  # as they are, by names with the suffix in lower case
-        self._stems: dict[str, int] = {}  # how many pictures are called so
+        self._pictures: dict[str, list[str]] = {}  # by names without suffixes
         with suppress(OSError):
             for name in sorted(os.listdir(self._folder)):  # noqa: PTH208
                 stem, suffix = os.path.splitext(name)  # noqa: PTH122
                 if suffix.lower() == _SUFFIX:
                     self._names.setdefault(stem + _SUFFIX, name)
                 elif suffix.lower() in SUFFIXES:
-                    self._stems[stem] = self._stems.get(stem, 0) + 1
+                    self._pictures.setdefault(stem, []).append(name)
 
     def of(self, picture: str) -> list[Path]:
         """Those that there are of the picture of a name."""
@@ -47,9 +47,14 @@ class Sidecars:
     def to_write(self, picture: str) -> list[Path]:
         """Those that are brought up to date; one that is to be made where there is none."""
         stem = os.path.splitext(picture)[0]  # noqa: PTH122
-        is_shared = self._stems.get(stem, 0) > 1
-        there = [path for path in self.of(picture) if not is_shared or path.stem == picture]
+        others = [name for name in self._pictures.get(stem, ()) if name != picture]
+        is_its_own = not others or (_is_raw(picture) and not any(map(_is_raw, others)))
+        there = [path for path in self.of(picture) if is_its_own or path.stem == picture]
         return there or [self._folder / (picture + _SUFFIX)]
+
+
+def _is_raw(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in RAW_SUFFIXES  # noqa: PTH122
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> XmpDocument:

@@ -1,0 +1,34 @@
+"""backup."""
+
+from __future__ import annotations
+
+from nearlabel.cli.open_collections import open_collection
+from nearlabel.cli.options import Json
+from nearlabel.cli.output import counted, say_folded, say_json
+
+
+def backup(collection: str, folder: str, *, json: Json = False) -> None:
+    """Copy a collection as it is at one moment, also while it is in use.
+
+    The copy is a collection like the other one. Pictures are not in a collection: back them up as
+    you do already.
+
+    Parameters
+    ----------
+    collection
+        Folder of a collection, as index makes it.
+    folder
+        Folder of the copy, which must not be there yet.
+
+    Examples
+    --------
+    nearlabel backup photos.nearlabel /media/disk/photos.nearlabel
+    """
+    with open_collection(collection, readonly=True) as store:
+        store.backup(folder)
+    with open_collection(folder, readonly=True) as copied:
+        counts = copied.counts()
+    if json:
+        say_json({"collection": collection, "backup": folder, **counts})
+    else:
+        say_folded(f"{folder}: a copy of {collection} with {counted(counts['items'], 'item')}")

@@ -1,0 +1,121 @@
+"""export."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nearlabel.cli.import_tags import note_some
+from nearlabel.cli.open_collections import is_collection, open_collection
+from nearlabel.cli.options import Json, Output, Switch
+from nearlabel.cli.output import check_target, counted, say_folded, say_json, steps, write
+
+if TYPE_CHECKING:
+    from nearlabel.collection import Collection
+
+
+def export_tags(
+    collection: str,
+    *,
+    output: Output = None,
+    copy: Switch = False,
+    sidecars: Switch = False,
+    texts: Switch = False,
+    json: Json = False,
+) -> None:
+    """Write the tags of a collection for other programs.
+
+    Pictures themselves are never changed, and nothing is written beside them unless you ask.
+
+    Parameters
+    ----------
+    collection
+        Folder of a collection, as index makes it.
+    output
+        A table (.csv, .tsv: columns file and tags, divided by ;), JSON lines (.jsonl: also what you
+        said no to), a new folder that gets one folder per tag, or - for a table on standard output.
+    copy
+        Copy pictures into the folders of their tags, in place of links to them.
+    sidecars
+        Write XMP sidecars beside the pictures, or bring those up to date that are there: other
+        keywords and all other fields stay, a tag that you said no to is taken out.
+    texts
+        Write text files beside them, such as picture.txt.
+
+    Examples
+    --------
+    nearlabel export photos.nearlabel -o tags.csv
+    nearlabel export photos.nearlabel -o by-tag/
+    nearlabel export photos.nearlabel --sidecars
+    """
+    from nearlabel.collection.exchange.exporting import write_beside
+
+    if output is None and not sidecars and not texts:
+        raise ValueError("export: give a file with --output, --sidecars or --texts")
+    if json and output == "-":
+        raise ValueError("--output -: with --json nothing else is on standard output")
+    told: dict[str, Any] = {"collection": collection}
+    with open_collection(collection, readonly=True) as store:
+        if (sidecars or texts) and store.settings.kind != "pictures":
+            what = store.settings.kind
+            raise ValueError(f"{collection} has {what}; --sidecars and --texts are for pictures")
+        if output is not None:
+            told |= _write(store, output, copy)
+        for name, is_wanted in (("sidecars", sidecars), ("texts", texts)):
+            if is_wanted:
+                with steps(f"writing {name}") as progress:
+                    told[name] = asdict(
+                        write_beside(store, texts=name == "texts", progress=progress)
+                    )
+    if json:
+        say_json(told)
+    else:
+        _say(told)
+
+
+def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
+    """Write a table or folders; what was written."""
+    from nearlabel.collection.exchange.exporting import tagged_files
+    from nearlabel.collection.exchange.tag_folders import write_tag_folders
+    from nearlabel.collection.exchange.tag_tables import TABLES, table_of, table_rows
+
+    if output == "-":
+        import csv
+        from types import SimpleNamespace
+
+        csv.writer(SimpleNamespace(write=write), lineterminator="\n").writerows(
+            table_rows(tagged_files(store))
+        )
+        return {}
+    place = Path(output).absolute()
+    if any(is_collection(str(folder)) for folder in (place, *place.parents)):
+        raise ValueError(f"--output {output}: this is in a collection; give another place")
+    if (table := table_of(output)) is not None:
+        check_target("--output", output)
+        files = [*tagged_files(store)]
+        table.write(output, files)
+        return {"output": output, "items": len(files)}
+    if Path(output).suffix and not Path(output).is_dir():
+        known = ", ".join(TABLES)
+        raise ValueError(f"--output must end in one of {known}, or be a new folder; got {output}")
+    with steps("copying" if copy else "linking"):
+        written = write_tag_folders(output, tagged_files(store), copy=copy)
+    return {"output": output, "files": written.files, "missing": written.missing}
+
+
+def _say(told: dict[str, Any]) -> None:
+    """Say what was written, and name what was not."""
+    missing = [f"{name}: its file is not there" for name in told.get("missing", ())]
+    for name in ("sidecars", "texts"):
+        report = told.get(name, {"problems": [], "missing": []})
+        missing += [*report["problems"], *(f"{one}: no file there" for one in report["missing"])]
+    note_some(missing)
+    if "output" in told:
+        what = "items" in told
+        count = counted(told["items"], "item") if what else counted(told["files"], "file")
+        say_folded(f"wrote {count} to {told['output']}")
+    for name in ("sidecars", "texts"):
+        if name in told:
+            pictures = counted(told[name]["written"], "picture")
+            say_folded(f"wrote {name} of {pictures}; {told[name]['unchanged']} said so already")

@@ -1,0 +1,146 @@
+"""import."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nearlabel.cli.open_collections import open_collection
+from nearlabel.cli.options import Json, Switch
+from nearlabel.cli.output import counted, say_folded, say_json, steps
+
+if TYPE_CHECKING:
+    from nearlabel.collection.exchange.importing import ImportReport
+    from nearlabel.collection.exchange.tag_tables import TaggedFile
+
+_SHOWN = 10  # of each kind of trouble
+
+
+def import_tags(
+    collection: str,
+    source: str | None = None,
+    *,
+    sidecars: Switch = False,
+    texts: Switch = False,
+    overrule: Switch = False,
+    encoding: str = "utf-8",
+    json: Json = False,
+) -> None:
+    """Give items of a collection the tags that files have for them.
+
+    All of it is one change, which 'nearlabel collection undo' takes back. Tags are added: none is
+    taken away because a file does not have it. What you decided yourself stays, a no above all,
+    and is told where a file says otherwise.
+
+    Parameters
+    ----------
+    collection
+        Folder of a collection, as index makes it.
+    source
+        A table with the columns file and tags (.csv, .tsv; tags divided by ;), JSON lines (.jsonl),
+        or a folder with one folder per tag, whose files are known by their content.
+    sidecars
+        Read XMP sidecars beside the pictures, and the XMP and IPTC keywords inside of these.
+    texts
+        Read text files beside them, such as picture.txt.
+    overrule
+        Let files count more than what you decided.
+    encoding
+        Of a table.
+
+    Examples
+    --------
+    nearlabel import photos.nearlabel tags.csv
+    nearlabel import photos.nearlabel --sidecars
+    nearlabel import photos.nearlabel sorted-by-tag/ --overrule
+    """
+    from nearlabel.collection.exchange.importing import ImportReport, import_files
+    from nearlabel.collection.exchange.own_files import tags_beside
+
+    if source is None and not sidecars and not texts:
+        raise ValueError("import: give a table or a folder of tags, --sidecars or --texts")
+    report = ImportReport()
+    with open_collection(collection) as store, steps("reading tags") as progress:
+        files: Iterable[TaggedFile] = () if source is None else _files_of(source, encoding)
+        if sidecars or texts:
+            beside = tags_beside(
+                *(store, report.problems), sidecars=sidecars, texts=texts, progress=progress
+            )
+            files = chain(files, beside)
+        folder = None if source is None else Path(source).parent
+        import_files(store, files, beside=folder, overrule=overrule, report=report)
+    if json:
+        say_json(_told(collection, report))
+    else:
+        _say(collection, report)
+
+
+def _files_of(source: str, encoding: str) -> Iterable[TaggedFile]:
+    """The files that a table or a folder has tags for."""
+    from nearlabel.collection.exchange.tag_folders import read_tag_folders
+    from nearlabel.collection.exchange.tag_tables import TABLES, table_of
+
+    if Path(source).is_dir():
+        return read_tag_folders(source)
+    table = table_of(source)
+    if table is None:
+        known = ", ".join(TABLES)
+        raise ValueError(f"import: {source} must be a folder, or end in one of {known}")
+    return table.read(source, encoding=encoding)
+
+
+def _told(collection: str, report: ImportReport) -> dict[str, object]:
+    return {
+        "collection": collection,
+        "files": report.files,
+        "given": report.given,
+        "rejected": report.rejected,
+        "known": report.known,
+        "overruled": report.overruled,
+        "kept": [
+            {"id": one.id, "file": one.file, "tag": one.tag, "decided": _word(one.is_yes)}
+            for one in report.kept
+        ],
+        "unmatched": [{"file": file, "reason": reason} for file, reason in report.unmatched],
+        "problems": report.problems,
+    }
+
+
+def _word(is_yes: bool) -> str:
+    return "yes" if is_yes else "no"
+
+
+def _say(collection: str, report: ImportReport) -> None:
+    """Say what was done, and name what was not."""
+    note_some(report.problems)
+    note_some([f"{file}: {reason} in {collection}" for file, reason in report.unmatched])
+    note_some(
+        [
+            f"{one.file}: you said {_word(one.is_yes)} to {one.tag!r}, and that stays; --overrule "
+            "takes what files say"
+            for one in report.kept
+        ]
+    )
+    counts = [
+        f"{counted(report.given, 'tag')} given" if report.given or not report.rejected else "",
+        f"{counted(report.rejected, 'tag')} taken as a no" if report.rejected else "",
+        f"{report.known} known already" if report.known else "",
+        f"{report.overruled} decided otherwise before" if report.overruled else "",
+    ]
+    files = counted(report.files, "file") + " with tags"
+    say_folded(f"{collection}: {', '.join(filter(None, counts))} ({files})")
+
+
+def note_some(sentences: Sequence[str]) -> None:
+    """Tell the first of many sentences in notes, and how many there are more."""
+    for sentence in _first(sentences):
+        warnings.warn(sentence, stacklevel=2)
+
+
+def _first(sentences: Sequence[str]) -> Iterator[str]:
+    yield from sentences[:_SHOWN]
+    if len(sentences) > _SHOWN:
+        yield f"and {len(sentences) - _SHOWN} more like the last one; --json names all"

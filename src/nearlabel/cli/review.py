@@ -1,0 +1,206 @@
+"""review."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from nearlabel.cli.open_collections import open_collection, shown_name, told_item
+from nearlabel.cli.options import Count, Json
+from nearlabel.cli.output import counted, printable, say, say_json
+from nearlabel.cli.terminal_keys import END, ENTER, Keys, single_keys
+
+if TYPE_CHECKING:
+    from nearlabel.cli.review_screen import Screen, ShownQuestion
+    from nearlabel.collection import Collection, Question
+
+Strategy = Literal["mixed", "learn", "confident"]
+
+_AHEAD = 5  # questions that are chosen together
+_LISTED = 10  # questions in JSON, unless another number is given
+_NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
+
+
+def review(
+    collection: str,
+    *,
+    strategy: Strategy = "mixed",
+    tag: str | None = None,
+    limit: Count | None = None,
+    json: Json = False,
+) -> None:
+    """Answer questions about items without tags, one key an answer.
+
+    The items come first whose tags teach the collection most. Their likeliest tags are shown, the
+    probable ones marked: Enter gives those that are marked and rejects the others. Digits mark and
+    unmark, n rejects all that are shown, t types tags, which are given beside the marked ones, s
+    skips, u takes the last answer back, q ends. Every answer is stored at once. --json lists the
+    questions, 10 unless --limit is given, and asks nothing.
+
+    Parameters
+    ----------
+    collection
+        Folder of a collection, as index makes it.
+    strategy
+        learn: questions whose answers teach most. confident: those of which the collection is sure,
+        quick to confirm. mixed: every fourth one is of these.
+    tag
+        Ask about this tag only, the likeliest items first: y or n. It ends when they get poor.
+    limit
+        Questions after which to end.
+
+    Examples
+    --------
+    nearlabel review photos.nearlabel
+    nearlabel review photos.nearlabel --strategy confident
+    nearlabel review photos.nearlabel --tag sunset
+    """
+    if not json and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ValueError("review needs a terminal, for keys; --json lists the questions instead")
+    with open_collection(collection, readonly=json) as store:
+        if json:
+            found = store.questions(limit or _LISTED, strategy, tag=tag)
+            told = [_told(store, one) for one in found]
+            say_json({"collection": collection, "tag": tag, "questions": told})
+            return
+        from nearlabel.cli.review_screen import Screen
+
+        with single_keys() as keys:
+            answers = _Review(store, strategy, tag, keys, Screen(store))
+            answers.ask(limit)
+        say(answers.summary())
+
+
+def _told(store: Collection, question: Question) -> dict[str, Any]:
+    suggestions = [{"tag": one.tag, "probability": one.probability} for one in question.suggestions]
+    item = told_item(store.item(question.item))
+    return {**item, "why": question.why, "suggestions": suggestions}
+
+
+class _Answer(NamedTuple):
+    """What was answered: how many tags were given and rejected, and whether that is a change."""
+
+    question: Question
+    given: int
+    rejected: int
+    is_change: bool
+
+
+class _Review:
+    """The questions of one run, and the answers."""
+
+    def __init__(
+        self, store: Collection, strategy: str, tag: str | None, keys: Keys, screen: Screen
+    ) -> None:
+        self._store, self._strategy, self._tag = store, strategy, tag
+        self._keys, self._screen = keys, screen
+        self._next: list[Question] = []
+        self._answered: list[_Answer] = []
+        self._skipped: dict[int, None] = {}
+        self._no_in_a_row = 0
+        self._end = ""
+
+    def ask(self, limit: int | None) -> None:
+        """Ask until there is nothing left, or enough."""
+        while limit is None or len(self._answered) < limit:
+            if self._tag is not None and self._no_in_a_row >= _NO_IN_A_ROW:
+                self._end = f"the last {_NO_IN_A_ROW} were not {self._tag}; the rest is less likely"
+                return
+            if not self._next:
+                self._next = self._store.questions(
+                    _AHEAD, self._strategy, tag=self._tag, without=self._skipped
+                )
+            if not self._next:
+                self._end = self._nothing_left()
+                return
+            if not self._answer(self._next.pop(0)):
+                return
+
+    def _answer(self, question: Question) -> bool:
+        """Ask one question; false where this was the last one."""
+        with self._screen.question(question, self._tag, len(self._answered)) as shown:
+            while (key := self._keys.key()) not in (END, "q"):
+                if key == "u" and self._answered:
+                    self._next.insert(0, question)
+                    self._take_back(shown)
+                    return True
+                if key == "s":
+                    self._skipped[question.item] = None
+                    shown.finish("skipped")
+                    return True
+                typed = self._given(key, shown)
+                if typed is not None and self._keep(question, shown, typed):
+                    return True
+        return False
+
+    def _given(self, key: str, shown: ShownQuestion) -> list[str] | None:
+        """The tags that were typed with an answer; None where a key is none yet."""
+        is_yes, note = key in (ENTER, "y"), ""
+        if self._tag is None and (key == "t" or (is_yes and not shown.tags)):
+            with shown.paused():
+                return _tags(self._keys.line("tags, with ; in between: ")) or None
+        if is_yes and shown.marked:
+            return []
+        if key == "n" and shown.tags:
+            shown.unmark()
+            return []
+        if key.isdecimal() and self._tag is None:
+            note = shown.switch(int(key))
+        elif is_yes:
+            note = "nothing is marked: a digit marks a tag, n rejects all of them"
+        elif key == "n":
+            note = "there are no suggestions to reject; t types tags, s skips"
+        elif key == "u":
+            note = "there is nothing to take back"
+        shown.note(note)
+        return None
+
+    def _keep(self, question: Question, shown: ShownQuestion, typed: list[str]) -> bool:
+        """Store an answer; false where a tag that was typed cannot be one."""
+        marked = [tag for tag in shown.marked if tag not in typed]
+        rejected = [tag for tag in shown.tags if tag not in (*marked, *typed)]
+        item, group = question.item, self._store.new_group()
+        person = [(item, tag, True) for tag in typed] + [(item, tag, False) for tag in rejected]
+        try:
+            said = self._store.decide(person, group=group)
+        except ValueError as error:
+            shown.note(str(error))
+            return False
+        accepted = self._store.decide(
+            [(item, tag, True) for tag in marked], by="suggestion", group=group
+        )
+        given = [*marked, *typed]
+        is_change = said is not None or accepted is not None
+        self._answered.append(_Answer(question, len(given), len(rejected), is_change))
+        self._no_in_a_row = 0 if given else self._no_in_a_row + 1
+        told = ", ".join(given) or "none of them"
+        shown.finish(f"{told}; not {', '.join(rejected)}" if given and rejected else told)
+        return True
+
+    def _take_back(self, shown: ShownQuestion) -> None:
+        question, *_, is_change = self._answered.pop()
+        if is_change:
+            self._store.undo()
+        self._no_in_a_row = 0
+        self._next.insert(0, question)
+        shown.leave(f"the answer about {shown_name(self._store.item(question.item))} taken back")
+
+    def _nothing_left(self) -> str:
+        if self._strategy == "confident" and self._tag is None:
+            return "there is nothing of which the collection is sure; --strategy learn teaches it"
+        return "nothing is left to ask about"
+
+    def summary(self) -> str:
+        """What was done, for people."""
+        given = sum(answer.given for answer in self._answered)
+        rejected = sum(answer.rejected for answer in self._answered)
+        done = (
+            f"{counted(len(self._answered), 'answer')}: {counted(given, 'tag')} given, "
+            f"{rejected} rejected, {len(self._skipped)} skipped"
+        )
+        return printable(f"{done}; {self._end}" if self._end else done)
+
+
+def _tags(line: str) -> list[str]:
+    """The tags of a line that a person typed, each once."""
+    return [*dict.fromkeys(tag for part in line.split(";") if (tag := part.strip()))]

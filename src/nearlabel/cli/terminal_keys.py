@@ -1,0 +1,99 @@
+"""Single keys from a terminal, without Enter, and lines in between."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+ENTER, ESCAPE, END = "\n", "\x1b", ""  # END: the input is over
+_REST = 0.05  # seconds in which the rest of an arrow key or the like arrives
+
+
+class Keys(Protocol):
+    """What a person types."""
+
+    def key(self) -> str:
+        """Wait for a key; arrows and the like are `ESCAPE`."""
+
+    def line(self, prompt: str) -> str:
+        """Ask for a line; "" where the input is over."""
+
+
+@contextmanager
+def single_keys() -> Iterator[Keys]:
+    """Read keys of the terminal at once, and leave it as it was."""
+    if sys.platform == "win32":
+        yield _ConsoleKeys()
+        return
+    import termios
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        yield _TerminalKeys(terminal, before)
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+class _TerminalKeys:
+    def __init__(self, terminal: int, before: list[Any]) -> None:
+        self._terminal, self._before = terminal, before
+        self._at_once()
+
+    def key(self) -> str:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while byte := os.read(self._terminal, 1):
+            if found := decoder.decode(byte):
+                if found == ESCAPE:
+                    self._skip_rest()
+                return ENTER if found == "\r" else found
+        return END
+
+    def line(self, prompt: str) -> str:
+        import termios
+
+        termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+        try:
+            return _line(prompt)
+        finally:
+            self._at_once()
+
+    def _at_once(self) -> None:
+        import termios
+        import tty
+
+        tty.setcbreak(self._terminal, termios.TCSADRAIN)  # keys typed ahead are kept
+
+    def _skip_rest(self) -> None:
+        import select
+
+        while select.select([self._terminal], [], [], _REST)[0]:
+            if not os.read(self._terminal, 32):
+                return
+
+
+class _ConsoleKeys:
+    def key(self) -> str:
+        import msvcrt
+
+        found = str(msvcrt.getwch())  # type: ignore[attr-defined]
+        if found == "\x03":
+            raise KeyboardInterrupt
+        if found in "\x00\xe0":  # arrows and the like
+            msvcrt.getwch()  # type: ignore[attr-defined]
+            return ESCAPE
+        return ENTER if found == "\r" else found
+
+    def line(self, prompt: str) -> str:
+        return _line(prompt)
+
+
+def _line(prompt: str) -> str:
+    try:
+        return input(prompt)
+    except EOFError:
+        return ""

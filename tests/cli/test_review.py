@@ -1,0 +1,277 @@
+"""nearlabel review: one key an answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from nearlabel.cli import review as review_verb
+from nearlabel.cli import run
+from nearlabel.cli.review import _Review
+from nearlabel.collection import Collection, NewItem
+from nearlabel.collection.records import vector_content
+
+pytest.importorskip("rich")
+from rich.console import Console
+
+from nearlabel.cli.review_screen import Screen, half_blocks
+
+CENTERS = {"sea": [5, 0, 0], "city": [0, 5, 0], "sun|set": [0, 0, 5]}
+ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|\]8;[^\x1b]*\x1b\\)")
+
+
+class Typed:
+    """A person who types what a text says, and then nothing more."""
+
+    def __init__(self, keys, *lines):
+        self._keys, self._lines = iter(keys), iter(lines)
+
+    def key(self):
+        return next(self._keys, "")
+
+    def line(self, prompt):
+        return next(self._lines)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A collection of 40 items, the first 12 of which are tagged."""
+    rng = np.random.default_rng(0)
+    method = {"name": "MLkNN", "n_neighbors": 3, "metric": "cosine"}
+    with Collection.create(tmp_path / "songs", kind="vectors", method=method) as store:
+        tags = [[*CENTERS][i % 3] for i in range(40)]
+        X = np.array([CENTERS[tag] for tag in tags]) + rng.normal(size=(40, 3))
+        named = zip((f"{tag} {i}" for i, tag in enumerate(tags)), X, strict=True)
+        ids = store.add([NewItem(vector_content(n, x), x, name=n) for n, x in named])
+        for item, tag in zip(ids[:12], tags, strict=False):
+            store.tag(item, tag)
+    return tmp_path / "songs"
+
+
+@pytest.fixture
+def store(path):
+    with Collection(path) as opened:
+        yield opened
+
+
+def screen(store):
+    return Screen(store, Console(force_terminal=True, width=80, height=30))
+
+
+def reviewed(store, keys, *lines, strategy="mixed", tag=None, limit=None):
+    answers = _Review(store, strategy, tag, Typed(keys, *lines), screen(store))
+    answers.ask(limit)
+    return answers.summary()
+
+
+def decisions(store, item):
+    return {tag: (one.is_yes, one.by) for tag, one in store.item(item).tags.items()}
+
+
+def test_enter_gives_the_marked_tags_and_rejects_the_others(store):
+    question = store.questions(5, "confident")[0]
+    truth = store.item(question.item).name.split()[0]
+    assert "1 answer: 1 tag given" in reviewed(store, "\n", strategy="confident", limit=1)
+    shown = [one.tag for one in question.suggestions if one.probability >= 0.05]
+    expected = {tag: (tag == truth, "suggestion" if tag == truth else "person") for tag in shown}
+    assert decisions(store, question.item) == expected
+    assert len(shown) > 1
+
+
+def test_digits_mark_and_unmark(store):
+    question = store.questions(5, "confident")[0]
+    names = [one.tag for one in question.suggestions]
+    reviewed(store, "12\n", strategy="confident")
+    found = decisions(store, question.item)
+    assert found[names[0]] == (False, "person")
+    assert found[names[1]] == (True, "suggestion")
+
+
+def test_n_rejects_all_that_are_shown_and_enter_does_not(store, capsys):
+    question = store.questions(5, "confident")[0]
+    before = store.changes(1)
+    assert reviewed(store, "1\n", strategy="confident").startswith("0 answers")
+    assert "nothing is marked" in capsys.readouterr().out
+    assert store.changes(1) == before
+    assert reviewed(store, "n", strategy="confident").startswith("1 answer: 0 tags given")
+    assert {is_yes for is_yes, _ in decisions(store, question.item).values()} == {False}
+
+
+def test_typed_tags_are_given_beside_the_marked_ones(store):
+    question = store.questions(5, "confident")[0]
+    truth = question.suggestions[0].tag
+    reviewed(store, "t", " boats ;; Places|Rome;boats", strategy="confident", limit=1)
+    found = decisions(store, question.item)
+    assert found["boats"] == found["Places|Rome"] == (True, "person")
+    assert found[truth] == (True, "suggestion")
+
+
+def test_a_tag_that_cannot_be_one_is_refused_and_asked_again(store, capsys):
+    before = store.changes(1)
+    assert reviewed(store, "t", "bo\x07ats").startswith("0 answers")
+    assert store.changes(1) == before
+    assert "bo" in capsys.readouterr().out
+    assert reviewed(store, "ts", "").startswith("0 answers: 0 tags given, 0 rejected, 1 skipped")
+
+
+def test_undo_takes_an_answer_back_and_asks_again(store):
+    first, second, *_ = (one.item for one in store.questions(5))
+    before = {item: decisions(store, item) for item in (first, second)}
+    reviewed(store, "nnu")
+    assert decisions(store, first)
+    assert decisions(store, second) == {}
+    summary = reviewed(store, "nunuuq")
+    assert summary.startswith("0 answers: 0 tags given, 0 rejected, 0 skipped")
+    store.undo()  # of the first review
+    assert {item: decisions(store, item) for item in (first, second)} == before
+
+
+def test_skipped_items_are_not_asked_about_again(store):
+    summary = reviewed(store, "s" * 100)
+    assert summary == (
+        "0 answers: 0 tags given, 0 rejected, 28 skipped; nothing is left to ask about"
+    )
+
+
+def test_without_suggestions_tags_are_typed(tmp_path, capsys):
+    with Collection.create(tmp_path / "new", kind="vectors") as store:
+        X = np.eye(4)
+        store.add([NewItem(vector_content(str(i), x), x, name=str(i)) for i, x in enumerate(X)])
+        assert reviewed(store, "n\n", "sea").startswith("1 answer: 1 tag given")
+        assert "no suggestions" in capsys.readouterr().out
+        assert [(one.name, one.yes) for one in store.tags()] == [("sea", 1)]
+
+
+def test_nothing_sure_is_said(tmp_path):
+    with Collection.create(tmp_path / "new", kind="vectors") as store:
+        store.add([NewItem(vector_content("a", [1.0]), [1.0], name="a")])
+        assert "--strategy learn" in reviewed(store, "\n", strategy="confident")
+
+
+def test_one_tag_is_asked_about_until_it_gets_poor(store, monkeypatch):
+    monkeypatch.setattr(review_verb, "_NO_IN_A_ROW", 3)
+    truth = {item.id: item.name.split()[0] for item in store.items()}
+    asked = []
+
+    class Honest:
+        def question(self, question, *rest):
+            asked.append(question.item)
+            return screen(store).question(question, *rest)
+
+    class Person(Typed):
+        def key(self):
+            return "y" if truth[asked[-1]] == "sea" else "n"
+
+    answers = _Review(store, "mixed", "sea", Person(""), Honest())
+    answers.ask(None)
+    assert "the last 3 were not sea" in answers.summary()
+    assert {truth[item] for item in asked[-3:]} <= {"city", "sun|set"}
+    assert len(asked) == len({*asked})
+    found = [item for item in asked if truth[item] == "sea"]
+    assert len(found) > 5
+    for item in found:
+        assert decisions(store, item)["sea"] == (True, "suggestion")
+
+
+def test_names_that_control_a_terminal_are_shown_as_escapes(tmp_path, capsys):
+    with Collection.create(tmp_path / "bad", kind="vectors") as store:
+        for number in range(3):
+            name, x = f"[red]{number}\x1b[2J", [float(number), 1.0]
+            store.add([NewItem(vector_content(name, x), x, name=name)])
+        store.tag([1, 2], "[link=x]")
+        reviewed(store, "s")
+    out = capsys.readouterr().out
+    assert "\x1b[2J" not in out
+    assert r"[red]2\x1b[2J" in out
+    assert "[link=x]" in out
+
+
+def test_a_picture_is_two_pixels_a_character():
+    images = pytest.importorskip("PIL.Image")
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    pixels[:20, :, 0] = pixels[20:, :, 2] = 255  # red above blue
+    file = io.BytesIO()
+    images.fromarray(pixels).save(file, "PNG")
+    text = half_blocks(file.getvalue(), 30, 14)
+    lines = text.split("\n")
+    assert len(lines) == 10
+    assert {line.plain for line in lines} == {"   " + "▀" * 30}
+    first, last = (line.spans[15].style for line in (lines[0], lines[-1]))
+    assert first.color.get_truecolor() == first.bgcolor.get_truecolor() == (255, 0, 0)
+    assert last.color.get_truecolor() == last.bgcolor.get_truecolor() == (0, 0, 255)
+
+
+def test_questions_as_json_change_nothing(path, capsys):
+    assert run(["review", str(path), "--json", "--limit", "3"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    with Collection(path, readonly=True) as store:
+        assert [one["id"] for one in told["questions"]] == [one.item for one in store.questions(3)]
+        assert store.changes(1)[0].kind == "tag"
+    assert {"tag", "probability"} == {*told["questions"][0]["suggestions"][0]}
+
+
+def test_without_a_terminal_it_says_so(path, capsys):
+    assert run(["review", str(path)]) == 2
+    assert "terminal" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_in_a_terminal(path):
+    import pty
+
+    def typed(*steps):
+        """What the screen showed while each text was typed as soon as another one was seen."""
+        terminal, other = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+        command = [sys.executable, "-m", "nearlabel", "review", str(path), "--strategy", "learn"]
+        process = subprocess.Popen(
+            command, stdin=other, stdout=other, stderr=other, env=environment
+        )
+        os.close(other)
+        shown, steps = "", list(steps)
+        end = time.monotonic() + 60
+        seen = 0
+        while time.monotonic() < end:
+            if not select.select([terminal], [], [], 0.2)[0]:
+                continue
+            try:
+                shown += os.read(terminal, 65536).decode(errors="replace")
+            except OSError:  # Linux: it was closed at the other end
+                break
+            plain = ESCAPES.sub("", shown)
+            if steps and steps[0][0] in plain[seen:]:
+                seen = plain.index(steps[0][0], seen) + len(steps[0][0])
+                os.write(terminal, steps.pop(0)[1].encode())
+        os.close(terminal)
+        assert process.wait(10) == 0
+        assert not steps
+        return ESCAPES.sub("", shown)
+
+    shown = typed(
+        ("q end", "\x1b[A"),  # an arrow is no answer
+        ("q end", "t"),
+        ("in between: ", "bläck;sea\r"),
+        ("q end", "n"),
+        ("q end", "u"),
+        ("taken back", ""),
+        ("q end", "q"),
+    )
+    assert "bläck, sea" in shown
+    assert re.search("1 answer: [23] tags given", shown)  # one may have been marked
+    with Collection(path) as store:
+        assert [one.name for one in store.tags()] == [*CENTERS, "bläck"]
+
+
+def test_every_strategy_is_offered():
+    from nearlabel.collection.questions import STRATEGIES
+
+    assert review_verb.Strategy.__args__ == STRATEGIES

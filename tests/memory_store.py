@@ -1,0 +1,77 @@
+"""The store of a collection in memory, as far as a learner reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.collection.learner import DEFAULT_METHOD
+from nearlabel.collection.records import Rows, Settings
+
+WIDTH = 4
+
+
+class Store:
+    """A source in memory: items with vectors, and their tags where something was decided."""
+
+    def __init__(self, *, is_sparse: bool = False) -> None:
+        self.values: dict[int, Any] = {}
+        self.tags: dict[int, list[int]] = {}
+        self.order: dict[int, int] = {}
+        self.is_sparse, self._next = is_sparse, 0
+
+    def decide(self, item: int, tags: list[int] | None) -> None:
+        """Give an item tags; None where nothing is decided any more."""
+        if tags is None:
+            self.tags.pop(item, None)
+            self.order.pop(item, None)
+            return
+        self.tags[item] = sorted(tags)
+        if item not in self.order:
+            self._next += 1
+            self.order[item] = self._next
+
+    def put(self, item: int, vector: Any) -> None:
+        """Give an item a vector, perhaps another one."""
+        self.values[item] = np.asarray(vector, np.float32)
+        if item in self.order:
+            self.order.pop(item)
+            self.decide(item, self.tags[item])
+
+    def drop(self, item: int) -> None:
+        """Remove an item and all of it."""
+        self.decide(item, None)
+        self.values.pop(item, None)
+
+    def rows(self, ids: Any = None) -> Rows:
+        wanted = self.order if ids is None else [one for one in ids if one in self.order]
+        found = sorted(wanted, key=lambda item: self.order[item])
+        sets = [self.tags[item] for item in found]
+        return Rows(
+            np.array(found, np.int64),
+            np.array([self.order[item] for item in found], np.int64),
+            np.concatenate([[0], np.cumsum([len(tags) for tags in sets])]).astype(np.int64),
+            np.array([tag for tags in sets for tag in tags], np.int64),
+        )
+
+    def vectors(self, ids: Any) -> Any:
+        zeros = np.zeros(WIDTH, np.float32)
+        rows = np.array([self.values.get(item, zeros) for item in ids], np.float32)
+        rows = rows.reshape(len(ids), WIDTH)
+        return sparse.csr_array(rows) if self.is_sparse else rows
+
+
+def settings(**method: Any) -> Settings:
+    return Settings("vectors", {}, {**DEFAULT_METHOD, **method}, WIDTH, False)
+
+
+def filled(n: int, seed: int = 0, **how: Any) -> Store:
+    """A store of n items, two of three of them with tags; vectors on a grid, so that many tie."""
+    random, store = np.random.default_rng(seed), Store(**how)
+    for item in range(1, n + 1):
+        store.put(item, random.integers(0, 3, WIDTH))
+    for item in random.permutation(np.arange(1, n + 1))[: 2 * n // 3].tolist():
+        store.decide(item, random.permutation(8)[: random.integers(0, 4)].tolist())
+    return store
