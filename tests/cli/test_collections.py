@@ -89,7 +89,9 @@ def test_what_a_collection_was_made_with_stays(fail, scenes):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["index", "gone", "-c", "new"], "gone"),
+        (["index", "gone", "-c", "new"], "there is no folder gone"),
+        (["index", "c/lock", "-c", "new"], "'nearlabel add new c/lock'"),
+        (["index", ".", "-c", "new", "--tags", "gone.csv"], "gone.csv"),
         (["index", ".", "-c", "new", "--every", "0"], "--every"),
         (["index", ".", "-c", "new", "--jobs", "0"], "--jobs"),
         (["index", "c", "-c", "c"], "is a collection"),
@@ -123,6 +125,7 @@ def test_mistakes_are_one_line(fail, scenes, words, message):
     before = changes()
     assert message in fail(*words)
     assert changes() == before
+    assert not Path("new").exists()
 
 
 def test_tags_of_a_new_picture(ask, asked, scenes):

@@ -64,7 +64,7 @@ def import_tags(
         raise ValueError("import: give a table or a folder of tags, --sidecars or --texts")
     report = ImportReport()
     with open_collection(collection) as store, steps("reading tags") as progress:
-        files: Iterable[TaggedFile] = () if source is None else _files_of(source, encoding)
+        files: Iterable[TaggedFile] = () if source is None else tagged_files(source, encoding)
         if sidecars or texts:
             beside = tags_beside(
                 *(store, report.problems), sidecars=sidecars, texts=texts, progress=progress
@@ -73,12 +73,12 @@ def import_tags(
         folder = None if source is None else Path(source).parent
         import_files(store, files, beside=folder, overrule=overrule, report=report)
     if json:
-        say_json(_told(collection, report))
+        say_json(told_import(collection, report))
     else:
-        _say(collection, report)
+        say_import(collection, report)
 
 
-def _files_of(source: str, encoding: str) -> Iterable[TaggedFile]:
+def tagged_files(source: str, encoding: str = "utf-8") -> Iterable[TaggedFile]:
     """The files that a table or a folder has tags for."""
     from nearlabel.collection.exchange.tag_folders import read_tag_folders
     from nearlabel.collection.exchange.tag_tables import TABLES, table_of
@@ -88,11 +88,12 @@ def _files_of(source: str, encoding: str) -> Iterable[TaggedFile]:
     table = table_of(source)
     if table is None:
         known = ", ".join(TABLES)
-        raise ValueError(f"import: {source} must be a folder, or end in one of {known}")
+        raise ValueError(f"{source} must be a folder, or end in one of {known}")
     return table.read(source, encoding=encoding)
 
 
-def _told(collection: str, report: ImportReport) -> dict[str, object]:
+def told_import(collection: str, report: ImportReport) -> dict[str, object]:
+    """What an import has done, for JSON."""
     return {
         "collection": collection,
         "files": report.files,
@@ -113,7 +114,7 @@ def _word(is_yes: bool) -> str:
     return "yes" if is_yes else "no"
 
 
-def _say(collection: str, report: ImportReport) -> None:
+def say_import(collection: str, report: ImportReport) -> None:
     """Say what was done, and name what was not."""
     note_some(report.problems)
     note_some([f"{file}: {reason} in {collection}" for file, reason in report.unmatched])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json as json_texts
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from nearlabel.cli.collection_changes import add_rows, vector_features, with_or_without_labels
+from nearlabel.cli.import_tags import note_some, say_import, tagged_files, told_import
 from nearlabel.cli.model_changes import check_jobs
 from nearlabel.cli.open_collections import encodable, open_collection
 from nearlabel.cli.options import Json, Switch, Whole
@@ -22,10 +23,11 @@ from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
+    from nearlabel.collection.exchange.importing import ImportReport
+    from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.folder_scan import FileStamp
     from nearlabel.collection.indexing import IndexPlan, IndexReport
 
-_SKIPPED_SHOWN = 10
 _STILL_WRITTEN = 10**9  # nanoseconds after which a file that is watched is taken for complete
 _REST = 10  # times as long as a look takes is the least time until the next one
 _COUNTS = {
@@ -90,24 +92,32 @@ def index(
     if not 0 < every < 1e6:
         raise ValueError(f"--every must be a number of seconds above 0; got {every:g}")
     import_scikit_learn()
+    # Read before the work is done: a table that is not there would be told too late.
+    tagged = None if tags is None else [*tagged_files(tags)]
+    beside = None if tags is None else Path(tags).parent
     if not Path(folder).is_dir():
-        _index_table(folder, collection, tags, kind, features, watch, json)
+        _index_table(folder, collection, tagged, beside, kind, features, watch, json)
         return
     _made(collection, kind, features)
     watched = _Watched(folder, collection, jobs)
     report: IndexReport | None = watched.look()
     while True:
         if report is not None:
-            told = _told(folder, collection, report, tags)
+            imported = None if tagged is None else _imported(collection, tagged, beside)
+            told = _told(folder, collection, report)
+            if imported is not None:
+                told["tags"] = told_import(collection, imported)
             if not json:
                 _say(told, report)
+                if imported is not None:
+                    say_import(collection, imported)
             elif watch:  # one document a line
                 say(json_texts.dumps(told))
             else:
                 say_json(told)
         if not watch:
             return
-        tags = None
+        tagged = None
         write(flush=True)
         time.sleep(max(every, _REST * watched.seconds))
         report = watched.look_again()
@@ -198,10 +208,9 @@ class _Watched:
         ), features
 
 
-def _told(folder: str, path: str, report: IndexReport, tags: str | None) -> dict[str, Any]:
-    """What was done, for JSON; tags of a table are given here."""
-    with open_collection(path) as store:
-        imported = None if tags is None else import_table(store, tags)
+def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
+    """What was done, for JSON."""
+    with open_collection(path, readonly=True) as store:
         counts, settings = store.counts(), store.settings
     return {
         "collection": path,
@@ -216,42 +225,21 @@ def _told(folder: str, path: str, report: IndexReport, tags: str | None) -> dict
         "skipped": [{"file": encodable(path), "reason": why} for path, why in report.skipped],
         "seconds": round(report.seconds, 3),
         "items": counts["items"],
-        "tags": imported,
+        "tags": None,
     }
 
 
-def import_table(store: Collection, table: str) -> dict[str, Any]:
+def _imported(path: str, files: Iterable[TaggedFile], beside: Path | None) -> ImportReport:
     """Give the tags of a table to items."""
     from nearlabel.collection.exchange.importing import import_files
-    from nearlabel.collection.exchange.tag_tables import read_csv_tags, read_json_tags
 
-    is_lines = Path(table).suffix.lower() in (".jsonl", ".ndjson")
-    files = (read_json_tags if is_lines else read_csv_tags)(table)
-    report = import_files(store, files, beside=Path(table).parent)
-    for problem in report.problems[:_SKIPPED_SHOWN]:
-        warnings.warn(f"{table}: {problem}", stacklevel=2)
-    unmatched = [name for name, _ in report.unmatched]
-    if unmatched:
-        some = ", ".join(unmatched[:3]) + (", …" if len(unmatched) > 3 else "")
-        rows = counted(len(unmatched), "row")
-        warnings.warn(f"{table}: {rows} without an item: {some}", stacklevel=2)
-    return {
-        "file": table,
-        "given": report.given,
-        "rejected": report.rejected,
-        "known": report.known,
-        "kept": len(report.kept),
-        "unmatched": len(unmatched),
-    }
+    with open_collection(path) as store:
+        return import_files(store, files, beside=beside)
 
 
 def _say(told: Mapping[str, Any], report: IndexReport) -> None:
     """Say what was done."""
-    for path, reason in report.skipped[:_SKIPPED_SHOWN]:
-        warnings.warn(f"{encodable(path)} {reason}; left out", stacklevel=2)
-    more = len(report.skipped) - _SKIPPED_SHOWN
-    if more > 0:
-        warnings.warn(f"{counted(more, 'more file')} left out; --json names all", stacklevel=2)
+    note_some([f"{encodable(path)} {reason}; left out" for path, reason in report.skipped])
     counts = [f"{told[key]:,} {name}" for key, name in _COUNTS.items() if told[key]]
     read = report.new + report.changed
     rate = f", {read / report.seconds:.0f} a second" if read and report.seconds else ""
@@ -262,22 +250,13 @@ def _say(told: Mapping[str, Any], report: IndexReport) -> None:
     )
     items = counted(told["items"], "item")
     say_folded(f"{told['collection']} has {items} now: {told['kind']} by {told['features']}")
-    if told["tags"] is not None:
-        _say_tags(told["tags"])
-
-
-def _say_tags(tags: Mapping[str, Any]) -> None:
-    parts = [f"{counted(tags['given'], 'tag')} given"]
-    parts += [f"{tags['rejected']} refused"] if tags["rejected"] else []
-    parts += [f"{tags['known']} known already"] if tags["known"] else []
-    parts += [f"{tags['kept']} decided otherwise before, and left so"] if tags["kept"] else []
-    say_folded(f"{tags['file']}: {', '.join(parts)}")
 
 
 def _index_table(
     data: str,
     path: str,
-    tags: str | None,
+    tagged: Sequence[TaggedFile] | None,
+    beside: Path | None,
     kind: str | None,
     features: str | None,
     watch: bool,
@@ -285,22 +264,29 @@ def _index_table(
 ) -> None:
     """Make the rows of a table, or of a data set, items of a collection of vectors."""
     from nearlabel.collection import Collection, is_collection
+    from nearlabel.datasets.formats import SUFFIXES
 
     for option, given in (("--kind", kind), ("--features", features), ("--watch", watch or None)):
         if given is not None:
             raise ValueError(f"{option}: {data} is no folder")
-    items = with_or_without_labels(LabelReading(), data)
+    if Path(data).is_file() and Path(data).suffix.lower() not in SUFFIXES:
+        instead = f"'nearlabel add {path} {data}' adds a single file"
+        raise ValueError(f"{data} is neither a folder nor a table; {instead}")
+    try:
+        items = with_or_without_labels(LabelReading(), data)
+    except FileNotFoundError:
+        raise ValueError(f"there is no folder {data}, and no data set of that name") from None
     if not is_collection(path):
         Collection.create(path, kind="vectors", features=vector_features(items)).close()
     with open_collection(path) as store:
         told = add_rows(store, items, data)
-        imported = None if tags is None else import_table(store, tags)
-        counts = store.counts()
+        told["items"] = store.counts()["items"]
+    imported = None if tagged is None else _imported(path, tagged, beside)
     if json:
-        told |= {"items": counts["items"], "tags": imported}
+        told["tags"] = None if imported is None else told_import(path, imported)
         say_json({"collection": path, "data": data, **told})
         return
     say_folded(f"{data}: {told['new']} new, {told['given']} tags given")
-    say_folded(f"{path} has {counted(counts['items'], 'item')} now: vectors")
+    say_folded(f"{path} has {counted(told['items'], 'item')} now: vectors")
     if imported is not None:
-        _say_tags(imported)
+        say_import(path, imported)

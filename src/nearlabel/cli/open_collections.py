@@ -27,7 +27,6 @@ def is_collection(path: str) -> bool:
 @contextmanager
 def open_collection(path: str, *, readonly: bool = False) -> Iterator[Collection]:
     """Open a collection; what was repaired is told in notes."""
-    import_scikit_learn()
     from nearlabel.collection import Collection
 
     if not is_collection(path):
@@ -156,6 +155,7 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
 
     Files that cannot be read are told in notes, and left out.
     """
+    import_scikit_learn()
     settings = store.settings
     if settings.kind == "vectors":
         return [_of_item(item) for item in items_of(store, names)]
