@@ -14,6 +14,7 @@ from scipy import sparse
 
 from nearlabel.collection import Collection, CollectionError, FileState, NewItem, database
 from nearlabel.collection.records import content_of
+from nearlabel.common.file_locks import try_lock
 
 ROOT = "/photos"
 
@@ -58,6 +59,20 @@ def test_a_backup_is_the_collection(tmp_path):
             collection.backup(tmp_path / "copy")
         assert len(collection.tags()) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "copy"]
+
+
+def test_what_a_killed_backup_has_left_is_removed_by_the_next(tmp_path):
+    left, others = tmp_path / ".copy.00aa11bb.part", tmp_path / ".copy.mine.part"
+    for folder in (left, others):
+        folder.mkdir()
+        (folder / "lock").touch()
+    busy = tmp_path / ".copy.00aa11bc.part"
+    busy.mkdir()
+    with filled(tmp_path / "c") as collection, (busy / "lock").open("wb", buffering=0) as lock:
+        assert try_lock(lock)
+        collection.backup(tmp_path / "copy")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [busy.name, others.name, "c", "copy"]
 
 
 def test_backups_while_it_is_changed(tmp_path):
@@ -232,6 +247,7 @@ import numpy as np
 from pathlib import Path
 from nearlabel.collection import Collection, NewItem
 from nearlabel.collection.records import content_of
+from nearlabel.common.file_locks import try_lock
 folder = Path({str(tmp_path / "c")!r})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 new = [NewItem(content_of(b"new%d" % i), np.ones(4), name="n" * 99) for i in range(3000)]

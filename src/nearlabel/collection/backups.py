@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
@@ -21,12 +23,14 @@ import numpy as np
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import (
     DATABASE,
+    LOCK,
     CollectionError,
     index_path,
     opened_plainly,
     vectors_path,
 )
 from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.common.file_locks import try_lock
 from nearlabel.common.files import sync_folder
 
 _TRIES = 5
@@ -35,12 +39,7 @@ _AT_ONCE = 2**22  # bytes, and items
 
 def back_up(database: Database, target: Path) -> None:
     """Copy a collection to a folder that is not there yet, or is empty."""
-    check_new_folder(target)
-    for part in target.parent.glob(f".{target.name}.*.part"):  # of a copy that was not finished
-        shutil.rmtree(part, ignore_errors=True)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    part.mkdir(0o700)
-    try:
+    with new_folder(target) as part:
         for last_try in (*(False,) * (_TRIES - 1), True):
             try:
                 _copy(database, part)
@@ -49,31 +48,48 @@ def back_up(database: Database, target: Path) -> None:
                 if last_try:
                     raise
                 for path in part.iterdir():
-                    path.unlink()
+                    if path.name != LOCK:
+                        path.unlink()
         shutil.copymode(database.folder, part)
-        put_in_place(part, target)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
 
 
-def check_new_folder(target: Path) -> None:
-    """Refuse to make a folder where something is."""
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder to be filled, which has the name of `target` at the end, when it is whole.
+
+    On an error it is removed; what a process that died has left is removed by the next one.
+    """
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise FileExistsError(errno.EEXIST, "there is something that is no folder", str(target))
     if target.exists() and any(target.iterdir()):
         raise FileExistsError(
             errno.EEXIST, "a folder is needed that is not there yet, or empty", str(target)
         )
+    _remove_unfinished(target)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    part.mkdir()
+    try:
+        with FileIO(part / LOCK, "x") as lock:
+            try_lock(lock)
+            yield part
+        sync_folder(part / DATABASE)
+        if os.name == "nt" and target.exists():
+            target.rmdir()
+        part.rename(target)
+        sync_folder(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
-def put_in_place(part: Path, target: Path) -> None:
-    """Have a folder that is whole take its name; it is on the disk then."""
-    sync_folder(part / DATABASE)
-    if os.name == "nt" and target.exists():
-        target.rmdir()
-    part.rename(target)
-    sync_folder(target)
+def _remove_unfinished(target: Path) -> None:
+    """Remove folders for `target` that nobody is filling any more."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.part")
+    for part in target.parent.iterdir():
+        if pattern.fullmatch(part.name) and part.is_dir() and not part.is_symlink():
+            with suppress(OSError), FileIO(part / LOCK, "r+", opener=opened_plainly) as lock:
+                if try_lock(lock):
+                    shutil.rmtree(part, ignore_errors=True)
 
 
 def _copy(database: Database, part: Path) -> None:

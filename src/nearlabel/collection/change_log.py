@@ -102,11 +102,10 @@ class ChangeLog:
         """Bring up to date what follows from the rows, at the end of a change.
 
         Tags of which nothing is decided any more are removed, and items are examples to learn from
-        as long as something is decided of them. None where nothing has changed: then the change was
-        none.
+        as long as something is decided of them. None where nothing has changed: then the caller
+        rolls back.
         """
         if not self._noted:
-            self.connection.execute("DELETE FROM changes WHERE id = ?", (self.number,))
             return None
         if remove_tags:
             tags = sorted({key[1] for what, key in self._noted if what == What.DECISION})
@@ -191,7 +190,6 @@ def undo(connection: sqlite3.Connection) -> Change | None:
         if log.has_effect:  # else all that was changed has been forgotten since
             log.settle(remove_tags=False)
             return read_change(connection, numbers[0])
-    log.settle()
     return None
 
 

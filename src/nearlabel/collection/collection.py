@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from nearlabel.collection import change_log, file_changes, item_tables, tag_changes
-from nearlabel.collection.backups import back_up, check_new_folder, put_in_place
+from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
@@ -126,21 +124,14 @@ class Collection:
 
         check_choice(kind, "kind", KINDS)
         target = Path(path)
-        check_new_folder(target)
         settings = {
             "kind": kind,
             "features": chosen_features(kind, features),
             "method": _method(method),
         }
         rows = [(name, _json(value, name)) for name, value in settings.items()]
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        part.mkdir()
-        try:
+        with new_folder(target) as part:
             create_database(part, rows)
-            put_in_place(part, target)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
         return cls(path)
 
     # What is in it.
@@ -235,6 +226,8 @@ class Collection:
             number = None
             if tag is not None:
                 number = item_tables.known_tag(connection, tag_name(tag, "tag"), self.path)
+            if state == "missing" and self.settings.kind == "vectors":
+                return []  # they need no files
             return item_tables.item_ids(connection, number, state, after, limit)
 
     def find(self, text: str) -> int:
@@ -532,7 +525,10 @@ class Collection:
             What was taken back, the last one of a run of changes; None where there is nothing.
         """
         with self._database.writing() as connection:
-            return change_log.undo(connection)
+            undone = change_log.undo(connection)
+            if undone is None:
+                connection.execute("ROLLBACK")
+            return undone
 
     def forget(self, ids: Any) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.

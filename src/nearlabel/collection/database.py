@@ -161,7 +161,8 @@ class Database:
                     writer.execute("PRAGMA defer_foreign_keys = ON")
                     self._current.connection = writer
                     yield writer
-                    writer.execute("COMMIT")
+                    if writer.in_transaction:  # else there was nothing to keep
+                        writer.execute("COMMIT")
                 finally:
                     self._current.connection = None
                     if writer.in_transaction:

@@ -82,6 +82,9 @@ class OpenedFolder:
             log = ChangeLog(connection, kind, group)
             work(log)
             change = log.settle(remove_tags=kind != "forget")
+            if change is None:
+                connection.execute("ROLLBACK")
+                return None
         if self.learned.is_worth_saving():
             with suppress(OSError):  # what is derived must not make a change fail that was made
                 self.learned.save(self.settings)
