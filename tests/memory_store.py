@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.collection.learner import DEFAULT_METHOD
+from nearlabel.collection.learning_methods import DEFAULT_METHOD
 from nearlabel.collection.records import Rows, Settings
 
 WIDTH = 4

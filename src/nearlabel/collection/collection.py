@@ -19,7 +19,7 @@ from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
-from nearlabel.collection.learner import DEFAULT_METHOD, estimator
+from nearlabel.collection.learning_methods import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.questions import Question, questions
 from nearlabel.collection.records import (

@@ -14,7 +14,7 @@ search has lists (`nearlabel.InvertedLists`): these have a copy of them, in the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Collection as Container
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -22,35 +22,29 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
+from nearlabel.collection.index_file import read_index, said_again, write_index
+from nearlabel.collection.learning_methods import estimator, neighbors_of
 from nearlabel.collection.records import Rows, Settings
 from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
 from nearlabel.common.arrays import Array, Csr, csr_of_known
-from nearlabel.common.files import NONSENSE, FileError, read_stored, remove_parts, write_tree
+from nearlabel.common.files import NONSENSE, FileError
 from nearlabel.common.growing import Grown
-from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.common.validation import check_choice, check_integer
+from nearlabel.common.validation import check_integer
 from nearlabel.methods.explanations import as_one_row
-from nearlabel.methods.model_trees import model_from, model_tree, vector_tree
-from nearlabel.methods.registry import method
+from nearlabel.methods.model_trees import model_tree
 from nearlabel.methods.states import state_of
 from nearlabel.methods.verification import Verification
 from nearlabel.search.automatic import takes_lists
 
 _Answer = TypeVar("_Answer")
 
-METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
-"""Methods whose answers follow from the content alone, whatever came and went before."""
-DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
-
 _INDEX = re.compile(r"index-\d+\.model")
-_MARK = "nearlabel collection index"
 _MOST_TAGS = 2**24  # numbers, which are never given twice
 _ROWS_AT_ONCE = 2**14  # whose vectors are compared together
 _FEWEST_UNSAVED = 512  # changed rows that are learned again at the next opening in no time
 _SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
-_ROWS_A_NEIGHBOR, _FEWEST_NEIGHBORS = 15, 3  # where there are few rows
 _CLOSING = 8  # so many times fewer are worth a new file when a collection is closed
 
 
@@ -124,7 +118,7 @@ class Learner:
                 self._load(saved, digest)
             except (OSError, *NONSENSE) as error:
                 self._learn_all(progress)
-                return [_said_again(self.path(saved), error)]
+                return [said_again(self.path(saved), error)]
             return []
 
     def follow(self, touched: Iterable[int]) -> None:
@@ -219,45 +213,27 @@ class Learner:
             if tree["lists"] is None and self._are_for_lists():
                 self._learn_all()
                 tree = model_tree(self._model)
-            if tree["lists"] is None:
-                tree["vectors"] = None
             items = self._model._items
             present = self._items.array[items.places]
-            content = {
-                "kind": _MARK,
-                "change": change,
-                "fitted_rows": self._fitted_rows,
-                "items": present,
-                "model": tree,
-            }
-            path = self.path(change)
-            remove_parts(path)
-            digest = write_tree(path, content)
+            digest = write_index(self.path(change), change, present, tree, self._fitted_rows)
             if items.alive is not None:
                 self._load(change, digest)
             self.unsaved = 0
             return digest
 
-    def remove_others(self, saved: int | None) -> None:
-        """Remove all index files but that of change `saved`, and what killed writers have left."""
-        kept = None if saved is None else self.path(saved).name
-        for pattern in ("index-*.model", ".index-*.part"):
-            for path in self._folder.glob(pattern):
-                if path.name != kept:
-                    path.unlink(missing_ok=True)
-
     def compact(self) -> None:
         """Arrange all rows anew, as a fresh fit would, without gaps of forgotten ones."""
         with self._lock.held():
-            if self._model is not None:
-                self._arrange()
-                self.unsaved += len(self)
-
-    def _arrange(self) -> None:
-        items = self._items.array[self._model._items.places]
-        self._model.compact()
-        self._items = Grown(items)
-        self._show()
+            if self._model is None:
+                return
+            if self._are_for_lists():
+                self._learn_all()
+                return
+            present = self._items.array[self._model._items.places]
+            self._model.compact()
+            self._items = Grown(present)
+            self.unsaved += len(present)
+            self._show()
 
     def _are_for_lists(self) -> bool:
         """Whether a fit would search the rows by lists now, and would not have when there was one.
@@ -271,32 +247,10 @@ class Learner:
         return now and not before
 
     def _load(self, change: int, digest: str | None) -> None:
-        path = self.path(change)
-        if path.is_symlink() or not path.is_file():
-            raise FileNotFoundError(2, "is missing", path.name)
-        stored = read_stored(path, mmap=True)
-        tree = stored.tree
-        if digest is not None and stored.digest != digest:
-            raise FileError("is another one than was saved")
-        if tree["kind"] != _MARK or tree["change"] != change:
-            raise FileError("is no index of this collection")
-        items = checked(tree["items"])
-        if items.dtype != np.int64 or items.ndim != 1:
-            raise FileError("is damaged: it does not name its items")
-        inner = dict(tree["model"])
-        if inner["class"] != self._method["name"]:
-            raise FileError("is of another method")
-        if inner["vectors"] is None:
-            inner["vectors"] = vector_tree(self._source.vectors(items.tolist()))
-        model = model_from(method(inner["class"]), inner, stored.version)
-        wanted, own = estimator(self._method).get_params(), model.get_params()
-        wanted["n_neighbors"] = neighbors_of(len(items), self._method)
-        if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
-            raise FileError("is of other parameters of the method")
-        if len(items) != len(model._items) or model._items.store.ids.dtype.kind != "i":
-            raise FileError("is damaged: it does not name its items")
-        fitted_rows = check_integer(tree["fitted_rows"], "fitted_rows", low=0)
-        self._model, self._items, self._fitted_rows = model, Grown(items), fitted_rows
+        path, vectors = self.path(change), self._source.vectors
+        found = read_index(path, change, digest, self._method, vectors)
+        self._model, self._fitted_rows = found.model, found.fitted_rows
+        self._items = Grown(found.items)
         self._prepare()
         self.unsaved = 0
         self._show()
@@ -370,7 +324,7 @@ class Learner:
             with self._lock.held():
                 if self._state is state:
                     self._learn_all()
-                    self.notes.append(_said_again(error.path, error))
+                    self.notes.append(said_again(error.path, error))
                 state = self._state
         return [] if state is None else answer(state, *self._asked(state, query))
 
@@ -381,24 +335,6 @@ class Learner:
         if place is None:
             return state.model._check_queries(self._source.vectors([int(query)])), None
         return state.model._items.store.take(np.array([place])), place
-
-
-def neighbors_of(n: int, settings: Mapping[str, Any]) -> int:
-    """How many neighbors a method looks at that has n rows: fewer than asked for where n is small.
-
-    A fifteenth of the rows, at least 3, is about the best with few rows (docs/collection.md).
-    """
-    asked: int = estimator(settings).n_neighbors
-    return min(asked, max(_FEWEST_NEIGHBORS, n // _ROWS_A_NEIGHBOR))
-
-
-def estimator(settings: Mapping[str, Any]) -> Any:
-    """The unfitted method of a collection, of its name and its parameters."""
-    parameters = dict(settings)
-    name = parameters.pop("name")
-    model = method(check_choice(name, "method", METHODS))(**parameters)
-    model.check_parameters()
-    return model
 
 
 def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
@@ -422,18 +358,6 @@ def _differ(before: Csr, after: Csr) -> Array:
         before = before.copy()
         before.resize(after.shape)
     return np.asarray(abs(before - after).sum(axis=1)).ravel() > 0
-
-
-def _said_again(path: Any, error: Exception) -> str:
-    """That all was learned anew, since an index file could not be used."""
-    name, why = Path(path).name, str(error)
-    if isinstance(error, FileError):
-        why = why.removeprefix(f"{error.path} ")
-    elif isinstance(error, OSError):
-        why = error.strerror or "cannot be read"
-    elif isinstance(error, KeyError):
-        why = f"is damaged: it lacks {why}"
-    return f"what was learned was learned again from all items: {name} {why}"
 
 
 class _Shape(NamedTuple):

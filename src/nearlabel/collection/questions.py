@@ -10,7 +10,7 @@ import numpy as np
 from nearlabel.collection import question_choice as choice
 from nearlabel.collection.change_log import last_change
 from nearlabel.collection.item_tables import known_tag
-from nearlabel.collection.learner import estimator
+from nearlabel.collection.learning_methods import estimator
 from nearlabel.collection.records import Suggestion
 from nearlabel.collection.tag_names import tag_name
 from nearlabel.common.arrays import Array
