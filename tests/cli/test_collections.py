@@ -104,6 +104,9 @@ MISTAKES = [
     (["retrieve", "c"], "PICTURE is missing"),
     (["retrieve", "c", "1", "--html", "gone/sheet.html"], "--html"),
     (["retrieve", "c", "1", "--tags", "a"], "--tags"),
+    (["retrieve", "c", "1", "--part", "test"], "--part"),
+    (["retrieve", "c", "1", "--search", "exact"], "--search"),
+    (["retrieve", "c", "1", "-o", "found.txt"], "--output"),
     (["collection", "gone"], "gone"),
     (["collection", "rename", "c", "nothing", "new"], "nothing"),
     (["collection", "rename", "c", "sea", "trees"], "merge"),
@@ -204,7 +207,11 @@ def test_retrieval(ask, asked, scenes, tmp_path):
         assert group["items"] == sorted(group["items"], key=lambda one: one["distance"])
         for one in group["items"]:
             assert group["tag"] in asked("tag", "c", one["id"])[0]["tags"]
-    assert f"{told['groups'][0]['tag']} " in ask("retrieve", "c", new)
+    first, *_ = ask("retrieve", "c", new).splitlines()[3:]
+    assert first.split()[:2] == [
+        told["groups"][0]["tag"],
+        f"{told['groups'][0]['probability']:.3f}",
+    ]
     ask("retrieve", "c", new, "--top", 2, "--per-tag", 3, "-o", "found.csv")
     assert len((tmp_path / "found.csv").read_text(encoding="utf-8").splitlines()) == 7
 
@@ -225,7 +232,8 @@ def test_retrieval_by_a_model(ask, asked, fail, here):
     (told, *_) = asked("retrieve", "songs.model", "new.csv", "--top", 2, "--per-tag", 3)
     model, rows = nl.load("songs.model"), nl.datasets.load("new.csv", labels=())
     best = model[-1].retrieve(model[:-1].transform(rows.X), 2, 3)[0]
-    assert [one["tag"] for one in told["groups"]] == [group.name for group in best]
+    assert [one["label"] for one in told["groups"]] == [group.name for group in best]
+    assert [one["score"] for one in told["groups"]] == [group.score for group in best]
     assert [one["id"] for one in told["groups"][0]["items"]] == best[0].ids.tolist()
     assert told["name"] in ask("retrieve", "songs.model", "new.csv")
     assert "--html" in fail("retrieve", "songs.model", "new.csv", "--html", "x.html")
