@@ -12,6 +12,7 @@ from typing import Any
 
 import collection_tables
 import scale_tables
+import teaching_tables
 
 from nearlabel.experiments.papers.printed_tables import papers
 from nearlabel.methods.registry import METHODS
@@ -22,6 +23,7 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 PAGES = HERE.parent / "docs" / "methods"
 EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
 COLLECTION = HERE.parent / "docs" / "made_collection.md"
+COLLECTIONS = HERE.parent / "docs" / "collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
 README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
@@ -30,7 +32,7 @@ WITHOUT = (
     "label_cuts",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
-    *("hard_data", "living_models", "pictures", "stored_collections"),
+    *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
 )
 
 
@@ -97,6 +99,9 @@ def documents() -> dict[Path, str]:
     made[COLLECTION] = COLLECTION.read_text()
     for name, part in collection_tables.parts(result_of("collection")["rows"]).items():
         made[COLLECTION] = with_part(made[COLLECTION], name, part)
+    made[COLLECTIONS] = COLLECTIONS.read_text()
+    for name, part in teaching_tables.parts(result_of("teaching")["rows"]).items():
+        made[COLLECTIONS] = with_part(made[COLLECTIONS], name, part)
     scale = with_part(SCALE.read_text(), "scale", scale_tables.needs(result_of("scale")["rows"]))
     rows = result_of("approximate_search")["rows"]
     scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))

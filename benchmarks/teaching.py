@@ -25,12 +25,14 @@ from nearlabel.collection.question_choice import (
 )
 from nearlabel.common.arrays import Array
 from nearlabel.common.user_cache import cache_folder
+from nearlabel.experiments.papers.experiment_runs import UnusableDataError
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 
 QUESTION = "Teaching a collection: average precision on the other pictures after so many answers"
 NETWORKS = {"efficientnet-lite0": "scenes_lite0", "pplcnetv2": "scenes_pplcnet"}
 START, ANSWERS, SEEDS = 20, 200, 10
 TOLD = range(0, ANSWERS + 1, 10)  # answers after which it is measured
+SHOWN = (0, 50, 100, 150, 200)  # those of them that tables show
 BATCH = 5  # questions that are chosen together
 HELD_OUT = 500  # pictures that nobody is asked about, where these are measured
 FEW = (20, 30, 45, 70, 100, 150, 220)  # tagged pictures
@@ -81,9 +83,10 @@ def precision(model: Any, X: Array, Y: Array, rows: Array) -> float:
 
 def by_answers(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
     """A row for each order of questions: means of the seeds."""
-    for held_out in (0, HELD_OUT):
+    for held_out, names in ((0, tuple(ORDERS)), (HELD_OUT, ("random", "learn"))):
         reached: float | None = None  # by random order, in the end
-        for name, order in ORDERS.items():
+        for name in names:
+            order = ORDERS[name]
             runs = np.array([[*taught(X, Y, order, seed, held_out)] for seed in range(SEEDS)])
             mean = runs.mean(axis=0)
             reached = float(mean[-1]) if reached is None else reached
@@ -93,9 +96,10 @@ def by_answers(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
                 "measured_on": f"{held_out} never asked about" if held_out else "all untagged",
                 "order": name,
                 "seeds": SEEDS,
-                **{str(n): round(float(v), 4) for n, v in zip(TOLD, mean, strict=True)},
-                "deviation_at_200": round(float(runs[:, -1].std(ddof=1)), 4),
+                **{f"after_{n}": round(float(mean[n // TOLD.step]), 4) for n in SHOWN},
+                "deviation": round(float(runs[:, -1].std(ddof=1)), 4),
                 "answers_for_what_random_has_in_the_end": enough[0] if enough else None,
+                "curve": [round(float(value), 4) for value in mean],
             }
 
 
@@ -141,7 +145,10 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     folder = cache_folder() / "results" / "vectors"
     for network, name in NETWORKS.items():
-        data = picture_vectors_by_name()[name].load(folder, n_jobs=2)
+        try:
+            data = picture_vectors_by_name()[name].load(folder, n_jobs=2)
+        except UnusableDataError as error:
+            sys.exit(f"teaching: {error}")
         X, Y = np.asarray(data.X, np.float32), data.Y.toarray()
         rows += by_answers(network, X, Y)
         rows += by_neighbors(network, X, Y)

@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 import nearlabel as nl
 from nearlabel.cli import run
 from nearlabel.features import GridMoments
+from nearlabel.features.networks import sessions
 from nearlabel.features.picture_files import in_parallel
 
 pytest.importorskip("PIL")
@@ -37,6 +38,12 @@ def scenes(painted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path / "elsewhere"))
     return tmp_path
+
+
+def without_onnxruntime(monkeypatch):
+    """As if it were not installed, and no test before had opened a network."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr(sessions, "_open", {})
 
 
 def test_a_newcomer_paints_measures_fits_and_asks_why(ask, fail, scenes):
@@ -177,7 +184,7 @@ def test_labelled_pictures_are_added_to_a_model(ask, scenes):
 
 
 def test_without_a_network_there_are_moments_and_a_note(answer, scenes, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    without_onnxruntime(monkeypatch)
     code, printed, note = answer("evaluate", "scenes", "--json")
     assert (code, json.loads(printed)["picture_features"]) == (0, "moments")
     assert "moments" in note
@@ -202,6 +209,6 @@ def test_what_is_wrong_with_pictures_and_features_is_one_line(fail, scenes, monk
     (scenes / "empty").mkdir()
     assert "empty: there is no picture" in fail("predict", "scenes.model", "empty")
     assert "'nothing'" in fail("predict", "scenes.model", "nothing")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    without_onnxruntime(monkeypatch)
     message = fail("evaluate", "scenes", "--features", "efficientnet-lite0")
     assert "pip install 'nearlabel[pictures]'" in message

@@ -227,32 +227,28 @@ def test_without_a_terminal_it_says_so(path, capsys):
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_in_a_terminal(path):
     import pty
+    import termios
+
+    terminal, other = pty.openpty()
+    before = termios.tcgetattr(other)
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "nearlabel", "review", str(path), "--strategy", "learn"]
+    process = subprocess.Popen(command, stdin=other, stdout=other, stderr=other, env=environment)
 
     def typed(*steps):
         """What the screen showed while each text was typed as soon as another one was seen."""
-        terminal, other = pty.openpty()
-        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
-        command = [sys.executable, "-m", "nearlabel", "review", str(path), "--strategy", "learn"]
-        process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, env=environment
-        )
-        os.close(other)
-        shown, steps = "", list(steps)
+        shown, seen, steps = "", 0, list(steps)
         end = time.monotonic() + 60
-        seen = 0
         while time.monotonic() < end:
-            if not select.select([terminal], [], [], 0.2)[0]:
+            if not select.select([terminal], [], [], 0.1)[0]:
+                if process.poll() is not None:
+                    break
                 continue
-            try:
-                shown += os.read(terminal, 65536).decode(errors="replace")
-            except OSError:  # Linux: it was closed at the other end
-                break
+            shown += os.read(terminal, 65536).decode(errors="replace")
             plain = ESCAPES.sub("", shown)
             if steps and steps[0][0] in plain[seen:]:
                 seen = plain.index(steps[0][0], seen) + len(steps[0][0])
                 os.write(terminal, steps.pop(0)[1].encode())
-        os.close(terminal)
-        assert process.wait(10) == 0
         assert not steps
         return ESCAPES.sub("", shown)
 
@@ -265,6 +261,10 @@ def test_in_a_terminal(path):
         ("taken back", ""),
         ("q end", "q"),
     )
+    assert process.wait(10) == 0
+    assert termios.tcgetattr(other) == before
+    os.close(other)
+    os.close(terminal)
     assert "bläck, sea" in shown
     assert re.search("1 answer: [23] tags given", shown)  # one may have been marked
     with Collection(path) as store:

@@ -12,6 +12,7 @@ from memory_store import WIDTH, Store, filled, settings
 
 from nearlabel import MLkNN
 from nearlabel.collection.learner import Learner
+from nearlabel.common.files import FileError
 
 
 def opened(store: Store, folder: Path, **method: Any) -> Learner:
@@ -313,3 +314,21 @@ def test_verify_compares_with_the_store(tmp_path: Path) -> None:
 def test_methods_that_cannot_be(tmp_path: Path, method: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="method|smoothing|'k'"):
         Learner(tmp_path, settings(**method), Store())
+
+
+def test_a_store_that_breaks_the_order_is_learned_again(tmp_path: Path) -> None:
+    store = filled(20)
+    learner = opened(store, tmp_path)
+    untagged = next(item for item in store.values if item not in store.order)
+    store.decide(untagged, [1])
+    store.order[untagged] = 0  # before all others
+    learner.follow([untagged])
+    same_answers(learner, store, tmp_path)
+
+
+@pytest.mark.parametrize("tag", [-1, 2**24])
+def test_numbers_of_tags_that_cannot_be(tmp_path: Path, tag: int) -> None:
+    store = filled(20)
+    store.decide(1, [tag])
+    with pytest.raises(FileError, match="numbers of tags"):
+        opened(store, tmp_path)

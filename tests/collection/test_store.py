@@ -406,3 +406,14 @@ def test_the_child_of_a_fork_leaves_it_alone(photos):
 def test_what_a_vector_is_known_by():
     assert vector_content("a", [1, 2]) == vector_content("a", np.array([1.0, 2.0]))
     assert len({vector_content(n, v) for n, v in (("a", [1]), ("b", [1]), ("a", [2]))}) == 3
+
+
+def test_two_examples_are_enough(photos):
+    """Each has one neighbor, without which nobody votes."""
+    photos.add([new("a"), new("b")])
+    photos.tag(1, "sea")
+    assert photos.suggest(1) == photos.suggest(2) == []
+    photos.tag(2, "sky")
+    (suggestion,) = photos.suggest(1)
+    assert suggestion.tag == "sky"
+    assert [voter.id for voter in suggestion.voters] == [2]

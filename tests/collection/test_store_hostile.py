@@ -18,6 +18,7 @@ from nearlabel.collection import Collection, CollectionError, FileState, NewItem
 from nearlabel.collection.records import content_of
 
 N = 8
+BOTH = [False, pytest.param(True, marks=pytest.mark.slow)]  # whether it is only read
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_the_folder_as_it_is_made_is_fine(folder):
     use(folder)
 
 
-@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("readonly", BOTH)
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 @pytest.mark.parametrize(
     "name",
@@ -146,7 +147,7 @@ def test_files_with_another_name_elsewhere(folder, tmp_path):
         "DROP TABLE changes",
     ],
 )
-@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("readonly", BOTH)
 def test_another_schema(folder, statement, readonly):
     execute(folder, statement)
     with pytest.raises(CollectionError, match="is refused|is not a collection"):
@@ -213,7 +214,7 @@ def test_another_schema(folder, statement, readonly):
         "DELETE FROM sqlite_sequence",
     ],
 )
-@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("readonly", BOTH)
 def test_values_that_make_no_sense(folder, statement, readonly):
     execute(folder, statement)
     told(folder, readonly)

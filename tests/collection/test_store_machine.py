@@ -265,4 +265,4 @@ class Machine(RuleBasedStateMachine):
 
 
 TestAnyChanges = Machine.TestCase
-TestAnyChanges.settings = settings(stateful_step_count=20)
+TestAnyChanges.settings = settings(stateful_step_count=15)

@@ -173,7 +173,7 @@ class _Review:
         is_change = said is not None or accepted is not None
         self._answered.append(_Answer(question, len(given), len(rejected), is_change))
         self._no_in_a_row = 0 if given else self._no_in_a_row + 1
-        told = ", ".join(given) or "none of them"
+        told = ", ".join(given) or ("none of them" if self._tag is None else "no")
         shown.finish(f"{told}; not {', '.join(rejected)}" if given and rejected else told)
         return True
 

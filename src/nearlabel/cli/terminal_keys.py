@@ -46,7 +46,7 @@ class _TerminalKeys:
 
     def key(self) -> str:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while byte := os.read(self._terminal, 1):
+        while byte := self._read(1):
             if found := decoder.decode(byte):
                 if found == ESCAPE:
                     self._skip_rest()
@@ -68,11 +68,17 @@ class _TerminalKeys:
 
         tty.setcbreak(self._terminal, termios.TCSADRAIN)  # keys typed ahead are kept
 
+    def _read(self, most: int) -> bytes:
+        try:
+            return os.read(self._terminal, most)
+        except OSError:  # it was closed
+            return b""
+
     def _skip_rest(self) -> None:
         import select
 
         while select.select([self._terminal], [], [], _REST)[0]:
-            if not os.read(self._terminal, 32):
+            if not self._read(32):
                 return
 
 

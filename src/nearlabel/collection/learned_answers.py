@@ -18,6 +18,7 @@ from nearlabel.collection.folder_checks import CollectionError, index_files, ind
 from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.learner import Learner
 from nearlabel.collection.records import Settings
+from nearlabel.common.files import FileError
 
 _TRIES = 3  # to take up a file that another process may just have replaced
 _UNSAVED = 500  # changed items that are worth a new file when a collection is closed
@@ -68,10 +69,12 @@ class LearnedAnswers:
         self.remove_others()
 
     def forget(self, settings: Settings) -> None:
-        """Have a file without what is forgotten; none where nobody has asked yet."""
+        """Have a file without what is forgotten, where there was one, or what was learned."""
         with self._lock:
-            if self._learner is not None:
-                with suppress(OSError):  # it can be made again
+            with self._database.reading() as connection:
+                index, _ = _stored(connection)
+            if self._learner is not None or index is not None:
+                with suppress(OSError, FileError):  # it can be made again
                     self.save(settings)
                     return
             with self._database.writing() as connection:

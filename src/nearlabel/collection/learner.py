@@ -24,7 +24,7 @@ from scipy import sparse
 
 from nearlabel.collection.records import Rows, Settings
 from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
-from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.arrays import Array, Csr, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError, read_stored, remove_parts, write_tree
 from nearlabel.common.growing import Grown
 from nearlabel.common.mapped_arrays import checked
@@ -401,7 +401,7 @@ def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
     if q > _MOST_TAGS or columns.min(initial=0) < 0:
         raise FileError(f"is damaged: numbers of tags are from 0 to {_MOST_TAGS - 1:,}")
     shape = len(sizes), q
-    return canonical_csr(sparse.csr_array((np.ones(len(columns), np.int8), columns, indptr), shape))
+    return csr_of_known(np.ones(len(columns), np.int8), columns, indptr, shape)
 
 
 def _differ(before: Csr, after: Csr) -> Array:

@@ -146,7 +146,11 @@ class StoredVectors:
     def garbage(self, connection: sqlite3.Connection) -> int:
         """How many bytes of the file `compact` would give back."""
         file = self.file(connection)
-        return 0 if file is None else sum(map(file.size_of, self.unused(connection)))
+        if file is None:
+            return 0
+        if file.form.is_sparse:
+            return sum(map(file.size_of, self.unused(connection)))
+        return file.end - HEAD_SIZE - len(self.used(connection)) * file.stride
 
     def erase_unused(self) -> int:
         """Overwrite all that nothing refers to; how many records that were."""

@@ -147,7 +147,7 @@ class VectorFile:
         """The vectors of items, whose records are at these places, in their order."""
         if self.form.is_sparse:
             return self._read_sparse(ids, places)
-        stride, width = self._stride(), self.form.width
+        stride, width = self.stride, self.form.width
         at, odd = np.divmod(np.asarray(places, np.int64) - HEAD_SIZE, stride)
         count = (self.end - HEAD_SIZE) // stride
         if len(at) and (odd.any() or at.min() < 0 or at.max() >= count):
@@ -184,7 +184,7 @@ class VectorFile:
     def places(self) -> Iterator[int]:
         """Where each record begins that counts, erased or not."""
         if not self.form.is_sparse:
-            yield from range(HEAD_SIZE, self.end, self._stride())
+            yield from range(HEAD_SIZE, self.end, self.stride)
             return
         place = HEAD_SIZE
         while place < self.end:
@@ -222,7 +222,9 @@ class VectorFile:
         self._file.close()
         self._mapped = np.empty(0, np.uint8)
 
-    def _stride(self) -> int:
+    @property
+    def stride(self) -> int:
+        """Bytes of a record, where all have the same length."""
         return _RECORD.size + 4 * self.form.width
 
     def _records(self, ids: Sequence[int], rows: Any) -> Iterator[tuple[bytes, list[int]]]:

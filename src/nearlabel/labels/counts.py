@@ -98,7 +98,7 @@ def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, Neigh
 def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
     """How many rows a kernel counts in one call, so that an interrupt takes effect soon."""
     votes_a_row = int(graph.indices.shape[1] * (1 + Y.nnz // max(1, Y.shape[0])))
-    return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // votes_a_row))
+    return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // max(1, votes_a_row)))
 
 
 def kernel_graph(graph: NeighborGraph) -> Array:

@@ -173,3 +173,17 @@ def test_texts_beside_pictures(tmp_path, photos, pictures):
     assert (pictures / "1.txt").read_text(encoding="utf-8") == "sea\nPlaces|Rome\n"
     assert (pictures / "2.txt").read_text(encoding="utf-8") == "land, 2024"
     assert problems == []
+
+
+def test_nothing_is_written_beside_what_is_no_picture_of_its_folder(tmp_path, photos, pictures):
+    """A collection that somebody has altered names other files."""
+    (tmp_path / "outside.jpg").write_bytes((pictures / "1.jpg").read_bytes())
+    (pictures / "secret").write_text("no picture", encoding="utf-8")
+    for path in ("../outside.jpg", str(tmp_path / "outside.jpg"), "secret"):
+        photos.set_files(pictures, [FileState(str(pictures), path, 1, 1, 1)], missing=["1.jpg"])
+    for texts in (False, True):
+        report = write_beside(photos, texts=texts)
+        assert report.written == 1  # of in/3.jpg
+        assert [one for one in report.problems if "secret: this is no picture" in one]
+    assert {path.name for path in tmp_path.iterdir()} == {"outside.jpg", "photos", "pictures"}
+    assert {path.name for path in pictures.iterdir()} == {"1.jpg", "2.jpg", "in", "secret"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nearlabel.collection.exchange.xmp_documents import XmpDocument
 from nearlabel.collection.exchange.xmp_sidecars import (
     Sidecars,
     read_sidecar,
@@ -92,3 +93,20 @@ def test_links_and_pipes(tmp_path):
     assert found.tags() == ["sea"]
     named = [Path(one.split(": ")[0]).name for one in problems]
     assert named == ["b.xmp", "a.xmp", "none.xmp"]
+
+
+def test_a_sidecar_that_another_program_writes_meanwhile(tmp_path, monkeypatch):
+    path = tmp_path / "a.xmp"
+    update_sidecar(path, ["sea"])
+
+    def meanwhile(self, *arguments):
+        path.write_bytes(b"theirs")
+        return b"ours"
+
+    monkeypatch.setattr(XmpDocument, "with_tags", meanwhile)
+    for _ in range(2):  # one that was there, then one that was not
+        with pytest.raises(DataError, match="changed by another program"):
+            update_sidecar(path, ["sky"])
+        assert path.read_bytes() == b"theirs"
+        path.unlink()
+    assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,7 @@ from nearlabel.collection.exchange.text_beside import write_text_tags
 from nearlabel.collection.exchange.xmp_sidecars import update_sidecar
 from nearlabel.common.progress import Progress
 from nearlabel.datasets.text_lines import DataError
+from nearlabel.features.picture_formats import HEAD, format_of
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
@@ -92,8 +93,7 @@ def write_beside(
             report.missing.append(item.name)
         for path in paths:
             try:
-                if not Path(path).is_file():
-                    raise DataError(path, None, "this file is not there any more")
+                _check_picture(path)
                 is_new = (
                     write_text_tags(path, item.yes, item.no)
                     if texts
@@ -105,6 +105,15 @@ def write_beside(
             report.written += is_new
             report.unchanged += not is_new
     return report
+
+
+def _check_picture(path: str) -> None:
+    """Refuse to write beside what is no picture, or not any more."""
+    if not Path(path).is_file():
+        raise DataError(path, None, "this file is not there any more")
+    with Path(path).open("rb") as file:
+        if format_of(file.read(HEAD), path) is None:
+            raise DataError(path, None, "this is no picture any more")
 
 
 def _write_sidecars(item: Item, path: str, folders: FolderSidecars) -> bool:

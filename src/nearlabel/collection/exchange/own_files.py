@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from nearlabel.collection.exchange.keywords import Keywords
@@ -108,6 +109,13 @@ def plain_text(path: str) -> str:
 
 
 def files_there(item: Item) -> list[str]:
-    """The paths of the files of an item that were there when the collection last looked."""
-    there = [file for file in item.files if not file.is_missing]
+    """The paths of the files of an item that were there when the collection last looked.
+
+    A path that leads out of its folder was put into the collection by somebody else.
+    """
+    there = [file for file in item.files if not file.is_missing and _is_within(file.path)]
     return [os.path.join(file.root, file.path) for file in there]  # noqa: PTH118
+
+
+def _is_within(path: str) -> bool:
+    return not PurePath(path).is_absolute() and ".." not in PurePath(path).parts

@@ -83,7 +83,8 @@ def update_sidecar(
     path, wanted, dropped = Path(path), [*add], {*remove}
     if path.is_symlink():
         raise DataError(str(path), None, "this is a link, and is not written to")
-    document = read_sidecar(path) if path.exists() else XmpDocument()
+    before = _stamp(path)
+    document = XmpDocument() if before is None else read_sidecar(path)
     try:
         content = document.with_tags(wanted, dropped)
         if content is not None:
@@ -94,7 +95,18 @@ def update_sidecar(
         return False
     with replacing(path) as file:
         file.write(content)
+        if _stamp(path) != before:
+            raise DataError(str(path), None, "this was changed by another program just now")
     return True
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """By what a file that was changed is told from what it was; None where there is none."""
+    try:
+        about = path.lstat()
+    except FileNotFoundError:
+        return None
+    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def sidecar_keywords(paths: Iterable[Path]) -> tuple[Keywords, list[str]]:

@@ -1,0 +1,79 @@
+"""What a collection has learned, from one opening to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearlabel.collection import Collection
+from nearlabel.collection.records import NewItem, vector_content
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A closed collection of forty items, thirty with tags, and what was learned of them."""
+    X = np.random.default_rng(0).integers(-3, 4, (40, 5)).astype(np.float32)
+    with Collection.create(tmp_path / "c", kind="vectors") as store:
+        named = [(str(i), x) for i, x in enumerate(X)]
+        store.add([NewItem(vector_content(name, x), x, name=name) for name, x in named])
+        for item in range(1, 31):
+            store.tag(item, ["all", "up" if X[item - 1, 0] > 0 else "down"])
+        store.save_index()
+    return tmp_path / "c"
+
+
+def indexes(folder: Path) -> list[Path]:
+    return [*folder.glob("index-*.model")]
+
+
+def answers(store: Collection) -> list[object]:
+    return [store.suggest(item) for item in (2, 5, 35, 40)]
+
+
+def test_forgetting_keeps_what_was_learned_of_the_others(folder: Path) -> None:
+    """Also where nobody has asked in this process: to learn again would take long."""
+    before = indexes(folder)
+    with Collection(folder) as store:
+        store.forget(3)
+    (index,) = indexes(folder)
+    assert [index] != before
+    with Collection(folder, readonly=True) as store:
+        found = answers(store)
+        assert store.notes == []
+    index.unlink()
+    with Collection(folder, readonly=True) as store:
+        assert answers(store) == found
+        assert len(store.notes) == 1
+
+
+def test_forgetting_works_with_a_damaged_index(folder: Path) -> None:
+    (index,) = indexes(folder)
+    index.write_bytes(b"no index")
+    with Collection(folder) as store:
+        store.forget(3)
+        assert b"no index" not in b"".join(path.read_bytes() for path in indexes(folder))
+        assert store.suggest(35)
+
+
+def test_what_was_undone_was_never_learned(folder: Path) -> None:
+    with Collection(folder) as store:
+        before = answers(store)
+        store.tag([35, 36], ["new", "up"])
+        store.reject(4, "all")
+        assert answers(store) != before
+        store.undo()
+        store.undo()
+        assert answers(store) == before
+        assert store.verify()
+
+
+def test_readers_see_a_tag_in_their_next_answer(folder: Path) -> None:
+    with Collection(folder) as store, Collection(folder, readonly=True) as reader:
+        assert answers(reader) == answers(store)
+        store.tag(35, "new")
+        assert "new" in [one.tag for one in reader.suggest(36)]
+        store.save_index()
+        store.clear(35, "new")
+        assert answers(reader) == answers(store)
