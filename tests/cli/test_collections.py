@@ -86,44 +86,47 @@ def test_what_a_collection_was_made_with_stays(fail, scenes):
     assert "--kind texts" in fail("index", scenes / "scenes", "-c", "c", "--kind", "texts")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["index", "gone", "-c", "new"], "there is no folder gone"),
-        (["index", "c/lock", "-c", "new"], "'nearlabel add new c/lock'"),
-        (["index", ".", "-c", "new", "--tags", "gone.csv"], "gone.csv"),
-        (["index", ".", "-c", "new", "--every", "0"], "--every"),
-        (["index", ".", "-c", "new", "--jobs", "0"], "--jobs"),
-        (["index", "c", "-c", "c"], "is a collection"),
-        (["index", "."], "--collection"),
-        (["tag", "c"], "PICTURE is missing"),
-        (["tag", "gone", "1"], "gone is not there; 'nearlabel index FOLDER -c gone'"),
-        (["tag", ".", "1"], ". is no collection"),
-        (["tag", "c", "gone.jpg"], "gone.jpg"),
-        (["tag", "c", "1", "--add", "a", "--no", "a"], "--add and by --no"),
-        (["tag", "c", "1", "--add", "a", "--truth", "t.csv"], "--truth"),
-        (["tag", "c", "1", "--add", "a\nb"], "control"),
-        (["retrieve", "c"], "PICTURE is missing"),
-        (["retrieve", "c", "1", "--html", "gone/sheet.html"], "--html"),
-        (["retrieve", "c", "1", "--tags", "a"], "--tags"),
-        (["collection", "gone"], "gone"),
-        (["collection", "rename", "c", "nothing", "new"], "nothing"),
-        (["collection", "rename", "c", "sea", "trees"], "merge"),
-        (["collection", "merge", "c", "sea"], "--into is missing"),
-        (["forget", "c", "gone"], "gone"),
-        (["forget", "c", "1", "--refresh"], "--refresh"),
-        (["relabel", "c", "--item", "1", "1", "--add", "a"], "same"),
-        (["add", "c", "gone.jpg"], "gone.jpg"),
-        (["add", "c", "gone.jpg", "--skip-known"], "--skip-known"),
-    ],
-)
-def test_mistakes_are_one_line(fail, scenes, words, message):
+MISTAKES = [
+    (["index", "gone", "-c", "new"], "there is no folder gone"),
+    (["index", "c/lock", "-c", "new"], "'nearlabel add new c/lock'"),
+    (["index", ".", "-c", "new", "--tags", "gone.csv"], "gone.csv"),
+    (["index", ".", "-c", "new", "--every", "0"], "--every"),
+    (["index", ".", "-c", "new", "--jobs", "0"], "--jobs"),
+    (["index", "c", "-c", "c"], "is a collection"),
+    (["index", "."], "--collection"),
+    (["tag", "c"], "PICTURE is missing"),
+    (["tag", "gone", "1"], "gone is not there; 'nearlabel index FOLDER -c gone'"),
+    (["tag", ".", "1"], ". is no collection"),
+    (["tag", "c", "gone.jpg"], "gone.jpg"),
+    (["tag", "c", "1", "--add", "a", "--no", "a"], "--add and by --no"),
+    (["tag", "c", "1", "--add", "a", "--truth", "t.csv"], "--truth"),
+    (["tag", "c", "1", "--add", "a\nb"], "control"),
+    (["retrieve", "c"], "PICTURE is missing"),
+    (["retrieve", "c", "1", "--html", "gone/sheet.html"], "--html"),
+    (["retrieve", "c", "1", "--tags", "a"], "--tags"),
+    (["retrieve", "c", "1", "--part", "test"], "--part"),
+    (["retrieve", "c", "1", "--search", "exact"], "--search"),
+    (["retrieve", "c", "1", "-o", "found.txt"], "--output"),
+    (["collection", "gone"], "gone"),
+    (["collection", "rename", "c", "nothing", "new"], "nothing"),
+    (["collection", "rename", "c", "sea", "trees"], "merge"),
+    (["collection", "merge", "c", "sea"], "--into is missing"),
+    (["forget", "c", "gone"], "gone"),
+    (["forget", "c", "1", "--refresh"], "--refresh"),
+    (["relabel", "c", "--item", "1", "1", "--add", "a"], "same"),
+    (["add", "c", "gone.jpg"], "gone.jpg"),
+    (["add", "c", "gone.jpg", "--skip-known"], "--skip-known"),
+]
+
+
+def test_mistakes_are_one_line(fail, scenes):
     def changes():
         with Collection("c", readonly=True) as store:
             return store.changes()
 
     before = changes()
-    assert message in fail(*words)
+    for words, message in MISTAKES:
+        assert message in fail(*words), words
     assert changes() == before
     assert not Path("new").exists()
 
@@ -204,7 +207,11 @@ def test_retrieval(ask, asked, scenes, tmp_path):
         assert group["items"] == sorted(group["items"], key=lambda one: one["distance"])
         for one in group["items"]:
             assert group["tag"] in asked("tag", "c", one["id"])[0]["tags"]
-    assert f"{told['groups'][0]['tag']} " in ask("retrieve", "c", new)
+    first, *_ = ask("retrieve", "c", new).splitlines()[3:]
+    assert first.split()[:2] == [
+        told["groups"][0]["tag"],
+        f"{told['groups'][0]['probability']:.3f}",
+    ]
     ask("retrieve", "c", new, "--top", 2, "--per-tag", 3, "-o", "found.csv")
     assert len((tmp_path / "found.csv").read_text(encoding="utf-8").splitlines()) == 7
 
@@ -225,7 +232,8 @@ def test_retrieval_by_a_model(ask, asked, fail, here):
     (told, *_) = asked("retrieve", "songs.model", "new.csv", "--top", 2, "--per-tag", 3)
     model, rows = nl.load("songs.model"), nl.datasets.load("new.csv", labels=())
     best = model[-1].retrieve(model[:-1].transform(rows.X), 2, 3)[0]
-    assert [one["tag"] for one in told["groups"]] == [group.name for group in best]
+    assert [one["label"] for one in told["groups"]] == [group.name for group in best]
+    assert [one["score"] for one in told["groups"]] == [group.score for group in best]
     assert [one["id"] for one in told["groups"][0]["items"]] == best[0].ids.tolist()
     assert told["name"] in ask("retrieve", "songs.model", "new.csv")
     assert "--html" in fail("retrieve", "songs.model", "new.csv", "--html", "x.html")
@@ -248,7 +256,7 @@ def test_what_is_in_a_collection(ask, asked, scenes):
 def test_tags_are_renamed_and_merged(ask, asked, scenes):
     counts = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
     assert "sea is called Places|Sea now" in ask("collection", "rename", "c", "sea", "Places|Sea")
-    told = asked("collection", "merge", "c", "Places|Sea", "desert", "--into", "wide")
+    told = asked("collection", "merge", "c", "Places|Sea", "desert", "--into", " wide")
     assert max(counts["sea"], counts["desert"]) <= told["items"] <= counts["sea"] + counts["desert"]
     kinds = [one["kind"] for one in asked("collection", "changes", "c", "--limit", 2)]
     assert kinds == ["merge_tags", "rename_tag"]

@@ -34,7 +34,7 @@ _CHANGES = {  # for people, with what was changed and how many items it touched
 
 
 def collection(
-    path: str,
+    collection: str,
     /,
     *,
     every: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
@@ -44,7 +44,7 @@ def collection(
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection, as index makes it.
     every
         Show all tags, not only the most frequent ones.
@@ -56,13 +56,13 @@ def collection(
     nearlabel collection rename photos.nearlabel beach Places|Beach
     nearlabel collection undo photos.nearlabel
     """
-    with open_collection(path, readonly=True) as store:
+    with open_collection(collection, readonly=True) as store:
         settings, counts, tags = store.settings, store.counts(), store.tags()
         roots, changes = store.roots(), store.changes(1)
     if json:
         say_json(
             {
-                "collection": path,
+                "collection": collection,
                 "kind": settings.kind,
                 "features": dict(settings.features),
                 "method": dict(settings.method),
@@ -74,11 +74,15 @@ def collection(
             }
         )
         return
-    say_folded(f"{path}: {_described(settings)}")
+    say_folded(f"{collection}: {_described(settings)}")
     missing = f"; {counts['missing']} without a file" if counts["missing"] else ""
     items = counted(counts["items"], "item")
     say(f"{items}: {counts['tagged']} with tags, {counts['untagged']} without{missing}")
-    say(f"{counted(len(tags), 'tag')}: {counts['yes']} times given, {counts['no']} times refused")
+    if tags:
+        given = f"{counts['yes']} times given, {counts['no']} times refused"
+        say(f"{counted(len(tags), 'tag')}: {given}")
+    else:
+        say_folded(f"no tags yet; 'nearlabel tag {collection} ID --add TAG' gives some")
     for root in roots:
         say(printable(f"indexed: {root}"))
     if changes:
@@ -93,7 +97,7 @@ def collection(
 
 
 def items(
-    path: str,
+    collection: str,
     /,
     *,
     tag: str | None = None,
@@ -105,7 +109,7 @@ def items(
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection.
     tag
         Only items that have this tag.
@@ -120,7 +124,7 @@ def items(
     nearlabel collection items photos.nearlabel --tag sea
     nearlabel collection items photos.nearlabel --state untagged --limit 20
     """
-    with open_collection(path, readonly=True) as store:
+    with open_collection(collection, readonly=True) as store:
         found = store.items(tag, state, limit=limit)
     if json:
         say_json(
@@ -143,7 +147,7 @@ def items(
         say_table(("id", "item", "tags"), rows, numbers=False)
 
 
-def undo(path: str, /, *, json: Json = False) -> None:
+def undo(collection: str, /, *, json: Json = False) -> None:
     """Take back the last change: tags given or taken away, a run of index, an import, a merge.
 
     What was taken back is no change that can be taken back: the next undo takes back the one
@@ -151,31 +155,33 @@ def undo(path: str, /, *, json: Json = False) -> None:
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection.
 
     Examples
     --------
     nearlabel collection undo photos.nearlabel
     """
-    with open_collection(path) as store:
+    with open_collection(collection) as store:
         change = store.undo()
         if change is not None:  # of a run the last one: what was taken back has all its items
             change = change._replace(items=store.changes(1)[0].items)
     if json:
-        say_json({"collection": path, "undone": None if change is None else _told_change(change)})
+        say_json(
+            {"collection": collection, "undone": None if change is None else _told_change(change)}
+        )
     elif change is None:
         say("nothing to take back")
     else:
         say(f"taken back: {_said_change(change)}")
 
 
-def changes(path: str, /, *, limit: Count = 20, json: Json = False) -> None:
+def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> None:
     """List the last changes of a collection, the newest first.
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection.
     limit
         How many.
@@ -184,7 +190,7 @@ def changes(path: str, /, *, limit: Count = 20, json: Json = False) -> None:
     --------
     nearlabel collection changes photos.nearlabel
     """
-    with open_collection(path, readonly=True) as store:
+    with open_collection(collection, readonly=True) as store:
         found = store.changes(limit)
     if json:
         say_json([_told_change(one) for one in found])
@@ -192,18 +198,17 @@ def changes(path: str, /, *, limit: Count = 20, json: Json = False) -> None:
         say("nothing has been changed yet")
     else:
         rows = [
-            (one.number, f"{one.at:%Y-%m-%d %H:%M:%S}", _said(one), "yes" if one.is_undone else "")
-            for one in found
+            (one.number, _when(one), _said(one), "yes" if one.is_undone else "") for one in found
         ]
         say_table(("change", "when", "what", "taken back"), rows, numbers=False)
 
 
-def rename(path: str, old: str, new: str, /, *, json: Json = False) -> None:
+def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> None:
     """Rename a tag. One that is there already is merged with it by merge, not by rename.
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection.
     old
         The tag as it is called now.
@@ -214,16 +219,16 @@ def rename(path: str, old: str, new: str, /, *, json: Json = False) -> None:
     --------
     nearlabel collection rename photos.nearlabel beach 'Places|Beach'
     """
-    with open_collection(path) as store:
+    with open_collection(collection) as store:
         store.rename_tag(old, new)
     if json:
-        say_json({"collection": path, "old": old, "new": new})
+        say_json({"collection": collection, "old": old, "new": new})
     else:
         say(printable(f"{old} is called {new} now"))
 
 
 def merge(
-    path: str,
+    collection: str,
     *tag: str,
     into: Annotated[str | None, Parameter(metavar="TAG")] = None,
     json: Json = False,
@@ -235,7 +240,7 @@ def merge(
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection.
     tag
         The tags that there are no longer afterwards.
@@ -250,35 +255,35 @@ def merge(
         example = "nearlabel collection merge photos.nearlabel beaches seaside --into beach"
         missing = "TAG" if not tag else "--into"
         raise ValueError(f"collection merge: {missing} is missing; for example: {example}")
-    with open_collection(path) as store:
+    with open_collection(collection) as store:
         store.merge_tags(tag, into)
-        left = next(one for one in store.tags() if one.name == into)
+        left = len(store.ids(into))
     if json:
-        say_json({"collection": path, "merged": [*tag], "into": into, "items": left.yes})
+        say_json({"collection": collection, "merged": [*tag], "into": into, "items": left})
     else:
-        say(printable(f"{', '.join(tag)}: {counted(left.yes, 'item')} with the tag {into} now"))
+        say(printable(f"{', '.join(tag)}: {counted(left, 'item')} with the tag {into} now"))
 
 
-def compact(path: str, /, *, json: Json = False) -> None:
+def compact(collection: str, /, *, json: Json = False) -> None:
     """Write the files of a collection anew, without what is no longer needed.
 
     Parameters
     ----------
-    path
+    collection
         Folder of a collection.
 
     Examples
     --------
     nearlabel collection compact photos.nearlabel
     """
-    before = _bytes_in(path)
-    with open_collection(path) as store:
+    before = _bytes_in(collection)
+    with open_collection(collection) as store:
         store.compact()
-    after = _bytes_in(path)
+    after = _bytes_in(collection)
     if json:
-        say_json({"collection": path, "bytes_before": before, "bytes": after})
+        say_json({"collection": collection, "bytes_before": before, "bytes": after})
     else:
-        say(f"{path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now")
+        say(f"{collection}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now")
 
 
 def _bytes_in(folder: str) -> int:
@@ -302,4 +307,9 @@ def _said(change: Any) -> str:
 
 
 def _said_change(change: Any) -> str:
-    return f"{_said(change)}, {change.at:%Y-%m-%d %H:%M:%S}"
+    return f"{_said(change)}, {_when(change)}"
+
+
+def _when(change: Any) -> str:
+    """The time of a change by the clock on the wall."""
+    return f"{change.at.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -17,12 +18,19 @@ from nearlabel.cli.open_collections import (
     shown_name,
 )
 from nearlabel.cli.options import Count, DataOrPictures, as_typed
-from nearlabel.cli.output import check_target, counted, file_size, printable, say, say_json
+from nearlabel.cli.output import (
+    check_results,
+    check_target,
+    counted,
+    file_size,
+    printable,
+    say,
+    say_json,
+    say_table,
+)
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
-
-_SHOWN = 4  # items per tag, to people
 
 
 def retrieve(
@@ -59,14 +67,16 @@ def retrieve(
         if html is not None:
             raise ValueError(f"--html: {model} is no collection, whose pictures could be shown")
         fitted, blocks = answering.load(model, data, "retrieve")
-        _tell(answering, _of_model(fitted, blocks, top, per_tag), blocks.skipped)
+        found = _of_model(fitted, blocks, top, per_tag)
+        _tell(answering, found, ("label", "score"), blocks.skipped)
         return
     if not data:
         example = "nearlabel retrieve photos.nearlabel new.jpg"
         raise ValueError(f"retrieve: PICTURE is missing; for example: {example}")
-    for word in [*as_typed(answering.reading), *as_typed(answering.searching)][:1]:
-        if word != "--jobs":
-            raise ValueError(f"{word}: {model} is a collection, which has no columns or searches")
+    unused = [*as_typed(answering.reading), *as_typed(replace(answering.searching, jobs=None))]
+    for word in [*unused, *(["--part"] if answering.part != "all" else [])][:1]:
+        raise ValueError(f"{word}: {model} is a collection, for which this has no meaning")
+    check_results(answering.output, *data)
     if html is not None:
         check_target("--html", html, *data)
     with open_collection(model, readonly=True) as store:
@@ -75,14 +85,21 @@ def retrieve(
         if html is not None:
             _write_sheet(store, questions, records, html)
     if html is None or answering.output is not None:
-        _tell(answering, records, None)
+        _tell(answering, records, ("tag", "probability"))
     elif answering.json:
         say_json({"html": html, "items": records})
     else:
         say(f"wrote {html} ({file_size(html)}, {counted(len(records), 'item')})")
 
 
-def _tell(answering: Answering, records: Any, skipped: Any) -> None:
+def _tell(
+    answering: Answering, records: Iterable[Record], words: tuple[str, str], skipped: Any = None
+) -> None:
+    """Tell groups, each of which has a tag and a probability, or what else these words say."""
+    tag, score = words
+    if answering.output is None and not answering.json:
+        _say(records, tag, score)
+        return
     answering.tell(
         records,
         cells=lambda record: [
@@ -90,8 +107,8 @@ def _tell(answering: Answering, records: Any, skipped: Any) -> None:
                 "id": record["id"],
                 "name": record["name"],
                 "rank": rank,
-                "tag": group["tag"],
-                "probability": group["probability"],
+                tag: group[tag],
+                score: group[score],
                 "item": item["id"],
                 "item_name": item["name"],
                 "distance": item["distance"],
@@ -99,22 +116,30 @@ def _tell(answering: Answering, records: Any, skipped: Any) -> None:
             for rank, group in enumerate(record["groups"], 1)
             for item in group["items"]
         ],
-        head=("item", "its likeliest tags, and the nearest items that carry them"),
-        shown=lambda record: (
-            record["name"],
-            "\n".join(map(_shown, record["groups"])) or "no tags yet",
-        ),
+        head=("item", "groups"),
+        shown=lambda record: (record["name"], ""),
         skipped=skipped,
     )
 
 
-def _shown(group: Record) -> str:
-    """A tag and the nearest items with it, for people."""
-    names = [f"{one['name']} at {one['distance']:.3f}" for one in group["items"]]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return printable(
-        f"{group['tag']} {group['probability']:.3f}: {', '.join(names[:_SHOWN])}{more}"
-    )
+def _say(records: Iterable[Record], tag: str, score: str) -> None:
+    """Print a table for each item."""
+    for number, record in enumerate(records):
+        if number:
+            say()
+        say(printable(record["name"]))
+        rows = [
+            (
+                group[tag],
+                f"{group[score]:.3f}",
+                ", ".join(f"{one['name']} at {one['distance']:.3f}" for one in group["items"]),
+            )
+            for group in record["groups"]
+        ]
+        if rows:
+            say_table((tag, score, "nearest items that carry it"), rows, numbers=False)
+        else:
+            say("  no suggestions: too little has been tagged yet")
 
 
 def _of_model(model: Any, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:
@@ -124,8 +149,8 @@ def _of_model(model: Any, blocks: Blocks, top: int, per_tag: int) -> Iterator[Re
         for name, groups in zip(names, found, strict=True):
             told = [
                 {
-                    "tag": str(group.name),
-                    "probability": group.score,
+                    "label": str(group.name),
+                    "score": group.score,
                     "items": [
                         {"id": id, "name": str(id), "distance": distance}
                         for id, distance in zip(
