@@ -189,8 +189,32 @@ def undo(connection: sqlite3.Connection) -> Change | None:
         connection.execute(update, (json.dumps(numbers),))
         if log.has_effect:  # else all that was changed has been forgotten since
             log.settle(remove_tags=False)
+            remove_unneeded_tags(connection)
             return read_change(connection, numbers[0])
     return None
+
+
+def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False) -> None:
+    """Remove tags of which nothing is decided, nor would be after `undo`.
+
+    Such a one is left where the change that made it was forgotten with its item. With `in_log`,
+    those are looked for, too, that the log alone knows.
+    """
+    decided = "EXISTS (SELECT 1 FROM decisions WHERE tag = {})"
+    kept, named = decided.format("tags.id"), decided.format("key")
+    unused = f"SELECT id FROM tags WHERE NOT {kept}"
+    found = {tag for (tag,) in connection.execute(unused)}
+    if in_log:
+        removed = f"SELECT key FROM differences WHERE what = {int(What.TAG)} AND NOT {named}"
+        found |= {tag for (tag,) in connection.execute(removed)}
+    if not found:
+        return
+    again = "SELECT tag FROM differences WHERE what = ? AND before IS NOT NULL"
+    found -= {tag for (tag,) in connection.execute(again, (int(What.DECISION),))}
+    gone = json.dumps(sorted(found))
+    of_tags = f"DELETE FROM differences WHERE what = {int(What.TAG)} AND key IN {_LISTED}"
+    connection.execute(of_tags, (gone,))
+    connection.execute(f"DELETE FROM tags WHERE id IN {_LISTED}", (gone,))
 
 
 def _last_run(connection: sqlite3.Connection) -> list[int]:

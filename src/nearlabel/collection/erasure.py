@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from nearlabel.collection.change_log import ChangeLog, What, unpacked
+from nearlabel.collection.change_log import ChangeLog, What, remove_unneeded_tags, unpacked
 from nearlabel.collection.folder_checks import THUMBNAILS
 from nearlabel.collection.item_tables import LISTED
 
+_CONTENT = 0  # place in the row of an item
 _ITEM_OF_FILE = 4  # place in the row of a file
 
 
@@ -30,25 +31,66 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
     connection, listed = log.connection, json.dumps(sorted(ids))
     select = f"SELECT id FROM files WHERE item IN {LISTED}"
     files = {number for (number,) in connection.execute(select, (listed,))}
-    select = f"SELECT DISTINCT tag FROM decisions WHERE item IN {LISTED}"
-    tags = {tag for (tag,) in connection.execute(select, (listed,))}
-    select = f"SELECT DISTINCT tag FROM differences WHERE what = ? AND key IN {LISTED}"
-    tags |= {tag for (tag,) in connection.execute(select, (int(What.DECISION), listed))}
     had_rows = _changes_with_rows(connection)
+    contents = _contents(connection, listed)
     for table, column in (("decisions", "item"), ("files", "item"), ("items", "id")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN {LISTED}", (listed,))
     connection.execute(
         f"DELETE FROM differences WHERE what IN (?, ?) AND key IN {LISTED}",
         (int(What.ITEM), int(What.DECISION), listed),
     )
+    _forget_contents(connection, contents)
     _forget_files(connection, files, set(ids))
-    _forget_tags(connection, tags)
+    remove_unneeded_tags(connection, in_log=True)
     connection.execute(
         f"DELETE FROM changes WHERE id IN {LISTED}",
         (json.dumps(sorted(had_rows - _changes_with_rows(connection))),),
     )
     log.note_only(What.ITEM, ((item,) for item in ids))
     connection.execute("UPDATE state SET is_erasing = 1")
+
+
+def _contents(connection: sqlite3.Connection, listed: str) -> set[bytes]:
+    """The contents of items, now and before."""
+    select = f"SELECT content FROM items WHERE id IN {LISTED}"
+    contents = {content for (content,) in connection.execute(select, (listed,))}
+    select = f"SELECT before FROM differences WHERE what = ? AND key IN {LISTED}"
+    noted = connection.execute(f"{select} AND before IS NOT NULL", (int(What.ITEM), listed))
+    return contents | {unpacked(What.ITEM, before)[_CONTENT] for (before,) in noted}
+
+
+def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> None:
+    """Have the log know nothing of other items that once had a forgotten content.
+
+    Their file was altered or moved since. Steps back leave them the content that they have. Of
+    two items that would then have one content at a time, the log forgets that of the other, too.
+    """
+    select = "SELECT content, id FROM items"
+    now = {item: content for content, item in connection.execute(select)}
+    gone = contents - set(now.values())
+    noted = connection.execute(
+        "SELECT change, place, key, before FROM differences WHERE what = ? AND before IS NOT NULL "
+        "ORDER BY change DESC, place DESC",
+        (int(What.ITEM),),
+    )
+    rows = [
+        (change, place, item, unpacked(What.ITEM, before)[_CONTENT])
+        for change, place, item, before in noted
+    ]
+    forgotten: set[tuple[int, int]] = set()
+    while True:
+        later, found = dict(now), set()
+        for change, place, item, content in rows:
+            if content in gone or (change, place) in forgotten:
+                found.add((change, place))
+                gone.add(later[item])
+            else:
+                later[item] = content
+        if found == forgotten:
+            break
+        forgotten = found
+    delete = "DELETE FROM differences WHERE change = ? AND place = ?"
+    connection.executemany(delete, sorted(forgotten))
 
 
 def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]) -> None:
@@ -77,20 +119,6 @@ def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]
 
 def _changes_with_rows(connection: sqlite3.Connection) -> set[int]:
     return {change for (change,) in connection.execute("SELECT DISTINCT change FROM differences")}
-
-
-def _forget_tags(connection: sqlite3.Connection, tags: set[int]) -> None:
-    """Forget those tags that nobody has, and nobody would have after `undo`."""
-    listed, decided = (json.dumps(sorted(tags)),), int(What.DECISION)
-    select = f"SELECT DISTINCT tag FROM decisions WHERE tag IN {LISTED}"
-    kept = {tag for (tag,) in connection.execute(select, listed)}
-    select = f"SELECT DISTINCT tag FROM differences WHERE what = {decided} AND tag IN {LISTED}"
-    kept |= {tag for (tag,) in connection.execute(select, listed)}
-    gone = json.dumps(sorted(tags - kept))
-    connection.execute(
-        f"DELETE FROM differences WHERE what = ? AND key IN {LISTED}", (int(What.TAG), gone)
-    )
-    connection.execute(f"DELETE FROM tags WHERE id IN {LISTED}", (gone,))
 
 
 def remove_thumbnails(folder: Path, connection: sqlite3.Connection) -> int:
