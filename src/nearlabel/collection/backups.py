@@ -77,8 +77,10 @@ def new_folder(target: Path) -> Iterator[Path]:
             target.rmdir()
         part.rename(target)
         sync_folder(target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)
         raise
 
 

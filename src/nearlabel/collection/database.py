@@ -122,6 +122,8 @@ class Database:
             except BaseException:
                 first.close()
                 raise
+        self._place = (folder / DATABASE).absolute()
+        self._file = self._identity()
         if readonly:
             self._idle.append(first)
         else:
@@ -153,6 +155,7 @@ class Database:
             if getattr(self._current, "connection", None) is not None:
                 raise RuntimeError("a collection cannot be changed while this thread reads it")
             self._refuse_closed()
+            self._refuse_vanished()
             writer = self._writer
             assert writer is not None
             with self.errors():
@@ -247,6 +250,22 @@ class Database:
     def _refuse_closed(self) -> None:
         if self._is_closed:
             raise CollectionError("is closed; open it again", self.folder)
+
+    def _refuse_vanished(self) -> None:
+        """Refuse to write to a file that nobody can open any more, or not where it was."""
+        if self._identity() != self._file:
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "this collection was moved or removed while it was open; nothing was changed",
+                str(self.folder),
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._place.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         where = f"file:{quote(str((self.folder / DATABASE).absolute()))}?mode={mode}"

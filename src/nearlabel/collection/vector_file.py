@@ -14,6 +14,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import FileIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -101,7 +102,7 @@ class VectorFile:
         """Make a file without records, in place of one that was never acknowledged."""
         start = _HEAD.pack(_MARK, _VERSION, form.is_sparse, form.width)
         head = start.ljust(HEAD_SIZE - _SUM, b"\0")
-        with FileIO(path, "w", opener=opened_plainly) as file:
+        with FileIO(path, "w", opener=opened_plainly) as file, named(path):
             file.write(head + hashlib.sha256(head).digest()[:_SUM])
             os.fsync(file.fileno())
         sync_folder(path)
@@ -172,13 +173,15 @@ class VectorFile:
             if not item:
                 continue
             empty = _record(0, bytes(length))
-            self._file.seek(place)
-            left = memoryview(empty)
-            while left:
-                left = left[self._file.write(left) or 0 :]
+            with named(self.path):
+                self._file.seek(place)
+                left = memoryview(empty)
+                while left:
+                    left = left[self._file.write(left) or 0 :]
             erased += 1
         if erased:
-            os.fsync(self._file.fileno())
+            with named(self.path):
+                os.fsync(self._file.fileno())
         return erased
 
     def places(self) -> Iterator[int]:
@@ -206,11 +209,13 @@ class VectorFile:
                 record = content[place : self.end_after(place)]
                 self._check_record(record, _RECORD.unpack_from(record.data)[0])
                 left = record.data
-                while left:
-                    left = left[copy._file.write(left) or 0 :]
+                with named(target):
+                    while left:
+                        left = left[copy._file.write(left) or 0 :]
                 moved.append(end)
                 end += len(record)
-            os.fsync(copy._file.fileno())
+            with named(target):
+                os.fsync(copy._file.fileno())
         except BaseException:
             copy.close()
             raise
@@ -336,6 +341,16 @@ class VectorFile:
 
     def _damaged(self, why: str) -> CollectionError:
         return CollectionError(f"is damaged: {why}; bring back a backup", self.path)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Errors of a file that is open, with its name."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def no_room(error: OSError) -> bool:
