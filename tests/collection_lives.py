@@ -188,7 +188,7 @@ def fresh_answers(collection: Collection, query: Any) -> dict[str, float]:
     Y = np.array([[tag in items[item].yes for tag in tags] for item in ids], int)
     k = collection._folder.learned._learner._model.n_neighbors_
     model = nl.MLkNN(k, metric="cosine").fit(collection.vectors(ids), Y.reshape(-1, len(tags)))
-    return dict(zip(tags, model.predict_proba([query])[0].tolist(), strict=True))
+    return dict(zip(tags, model.label_scores([query]).toarray()[0].tolist(), strict=True))
 
 
 def answers(collection: Collection, query: Any) -> dict[str, float]:

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from nearlabel.common.engine import engine_name
@@ -26,13 +27,16 @@ def versions() -> dict[str, str]:
 
 def package_versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     """Versions of packages: by default of this one and of those that it computes with."""
-    found = {}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return {package: _version(package) for package in packages}
+
+
+@cache
+def _version(package: str) -> str:
+    """The version of a package; to read it takes milliseconds."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def show_versions() -> None:
