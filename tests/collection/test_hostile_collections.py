@@ -211,6 +211,16 @@ def campaign(made: Made, top: Path, numbers: range, share_deep: float = 1) -> Co
     return counts
 
 
+@pytest.mark.parametrize("number", [2**62, 2**63 - 1])
+def test_an_order_that_no_model_can_have(made, tmp_path, number):
+    shutil.copytree(made.folders[0], tmp_path / "c")
+    with closing(sqlite3.connect(tmp_path / "c" / "collection.sqlite")) as database, database:
+        last = "learned = (SELECT max(learned) FROM items)"
+        database.execute(f"UPDATE items SET learned = ? WHERE {last}", (number,))
+        database.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
+    assert "order" in (told(tmp_path / "c", readonly=True, deep=True) or "")
+
+
 def test_alterations(made, tmp_path):
     counts = campaign(made, tmp_path, range(200), share_deep=0.1)
     assert min(counts["refused"], counts["used"]) > 20

@@ -13,6 +13,7 @@ from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import Rows
 from nearlabel.collection.stored_vectors import StoredVectors
 
+_MOST_LEARNED = 2**62  # numbers of rows in a model are below
 _MOST_TAGS = 2**24  # a model has room for as many labels as the greatest number says
 
 
@@ -39,6 +40,9 @@ class LearnedRows:
             ).fetchall()
         found = np.array(items, np.int64).reshape(-1, 2)
         pairs = np.array(tags, np.int64).reshape(-1, 2)
+        if len(found) and not 0 < found[0, 1] <= found[-1, 1] < _MOST_LEARNED:
+            why = "is damaged: the order of its examples makes no sense; bring back a backup"
+            raise CollectionError(why, self._database.folder)
         if len(pairs) and not 0 < pairs[:, 1].min() <= pairs[:, 1].max() < _MOST_TAGS:
             why = "is damaged: a tag has a number that none can have; bring back a backup"
             raise CollectionError(why, self._database.folder)
