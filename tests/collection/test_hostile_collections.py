@@ -211,6 +211,15 @@ def campaign(made: Made, top: Path, numbers: range, share_deep: float = 1) -> Co
     return counts
 
 
+def test_a_method_without_a_name(made, tmp_path):
+    with pytest.raises(ValueError, match="method must be one of .*got None"):
+        Collection.create(tmp_path / "new", method={"n_neighbors": 3})
+    shutil.copytree(made.folders[0], tmp_path / "c")
+    with closing(sqlite3.connect(tmp_path / "c" / "collection.sqlite")) as database, database:
+        database.execute("UPDATE settings SET value = '{}' WHERE name = 'method'")
+    assert "method" in (told(tmp_path / "c", readonly=True, deep=True) or "")
+
+
 @pytest.mark.parametrize("number", [2**62, 2**63 - 1])
 def test_an_order_that_no_model_can_have(made, tmp_path, number):
     shutil.copytree(made.folders[0], tmp_path / "c")

@@ -18,7 +18,7 @@ _ROWS_A_NEIGHBOR, _FEWEST_NEIGHBORS = 15, 3  # where there are few rows
 def estimator(settings: Mapping[str, Any]) -> Any:
     """The unfitted method of a collection, of its name and its parameters."""
     parameters = dict(settings)
-    name = parameters.pop("name")
+    name = parameters.pop("name", None)
     model = method(check_choice(name, "method", METHODS))(**parameters)
     model.check_parameters()
     return model
