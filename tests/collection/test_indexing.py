@@ -154,6 +154,9 @@ def test_a_folder_that_vanishes(store, photos):
     photos.path.rename(photos.path.with_name("away"))
     with pytest.raises(FileNotFoundError):
         index(store, photos.path)
+    photos.path.mkdir()  # where a disk was mounted
+    with pytest.raises(FileNotFoundError, match="empty, but 6 files"):
+        index(store, photos.path)
     assert store.counts()["missing"] == 0
 
 

@@ -7,6 +7,7 @@ batches, each of which is on the disk when the next begins: whoever interrupts l
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from nearlabel.features.picture_files import Skipping, in_parallel
 
 _FILES_AT_ONCE = 32
 _BYTES_AT_ONCE = 2**26
+_UNMOUNTED = "if its disk is not mounted, mount it; nothing was changed"
 _TEXT_KEPT = 300  # characters of a text, to be shown
 
 
@@ -130,7 +132,8 @@ def plan_index(
     Raises
     ------
     OSError
-        Where the folder is not there; then nothing is taken for gone.
+        Where the folder is not there, or has none of its files any more, as if a disk were not
+        mounted; then nothing is taken for gone.
     """
     if is_collection(folder):
         raise CollectionError("is a collection; give the folder of its files", Path(folder))
@@ -141,6 +144,11 @@ def plan_index(
         path: FileStamp(one.size, one.mtime_ns) for path, one in known.items() if not one.is_missing
     }
     scan = scan_folder(root, kind, stamps, inside)
+    if stamps and not inside and not any(Path(root).iterdir()):
+        known_files = f"1 file of it was indexed; {_UNMOUNTED}"
+        if len(stamps) > 1:
+            known_files = f"{len(stamps):,} files of it were indexed; {_UNMOUNTED}"
+        raise FileNotFoundError(errno.ENOENT, f"is empty, but {known_files}", root)
     passed, now = passed_over or {}, time.time_ns()
     waiting = {
         path
