@@ -23,6 +23,7 @@ from collection_lives import (
     step_of,
     walk,
 )
+from forking import ends_well_in_a_fork
 
 from nearlabel.collection import Collection
 
@@ -174,3 +175,19 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path, kills):
             lives.check()
     assert lives.changes > 3 * kills
     lives.reference.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs fork")
+def test_a_thumbnail_that_was_not_finished(tmp_path):
+    top = tmp_path / "photos"
+    with Collection.create(tmp_path / "c", features="moments") as collection:
+        walk(collection, 0, top, tmp_path / "backup")
+
+    def die_in_between():
+        Path.replace = lambda *_: os._exit(0)
+        Collection(tmp_path / "c").thumbnail(1)
+        raise AssertionError
+
+    assert ends_well_in_a_fork(die_in_between)
+    with Collection(tmp_path / "c"):
+        assert orphans(tmp_path / "c") == []

@@ -20,7 +20,7 @@ LOCK = "lock"
 THUMBNAILS = "thumbnails"
 _VECTORS = re.compile(r"vectors-(\d{6,18})\.bin")
 _INDEX = re.compile(r"index-(\d{1,18})\.model")
-_PART = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin)\.[0-9a-f]+\.part")
+_PART = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin|thumbnail)\.[0-9a-f]+\.part")
 
 
 class CollectionError(FileError):

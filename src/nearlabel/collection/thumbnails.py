@@ -104,7 +104,7 @@ def _kept(path: Path) -> bytes | None:
 def _keep(path: Path, thumbnail: bytes) -> None:
     """Write a thumbnail, if that is possible: it can be made again."""
     inner, outer = path.parents[:2]
-    part = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part")
+    part = outer.with_name(f".thumbnail.{secrets.token_hex(4)}.part")  # the next writer removes it
     with suppress(OSError):
         for folder in (outer, inner):
             if folder.is_symlink():
