@@ -13,6 +13,7 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.cli import index_folders, run
+from nearlabel.cli.output import counted
 from nearlabel.collection import Collection
 
 pytest.importorskip("PIL")
@@ -101,6 +102,18 @@ MISTAKES = [
     (["tag", "c", "1", "--add", "a", "--no", "a"], "--add and by --no"),
     (["tag", "c", "1", "--add", "a", "--truth", "t.csv"], "--truth"),
     (["tag", "c", "1", "--add", "a\nb"], "control"),
+    (["tag", "c", "--add", "a", "1"], "before --add"),
+    (["tag", "c", "1", "--add", "W\xfcste", "--no", "Wu\u0308ste "], "--add and by --no"),
+    (["tag", "c", "1", "--clear", "sae"], "--clear: c has no tag 'sae'; did you mean 'sea'"),
+    (["tag", "c", "1", "--state", "tagged"], "--state"),
+    (["tag", "c", "1", "--accept", "90"], "--accept"),
+    (["tag", "c", "1", "--accept", "0.9", "--no", "a"], "--accept"),
+    (["tag", "c", "1", "--accept", "0.9", "--truth", "t.csv"], "--truth"),
+    (["retrieve", "c", "1", "--html", "tags.csv"], "--html must end in .html"),
+    (["collection", "tiems", "c"], "unknown command 'tiems'; did you mean 'items'"),
+    (["collection", "itmes", "c", "--limit", "2"], "did you mean 'items'"),
+    (["collection", "merge", "c", "gone", "--into", "gone"], "has no tag 'gone'"),
+    (["forget", "c"], "nearlabel forget photos.nearlabel 17"),
     (["retrieve", "c"], "PICTURE is missing"),
     (["retrieve", "c", "1", "--html", "gone/sheet.html"], "--html"),
     (["retrieve", "c", "1", "--tags", "a"], "--tags"),
@@ -199,6 +212,61 @@ def test_suggestions_compared_with_the_truth(ask, asked, scenes, tmp_path):
     assert (metrics["hamming_loss"], metrics["micro_f1"]) == (0, 1)
 
 
+def test_the_truth_of_files_with_the_same_name(answer, asked, scenes, tmp_path):
+    first, second, *_ = sorted((scenes / "new" / "pictures").iterdir())
+    for folder, path in {"a": first, "b": second}.items():
+        (tmp_path / "new" / folder).mkdir(parents=True)
+        shutil.copy(path, tmp_path / "new" / folder / "x.jpg")
+    suggested = {one["name"]: one["suggestions"] for one in asked("tag", "c", "new", "--top", 9)}
+    rows = [
+        f"{folder}/x.jpg,{';'.join(one['tag'] for one in tags if one['probability'] >= 0.5)}"
+        for folder, tags in (("a", suggested["new/a/x.jpg"]), ("b", suggested["new/b/x.jpg"]))
+    ]
+    assert rows[0][2:] != rows[1][2:]
+    table = tmp_path / "truth.csv"
+
+    def compared(*lines):
+        table.write_text("\n".join(["file,tags", *lines]), encoding="utf-8")
+        return asked("tag", "c", "new", "--truth", "truth.csv")
+
+    assert compared(*rows)["metrics"]["hamming_loss"] == 0
+    # What has no row of its own is left out, and counted.
+    told = compared(rows[0])
+    assert (told["items"], told["left_out"], told["metrics"]["hamming_loss"]) == (1, 1, 0)
+    assert "left out" in answer("tag", "c", "new", "--truth", "truth.csv")[2]
+    table.write_text("file,tags\nx.jpg,sea\n", encoding="utf-8")
+    assert answer("tag", "c", "new", "--truth", "truth.csv")[0] == 2
+
+
+def test_the_truth_of_an_item_whose_copy_has_another_name(asked, scenes, tmp_path):
+    shutil.copy(scenes / "scenes" / "pictures" / "00002.jpg", tmp_path / "copy.jpg")
+    (tmp_path / "truth.csv").write_text("file,tags\ncopy.jpg,sea\n", encoding="utf-8")
+    assert asked("tag", "c", "copy.jpg", "--truth", "truth.csv")["items"] == 1
+
+
+def test_suggestions_of_all_untagged_items_are_accepted(ask, asked, scenes):
+    ask("index", scenes / "new", "-c", "c")
+    listed = asked("tag", "c", "--state", "untagged", "--top", 3)
+    expected = {
+        (one["id"], found["tag"])
+        for one in listed
+        for found in one["suggestions"]
+        if found["probability"] >= 0.6
+    }
+    assert (len(listed), bool(expected)) == (NEW, True)
+    accepting = ["tag", "c", "--state", "untagged", "--top", "3", "--accept", "0.6"]
+    told = asked(*accepting)
+    assert {(one["id"], tag) for one in told["items"] for tag in one["tags"]} == expected
+    assert told["given"] == len(expected)
+    with Collection("c", readonly=True) as store:
+        decisions = [one for id, _ in expected for one in store.item(id).tags.values()]
+        assert {one.by for one in decisions} == {"suggestion"}
+        assert store.changes(1)[0].items == len(told["items"])
+    ask("collection", "undo", "c")
+    assert f"accepted {counted(len(expected), 'tag')} for" in ask(*accepting)
+    assert "accepted 0 tags" in ask("tag", "c", told["items"][0]["id"], "--accept", "0.6")
+
+
 def test_retrieval(ask, asked, scenes, tmp_path):
     new = scenes / "new" / "pictures" / f"{TAGGED:05d}.jpg"
     (told,) = asked("retrieve", "c", new, "--top", 2, "--per-tag", 3)
@@ -255,8 +323,10 @@ def test_what_is_in_a_collection(ask, asked, scenes):
 
 def test_tags_are_renamed_and_merged(ask, asked, scenes):
     counts = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
-    assert "sea is called Places|Sea now" in ask("collection", "rename", "c", "sea", "Places|Sea")
+    renamed = ask("collection", "rename", "c", "sea", " Places|Sea ")
+    assert renamed == "sea is called Places|Sea now\n"
     told = asked("collection", "merge", "c", "Places|Sea", "desert", "--into", " wide")
+    assert told["into"] == "wide"
     assert max(counts["sea"], counts["desert"]) <= told["items"] <= counts["sea"] + counts["desert"]
     kinds = [one["kind"] for one in asked("collection", "changes", "c", "--limit", 2)]
     assert kinds == ["merge_tags", "rename_tag"]
@@ -307,6 +377,15 @@ def test_relabelled_items(ask, asked, scenes, tmp_path):
     ask("relabel", "c", "more.csv")
     assert {*asked("tag", "c", 2)[0]["tags"]} == {"sea", "trees"}
     assert asked("tag", "c", 3)[0]["tags"] == []
+    # In a collection only ; divides tags.
+    ask("relabel", "c", "--item", 1, "--to", "Places|Rome", "sea, boats")
+    assert {*asked("tag", "c", 1)[0]["tags"]} == {"Places|Rome", "sea, boats"}
+    assert "Places|Rome, 'sea, boats'; not" in ask("tag", "c", 1)
+    (tmp_path / "more.csv").write_text("id,tags\n2,Orte|Rom\n3,calm\n", encoding="utf-8")
+    ask("relabel", "c", "more.csv")
+    assert asked("tag", "c", 2)[0]["tags"] == ["Orte|Rom"]
+    ask("relabel", "c", "more.csv", "--separator", "|")
+    assert asked("tag", "c", 2)[0]["tags"] == ["Orte", "Rom"]
 
 
 def test_added_pictures(ask, asked, scenes, tmp_path):
@@ -340,7 +419,7 @@ def test_rows_of_a_table(ask, asked, fail, songs, tmp_path, monkeypatch):
     assert "no folder" in fail("index", "songs.csv", "-c", target, "--watch")
 
 
-def test_texts(ask, asked, tmp_path, monkeypatch):
+def test_texts(ask, asked, answer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes").mkdir()
     for name, text in {"a": "waves at sea", "b": "sea and sand", "c": "the town"}.items():
@@ -350,6 +429,9 @@ def test_texts(ask, asked, tmp_path, monkeypatch):
     ask("tag", "c", "c.txt", "--add", "town")
     (tmp_path / "new.txt").write_text("more sea, more sand", encoding="utf-8")
     assert asked("tag", "c", "new.txt")[0]["suggestions"]
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\0")
+    code, _, told = answer("tag", "c", "bad.txt")
+    assert (code, "bad.txt is no text" in told) == (2, True)
     assert "wrote sheet.html" in ask("retrieve", "c", "new.txt", "--html", "sheet.html")
     assert "waves at sea" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
 
@@ -366,7 +448,9 @@ def test_an_interrupt_says_that_nothing_is_lost(answer, scenes, monkeypatch):
 
 def test_another_process_that_writes(fail, ask, scenes):
     with Collection("c"):
-        assert "only one may" in fail("tag", "c", 1, "--add", "boats")
+        told = fail("tag", "c", 1, "--add", "boats")
+        assert "only one may; try again" in told
+        assert "readonly" not in told
         ask("tag", "c", 1)
 
 

@@ -73,6 +73,8 @@ class _Help:
 def problem(error: CycloptsError, words: Sequence[str]) -> str:
     """What is wrong with the words of a command; where something is missing, with an example."""
     verb, argument = error.command_chain or (), error.argument
+    if (unknown := _unknown_verb(verb, words)) is not None:
+        return unknown
     if isinstance(error, UnusedCliTokensError | ValidationError):
         spare = "".join(f"unexpected argument {word!r}" for word in (error.unused_tokens or ())[:1])
         return _unknown_option(verb, words) or spare or str(error)
@@ -101,6 +103,16 @@ def _unknown_option(verb: Sequence[str], words: Sequence[str]) -> str | None:
         if re.match("--?[a-z]", name) and not {name, name[:2]} & {*known, "-h", "--help"}:
             return f"unknown option {name}{did_you_mean(name, known)}"
     return None
+
+
+def _unknown_verb(verb: Sequence[str], words: Sequence[str]) -> str | None:
+    """What is said of a word that was taken for a collection, but looks like one of its verbs."""
+    from nearlabel.common.messages import did_you_mean
+
+    word = next((word for word in words if word not in verb and not word.startswith("-")), "")
+    known = [*_named(verb)] if _named(verb).default_command else []
+    hint = did_you_mean(word, [name for name in known if not name.startswith("-")])
+    return f"{' '.join(verb)}: unknown command {word!r}{hint}" if hint else None
 
 
 def _named(verb: Sequence[str]) -> App:

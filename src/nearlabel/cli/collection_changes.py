@@ -17,7 +17,7 @@ from nearlabel.cli.model_changes import (
 )
 from nearlabel.cli.open_collections import items_of, open_collection
 from nearlabel.cli.options import Part
-from nearlabel.cli.options.reading import LabelReading, check_unused
+from nearlabel.cli.options.reading import LabelReading, check_unused, is_table
 from nearlabel.cli.output import counted, say_folded, say_json, steps
 
 if TYPE_CHECKING:
@@ -35,8 +35,18 @@ def vector_features(items: Dataset) -> dict[str, Any]:
     return {"name": "given", **known}
 
 
+def dividing_tags(reading: LabelReading, data: str) -> LabelReading:
+    """How a table of a collection is read: tags are divided by ``;``, unless the user says how."""
+    from nearlabel.collection.exchange.tag_tables import SEPARATOR
+
+    if reading.separator is not None or not is_table(data, reading.format):
+        return reading
+    return replace(reading, separator=SEPARATOR)
+
+
 def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
     """Rows of a table, which need not have labels."""
+    reading = dividing_tags(reading, data)
     try:
         return reading.load(data, part)
     except ValueError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import (
     encodable,
+    listed_tags,
     open_collection,
     said_tags,
     shown_name,
@@ -16,6 +17,7 @@ from nearlabel.cli.open_collections import (
 )
 from nearlabel.cli.options import Count, Json
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
+from nearlabel.cli.tag import State
 
 _TAGS_SHOWN = 20
 _CHANGES = {  # for people, with what was changed and how many items it touched
@@ -52,8 +54,8 @@ def collection(
     Examples
     --------
     nearlabel collection photos.nearlabel
-    nearlabel collection items photos.nearlabel --without-tags
-    nearlabel collection rename photos.nearlabel beach Places|Beach
+    nearlabel collection items photos.nearlabel --state untagged
+    nearlabel collection rename photos.nearlabel beach 'Places|Beach'
     nearlabel collection undo photos.nearlabel
     """
     with open_collection(collection, readonly=True) as store:
@@ -79,7 +81,8 @@ def collection(
     items = counted(counts["items"], "item")
     say(f"{items}: {counts['tagged']} with tags, {counts['untagged']} without{missing}")
     if tags:
-        given = f"{counts['yes']} times given, {counts['no']} times refused"
+        yes, no = counted(counts["yes"], "time"), counted(counts["no"], "time")
+        given = f"given {yes}, refused {no}"
         say(f"{counted(len(tags), 'tag')}: {given}")
     else:
         say_folded(f"no tags yet; 'nearlabel tag {collection} ID --add TAG' gives some")
@@ -101,7 +104,7 @@ def items(
     /,
     *,
     tag: str | None = None,
-    state: Literal["all", "tagged", "untagged", "undecided", "missing"] = "all",
+    state: State = "all",
     limit: Count | None = None,
     json: Json = False,
 ) -> None:
@@ -116,7 +119,7 @@ def items(
     state
         Only items with a tag, without any, with no decision about any, or without a file.
     limit
-        At most as many items.
+        Largest number of items to list.
 
     Examples
     --------
@@ -219,6 +222,9 @@ def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> Non
     --------
     nearlabel collection rename photos.nearlabel beach 'Places|Beach'
     """
+    from nearlabel.collection.tag_names import tag_name
+
+    old, new = tag_name(old, "OLD"), tag_name(new, "NEW")
     with open_collection(collection) as store:
         store.rename_tag(old, new)
     if json:
@@ -243,7 +249,7 @@ def merge(
     collection
         Folder of a collection.
     tag
-        The tags that there are no longer afterwards.
+        The tags to merge; they are gone afterwards.
     into
         The tag that is left.
 
@@ -255,13 +261,16 @@ def merge(
         example = "nearlabel collection merge photos.nearlabel beaches seaside --into beach"
         missing = "TAG" if not tag else "--into"
         raise ValueError(f"collection merge: {missing} is missing; for example: {example}")
+    from nearlabel.collection.tag_names import tag_name, tag_names
+
+    tags, into = tag_names(tag, "TAG"), tag_name(into, "--into")
     with open_collection(collection) as store:
-        store.merge_tags(tag, into)
+        store.merge_tags(tags, into)
         left = len(store.ids(into))
     if json:
-        say_json({"collection": collection, "merged": [*tag], "into": into, "items": left})
+        say_json({"collection": collection, "merged": tags, "into": into, "items": left})
     else:
-        say(printable(f"{', '.join(tag)}: {counted(left, 'item')} with the tag {into} now"))
+        say(printable(f"{listed_tags(tags)}: {counted(left, 'item')} with the tag {into} now"))
 
 
 def compact(collection: str, /, *, json: Json = False) -> None:

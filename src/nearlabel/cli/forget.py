@@ -54,7 +54,8 @@ def forget(
     names = [*dict.fromkeys([*id, *listed])]
     if not names and not changing.writes_anew:
         where = f"{source} has no id" if source else "ID is missing"
-        raise ValueError(f"forget: {where}; for example: nearlabel forget songs.model 'song 017'")
+        example = "photos.nearlabel 17" if is_collection(model) else "songs.model 'song 017'"
+        raise ValueError(f"forget: {where}; for example: nearlabel forget {example}")
     if is_collection(model):
         return forget_items(model, names, ignore_missing, changing)
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Json, Switch
+from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, say_folded, say_json, steps
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def import_tags(
     if source is None and not sidecars and not texts:
         raise ValueError("import: give a table or a folder of tags, --sidecars or --texts")
     report = ImportReport()
-    with open_collection(collection) as store, steps("reading tags") as progress:
+    named, told = naming(encoding="--encoding"), steps("reading tags")
+    with named, open_collection(collection) as store, told as progress:
         files: Iterable[TaggedFile] = () if source is None else tagged_files(source, encoding)
         if sidecars or texts:
             beside = tags_beside(
@@ -82,9 +84,11 @@ def tagged_files(source: str, encoding: str = "utf-8") -> Iterable[TaggedFile]:
     """The files that a table or a folder has tags for."""
     from nearlabel.collection.exchange.tag_folders import read_tag_folders
     from nearlabel.collection.exchange.tag_tables import TABLES, table_of
+    from nearlabel.datasets.data_files import check_encoding
 
     if Path(source).is_dir():
         return read_tag_folders(source)
+    check_encoding(encoding)
     table = table_of(source)
     if table is None:
         known = ", ".join(TABLES)
@@ -144,4 +148,4 @@ def note_some(sentences: Sequence[str]) -> None:
 def _first(sentences: Sequence[str]) -> Iterator[str]:
     yield from sentences[:_SHOWN]
     if len(sentences) > _SHOWN:
-        yield f"and {len(sentences) - _SHOWN} more like the last one; --json names all"
+        yield f"{len(sentences) - _SHOWN} more notes like this one; --json lists them all"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,8 +48,13 @@ def shown_name(item: Item) -> str:
 
 def said_tags(item: Item) -> str:
     """The tags of an item, for people."""
-    yes = ", ".join(item.yes) or "no tags"
-    return f"{yes}; not {', '.join(item.no)}" if item.no else yes
+    yes = listed_tags(item.yes) or "no tags"
+    return f"{yes}; not {listed_tags(item.no)}" if item.no else yes
+
+
+def listed_tags(tags: Iterable[str]) -> str:
+    """Tags between commas; one that has a comma itself is quoted."""
+    return ", ".join(f"'{tag}'" if set(tag) & {",", ";"} else tag for tag in tags)
 
 
 def told_item(item: Item) -> dict[str, Any]:
@@ -73,7 +78,7 @@ class Asked(NamedTuple):
     item : Item or None
         What the collection has of it; None for a file that is not in the collection.
     file : str or None
-        The path of a file that is not in the collection.
+        The path of the file, where one was asked about.
     content : bytes
         The sha256 of the content.
     """
@@ -158,7 +163,7 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
     import_scikit_learn()
     settings = store.settings
     if settings.kind == "vectors":
-        return [_of_item(item) for item in items_of(store, names)]
+        return [asked_item(item) for item in items_of(store, names)]
     from nearlabel.collection.item_features import item_features
     from nearlabel.features.picture_files import found_files
 
@@ -171,7 +176,7 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
         elif Path(name).is_file():
             files.append(name)
         else:
-            found.append(_of_item(store.item(store.find(name))))
+            found.append(asked_item(store.item(store.find(name))))
     with steps("reading", settings.kind) as progress:
         for start in range(0, len(files), _FILES_AT_ONCE):
             some = files[start : start + _FILES_AT_ONCE]
@@ -182,7 +187,8 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
     return found
 
 
-def _of_item(item: Item) -> Asked:
+def asked_item(item: Item) -> Asked:
+    """An item of a collection as a question."""
     return Asked(shown_name(item), item.id, item, None, item.content)
 
 
@@ -216,7 +222,7 @@ def _of_files(
     row = 0
     for path, one in contents.items():
         if one.digest in known:
-            yield _of_item(store.item(known[one.digest]))
+            yield asked_item(store.item(known[one.digest]))._replace(file=path)
         elif path not in unmade:
             yield Asked(encodable(path), _row(X, row), None, path, one.digest)
             row += 1

@@ -17,7 +17,10 @@ from nearlabel.cli.output import printable, write
 
 _AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is raised again
 # What the library advises, and what a user of commands does instead.
-_IN_COMMANDS = {"call refresh()": "run 'nearlabel forget MODEL --compact'"}
+_IN_COMMANDS = {
+    "call refresh()": "run 'nearlabel forget MODEL --compact'",
+    "open it with readonly=True, or wait until it is closed": "try again when it has finished",
+}
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -95,10 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in notes:
             notes.add(str(message))
-            text = in_options(str(message), OPTIONS)
-            for advice, command in _IN_COMMANDS.items():
-                text = text.replace(advice, command)
-            _say_error(f"note: {text}")
+            _say_error(f"note: {_in_commands(in_options(str(message), OPTIONS))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -131,8 +131,15 @@ def run(arguments: Sequence[str]) -> int:
             if isinstance(error, OSError) and error.strerror:
                 name = error.filename or ("standard output" if dropped else "")
                 reason = f"{name}: {error.strerror}" if name else error.strerror
-            return _say_error(reason)
+            return _say_error(_in_commands(reason))
     return code if isinstance(code, int) else 0
+
+
+def _in_commands(text: str) -> str:
+    """A message whose advice is for users of commands."""
+    for advice, command in _IN_COMMANDS.items():
+        text = text.replace(advice, command)
+    return text
 
 
 def _drop_output() -> bool:

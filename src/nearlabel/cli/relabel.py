@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.collection_changes import relabel_items
+from nearlabel.cli.collection_changes import dividing_tags, relabel_items
 from nearlabel.cli.model_changes import Changing, OpenModel, source_name
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Data, Several, Texts
@@ -48,7 +48,8 @@ def relabel(
         Ids of items, instead of DATA; in a collection also their names or files.
     to
         The labels that each --item gets: calm sad, or 'calm;sad' as in a cell of tags; "" for
-        none. The name of a label that the model has is never divided.
+        none. The name of a label that the model has is never divided; in a collection, only ;
+        divides tags.
     add
         Labels that each --item gets beside those that it has.
     remove
@@ -128,8 +129,10 @@ def _relabel_items(
     reading: LabelReading,
 ) -> int | None:
     """Give items of a collection other tags."""
+    from nearlabel.collection.exchange.tag_tables import SEPARATOR
+
     if data is not None:
-        names, Y, tags = _read(reading, data)
+        names, Y, tags = _read(dividing_tags(reading, data), data)
         every = [*map(str, range(Y.shape[1]))] if tags is None else tags
         ends = Y.indptr.tolist()
         sets = [
@@ -140,7 +143,7 @@ def _relabel_items(
     with open_collection(path, readonly=True) as store:
         there = {one.name for one in store.tags()}
     to, add, remove = (
-        _tags(there, option, texts, reading.separator)
+        _tags(there, option, texts, reading.separator or SEPARATOR)
         for option, texts in zip(("--to", "--add", "--remove"), given, strict=True)
     )
     return relabel_items(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -31,6 +32,8 @@ from nearlabel.cli.output import (
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
+
+_PAGES = (".html", ".htm")
 
 
 def retrieve(
@@ -78,6 +81,8 @@ def retrieve(
         raise ValueError(f"{word}: {model} is a collection, for which this has no meaning")
     check_results(answering.output, *data)
     if html is not None:
+        if Path(html).suffix.lower() not in _PAGES:
+            raise ValueError(f"--html must end in {' or '.join(_PAGES)}; got {html}")
         check_target("--html", html, *data)
     with open_collection(model, readonly=True) as store:
         questions = asked(store, data, answering.searching.jobs)

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from nearlabel.cli.open_collections import (
     Asked,
     asked,
+    asked_item,
     items_of,
+    listed_tags,
     open_collection,
     said_tags,
     shown_name,
     told_item,
 )
 from nearlabel.cli.options import Count, Json, Switch, Texts, Whole
-from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
+from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table, steps
 
 if TYPE_CHECKING:
-    from nearlabel.collection import Collection, Suggestion
+    from nearlabel.collection import Collection, Item, Suggestion
 
+State = Literal["all", "tagged", "untagged", "undecided", "missing"]
 _VOTERS_SHOWN = 3
 _ITEMS_SHOWN = 10
-_METRICS = {  # with what is better: less or more
-    "hamming_loss": "↓",
-    "one_error": "↓",
-    "ranking_loss": "↓",
-    "average_precision": "↑",
-    "micro_f1": "↑",
-}
+_NOTHING = 0.0005  # parts of a probability that are shown as none
 
 
 def tag(
     collection: str,
     *picture: str,
+    state: State | None = None,
     top: Count = 5,
     why: Switch = False,
+    accept: float | None = None,
     add: Texts = (),
     no: Texts = (),
     clear: Texts = (),
@@ -44,25 +42,32 @@ def tag(
     jobs: Whole | None = None,
     json: Json = False,
 ) -> None:
-    """Suggest tags for pictures, with the neighbors that voted; or give tags.
+    """Suggest tags for pictures, with the neighbors that voted; accept suggestions; or give tags.
 
     PICTURE is an item of the collection, by its id, its name or the path of its file, or any
     other file, or a folder. Suggestions leave out tags that an item was said not to have; an item
-    of the collection is answered as if it were new. With --add, --no or --clear, tags are given
-    instead: the collection learns from them at once.
+    of the collection is answered as if it were new. With --accept, the items get the suggested
+    tags; with --add, --no or --clear, those that you give. The collection learns from them at once,
+    and 'nearlabel collection undo' takes them back.
 
     Parameters
     ----------
     collection
         Folder of a collection, as index makes it.
+    state
+        Instead of pictures: all items without a tag, say, or without any decision.
     top
         Tags per picture.
     why
-        Show all neighbors that voted, with their distances and their parts in the probability.
+        Show all neighbors that voted, with their distances and what each adds to the probability:
+        little, where the next nearest item, which would take its place, has the tag as well.
+    accept
+        Give items those of the suggested tags that are at least so probable, from 0 to 1.
     add
         Tags that the pictures have.
     no
-        Tags that they do not have: these are never suggested again, and it is learned from, too.
+        Tags that they do not have: these are never suggested for them again, and the collection
+        learns from that as well.
     clear
         Tags about which nothing is decided any more.
     truth
@@ -75,64 +80,118 @@ def tag(
     nearlabel tag photos.nearlabel new.jpg
     nearlabel tag photos.nearlabel rome/0017.jpg --add sea boats --no sunset
     nearlabel tag photos.nearlabel 17 18 19 --clear boats
+    nearlabel tag photos.nearlabel --state untagged --accept 0.9
     nearlabel tag photos.nearlabel new --truth truth.csv
     """
     given = {"--add": add, "--no": no, "--clear": clear}
-    if not picture:
-        example = "nearlabel tag photos.nearlabel new.jpg"
-        raise ValueError(f"tag: PICTURE is missing; for example: {example}")
-    if any(given.values()):
+    options = [option for option, tags in given.items() if tags]
+    if picture and state is not None:
+        raise ValueError("--state: give either pictures or the state of items")
+    if not picture and state is None:
+        how = "for example: nearlabel tag photos.nearlabel new.jpg, or --state untagged"
+        if options:
+            how = f"give it before {options[0]}, which takes all values that follow it"
+        raise ValueError(f"tag: PICTURE is missing; {how}")
+    if truth is not None and (options or accept is not None):
+        raise ValueError("--truth compares suggestions: it cannot be given beside tags")
+    if accept is not None:
+        if options:
+            raise ValueError(f"--accept gives suggested tags: it cannot stand beside {options[0]}")
+        if not 0 < accept <= 1:
+            raise ValueError(f"--accept must be a probability above 0 and at most 1; got {accept}")
+        _accept(collection, picture, state, top, accept, json)
+        return
+    if options:
         _check_once(given)
-        if truth is not None:
-            raise ValueError("--truth compares suggestions: it cannot be given beside tags")
-        _give(collection, picture, add, no, clear, json)
+        _give(collection, picture, state, given, json)
         return
     with open_collection(collection, readonly=True) as store:
-        questions = asked(store, picture, jobs)
+        if state is None:
+            questions = asked(store, picture, jobs)
+        else:
+            questions = [asked_item(item) for item in store.items(state=state)]
         if truth is not None:
-            _compare(store, questions, truth, json)
+            from nearlabel.cli.truth_tables import compare_with
+
+            compare_with(truth, store, questions, json)
         else:
             _suggest(store, questions, top, why, json)
 
 
 def _check_once(given: Mapping[str, Sequence[str]]) -> None:
     """Refuse a tag that is given in two ways."""
+    from nearlabel.collection.tag_names import tag_name
     from nearlabel.common.messages import shown
 
     seen: dict[str, str] = {}
     for option, tags in given.items():
         for one in tags:
-            if seen.setdefault(one, option) != option:
-                raise ValueError(f"{shown(one)} is given by {seen[one]} and by {option}")
+            if (other := seen.setdefault(tag_name(one, option), option)) != option:
+                raise ValueError(f"{shown(one)} is given by {other} and by {option}")
+
+
+def _accept(
+    path: str, pictures: Sequence[str], state: State | None, top: int, least: float, json: bool
+) -> None:
+    """Give items the suggested tags that are probable enough, in one change."""
+    with open_collection(path) as store, steps("suggesting", "items") as progress:
+        items = items_of(store, pictures) if state is None else store.items(state=state)
+        answers: list[tuple[int, str, bool]] = []
+        for count, item in enumerate(items, 1):
+            answers += [
+                (item.id, one.tag, True)
+                for one in store.suggest(item.id, top)
+                if one.probability >= least and one.tag not in item.tags
+            ]
+            progress(count, len(items))
+        store.decide(answers, by="suggestion")
+        changed = [store.item(one) for one in dict.fromkeys(item for item, *_ in answers)]
+    if json:
+        told = [*map(told_item, changed)]
+        say_json({"collection": path, "given": len(answers), "items": told})
+        return
+    _say_items(changed)
+    accepted = f"accepted {counted(len(answers), 'tag')} for {counted(len(changed), 'item')}"
+    say_folded(f"{accepted} of {len(items)}")
 
 
 def _give(
     path: str,
     pictures: Sequence[str],
-    add: Sequence[str],
-    no: Sequence[str],
-    clear: Sequence[str],
+    state: State | None,
+    given: Mapping[str, Sequence[str]],
     json: bool,
 ) -> None:
     """Give tags to items."""
-    given: list[tuple[str, bool | None]] = [(name, True) for name in add]
-    given += [(name, False) for name in no]
-    given += [(name, None) for name in clear]
+    from nearlabel.collection.tag_names import tag_names
+    from nearlabel.common.messages import did_you_mean, shown
+
+    meant = {"--add": True, "--no": False, "--clear": None}
+    answers = [(name, meant[one]) for one, names in given.items() for name in tag_names(names, one)]
     with open_collection(path) as store:
-        ids = [item.id for item in items_of(store, pictures)]
+        ids = store.ids(state=state) if state else [one.id for one in items_of(store, pictures)]
         before = {one.name for one in store.tags()}
-        store.decide([(item, name, answer) for item in ids for name, answer in given])
+        for name, answer in answers:
+            if answer is None and name not in before:
+                hint = did_you_mean(name, before)
+                raise ValueError(f"--clear: {path} has no tag {shown(name)}{hint}")
+        store.decide([(item, name, answer) for item in ids for name, answer in answers])
         items = [store.item(one) for one in ids]
         new = [one.name for one in store.tags() if one.name not in before]
     if json:
         say_json({"collection": path, "items": [*map(told_item, items)], "new_tags": new})
         return
+    _say_items(items)
+    if new:
+        say_folded(printable(f"{'new tag' if len(new) == 1 else 'new tags'}: {listed_tags(new)}"))
+
+
+def _say_items(items: Sequence[Item]) -> None:
+    """Print the tags of some items."""
     for item in items[:_ITEMS_SHOWN]:
         say_folded(printable(f"{shown_name(item)}: {said_tags(item)}"))
     if len(items) > _ITEMS_SHOWN:
         say(f"… and {counted(len(items) - _ITEMS_SHOWN, 'more item')}")
-    if new:
-        say_folded(printable(f"{'new tag' if len(new) == 1 else 'new tags'}: {', '.join(new)}"))
 
 
 def _suggest(
@@ -190,44 +249,9 @@ def _say_why(store: Collection, suggestions: Sequence[Suggestion]) -> None:
         voted = f"{counted(len(one.voters), 'neighbor')} voted for it"
         say_folded(printable(f"  {one.tag} {one.probability:.3f}: {voted}"))
         for by in one.voters:
-            place = f"item {by.id}, at {by.distance:.4g}, part {by.part:.4g}"
+            adds = f"{'adds' if by.part > 0 else 'takes off'} {abs(by.part):.3f}"
+            adds = "adds nothing by itself" if abs(by.part) < _NOTHING else adds
+            place = f"item {by.id}, at {by.distance:.4g}, {adds}"
             say_folded(
                 printable(f"      {shown_name(store.item(by.id))} ({place})"), indent=" " * 10
             )
-
-
-def _compare(store: Collection, questions: Sequence[Asked], table: str, json: bool) -> None:
-    """Print how well suggestions agree with the tags that a table has for the same files."""
-    import numpy as np
-
-    from nearlabel.collection.exchange.tag_tables import read_csv_tags
-    from nearlabel.metrics import evaluate
-
-    rows = read_csv_tags(table)
-    by_path = {row.file: row.yes for row in rows}
-    by_name = {Path(row.file).name: row.yes for row in rows}
-    compared = []
-    for one in questions:
-        tags = by_path.get(one.name, by_name.get(Path(one.name).name))
-        if tags is None:
-            raise ValueError(f"--truth: {table} has no row for {one.name}")
-        compared.append((one, tags))
-    names = [one.name for one in store.tags() if one.yes]
-    names += sorted({name for _, tags in compared for name in tags} - {*names})
-    place = {name: column for column, name in enumerate(names)}
-    Y = np.zeros((len(compared), len(names)), np.int8)
-    scores = np.zeros(Y.shape)
-    for row, (one, tags) in enumerate(compared):
-        Y[row, [place[name] for name in tags]] = 1
-        for suggestion in store.suggest(one.question, len(names)):
-            scores[row, place[suggestion.tag]] = suggestion.probability
-    found = evaluate(Y, scores, (scores >= 0.5).astype(np.int8))
-    metrics = {name: None if np.isnan(found[name]) else float(found[name]) for name in _METRICS}
-    if json:
-        say_json({"items": len(compared), "tags": len(names), "metrics": metrics})
-        return
-    say(f"{counted(len(compared), 'item')} and {counted(len(names), 'tag')} compared with {table}")
-    say_table(
-        ("metric", "value"),
-        [(f"{name} {mark}", f"{found[name]:.4f}") for name, mark in _METRICS.items()],
-    )

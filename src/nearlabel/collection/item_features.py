@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from nearlabel import features as transformers  # which load scikit-learn when they are needed
 from nearlabel.common.arrays import Array, Csr, canonical_csr
@@ -173,7 +174,10 @@ class _Words:
         )
 
     def __call__(self, sources: Iterable[Any]) -> Csr:
-        counts = canonical_csr(self._counts.transform(_texts(sources, self._n_jobs)))
+        texts = _texts(sources, self._n_jobs)
+        if not texts:  # of which scikit-learn makes no matrix
+            return csr_array((0, self._counts.n_features), dtype=np.float32)
+        counts = canonical_csr(self._counts.transform(texts))
         counts.data = 1 + np.log(counts.data)
         lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
         counts.data /= np.repeat(lengths, np.diff(counts.indptr))

@@ -54,14 +54,7 @@ class ReadOptions:
                 "tags= and labels= cannot both be given: labels are in one column or in many"
             )
         check_choice(self.nominal, "nominal", NOMINALS)
-        try:
-            is_unicode = codecs.lookup(self.encoding).name.startswith("utf")
-            is_known = "\n".encode(self.encoding) == b"\n" or is_unicode
-        except (LookupError, UnicodeError, TypeError):
-            is_known = False
-        if not is_known:
-            message = "encoding must be one like 'utf-8', 'latin-1' or 'utf-16'"
-            raise ArgumentError(f"{message}; got {self.encoding!r}", "encoding")
+        check_encoding(self.encoding)
 
     def check_supported(self, supported: Collection[str], format: str) -> None:
         """Refuse an option that was given and that a format does not support.
@@ -169,3 +162,15 @@ class DataFile:
         there = (name for name in names if self.name != "-" and name in self.place)
         found = next(there, None)
         return None if found is None else self.place.text(found, self.options.encoding)
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse what is no encoding of texts with lines."""
+    try:
+        is_unicode = codecs.lookup(encoding).name.startswith("utf")
+        is_known = "\n".encode(encoding) == b"\n" or is_unicode
+    except (LookupError, UnicodeError, TypeError):
+        is_known = False
+    if not is_known:
+        message = "encoding must be one like 'utf-8', 'latin-1' or 'utf-16'"
+        raise ArgumentError(f"{message}; got {encoding!r}", "encoding")
