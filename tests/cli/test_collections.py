@@ -295,6 +295,16 @@ def test_contact_sheet(ask, asked, scenes, tmp_path):
     assert (told["html"], len(told["items"])) == ("sheet.html", 1)
 
 
+def test_a_picture_without_a_file_says_so_on_the_page(ask, painted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(painted / "new" / "pictures", "photos")
+    ask("index", "photos", "-c", "c", "--features", "moments")
+    ask("tag", "c", 1, 2, 3, "--add", "sea")
+    Path("photos", f"{TAGGED:05d}.jpg").unlink()
+    ask("retrieve", "c", 2, "--html", "sheet.html")
+    assert Path("sheet.html").read_text(encoding="utf-8").count("the file is missing") == 1
+
+
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_retrieval_by_a_model(ask, asked, fail, here):
     (told, *_) = asked("retrieve", "songs.model", "new.csv", "--top", 2, "--per-tag", 3)
@@ -330,11 +340,28 @@ def test_tags_are_renamed_and_merged(ask, asked, scenes):
     assert max(counts["sea"], counts["desert"]) <= told["items"] <= counts["sea"] + counts["desert"]
     kinds = [one["kind"] for one in asked("collection", "changes", "c", "--limit", 2)]
     assert kinds == ["merge_tags", "rename_tag"]
-    assert "merged tags" in ask("collection", "undo", "c")
+    renamed = f"renamed a tag of {counts['sea']} items"
+    assert renamed in ask("collection", "changes", "c")
+    taken, following = ask("collection", "undo", "c").split("another undo would take back: ")
+    assert "taken back: merged tags" in taken
+    assert renamed in following
+    assert f"undo would take back: {renamed}" in ask("collection", "c")
+    (line,) = [one for one in ask("collection", "changes", "c").splitlines() if "next undo" in one]
+    assert renamed in line
     assert asked("collection", "undo", "c")["undone"]["kind"] == "rename_tag"
     again = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
     assert again == counts
     assert "MB now" in ask("collection", "compact", "c")
+
+
+def test_items_of_a_tag_and_the_levels_below_it(asked, fail, scenes):
+    asked("tag", "c", 1, 2, "--add", "Places|Rome")
+    asked("tag", "c", 1, 3, "--add", "Places|Rome|Forum")
+    asked("tag", "c", 4, "--add", "Placeshift")
+    assert [one["id"] for one in asked("collection", "items", "c", "--tag", "Places")] == [1, 2, 3]
+    listed = asked("collection", "items", "c", "--tag", "Places|Rome", "--limit", 2)
+    assert [one["id"] for one in listed] == [1, 2]
+    assert "has no tag 'Place'" in fail("collection", "items", "c", "--tag", "Place")
 
 
 def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
@@ -415,7 +442,7 @@ def test_rows_of_a_table(ask, asked, fail, songs, tmp_path, monkeypatch):
         assert store.vectors([601]).tolist() == [[6, 5, 4, 3, 2, 1]]
     assert asked("forget", target, "song 002")["items"] == 600
     assert asked("add", target, "new.csv")["added"] == 3  # without tags
-    assert "it has no feature" in fail("add", target, "new.csv", "--ignore", "tempo")
+    assert "no column for the feature" in fail("add", target, "new.csv", "--ignore", "tempo")
     assert "no folder" in fail("index", "songs.csv", "-c", target, "--watch")
 
 

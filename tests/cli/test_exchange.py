@@ -52,7 +52,7 @@ def test_json_for_programs(photos, ask):
     (photos / "new.csv").write_text("file,tags\na.jpg,sky;land\nnone.jpg,sea\n", encoding="utf-8")
     told = json.loads(ask("import", "photos", "new.csv", "--json"))
     assert told["kept"] == [{"id": 1, "file": "a.jpg", "tag": "sky", "decided": "no"}]
-    assert told["unmatched"] == [{"file": "none.jpg", "reason": "no item is called so"}]
+    assert told["unmatched"] == [{"file": "none.jpg", "reason": "no item found"}]
     assert (told["given"], told["files"]) == (1, 2)
 
 
@@ -63,7 +63,7 @@ def test_a_no_stays_and_that_is_said(photos, answer):
     assert "0 tags given" in out
     assert "a.jpg: you said no to 'sky'" in err
     assert "--overrule" in err
-    assert "none.jpg: no item is called so" in err
+    assert "none.jpg: no item found" in err
     answer("import", "photos", "new.csv", "--overrule")
     assert tags("photos")["a.jpg"] == (["sea", "2024", "sky"], [])
 

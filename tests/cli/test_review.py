@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -17,10 +18,11 @@ import pytest
 from nearlabel.cli import review as review_verb
 from nearlabel.cli import run
 from nearlabel.cli.review import _Review
-from nearlabel.collection import Collection, NewItem
+from nearlabel.collection import Collection, FileState, NewItem
 from nearlabel.collection.records import vector_content
 
 pytest.importorskip("rich")
+from rich.cells import cell_len
 from rich.console import Console
 
 from nearlabel.cli.review_screen import Screen, half_blocks
@@ -275,3 +277,39 @@ def test_every_strategy_is_offered():
     from nearlabel.collection.questions import STRATEGIES
 
     assert review_verb.Strategy.__args__ == STRATEGIES
+
+
+def test_an_interrupt_says_what_is_kept(path, monkeypatch, capsys):
+    keys = iter("n")
+
+    class Interrupted(Typed):
+        def key(self):
+            for key in keys:
+                return key
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(review_verb, "single_keys", lambda: nullcontext(Interrupted("")))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert run(["review", str(path), "--strategy", "confident"]) == 130
+    assert "interrupted; kept: 1 answer: 0 tags given" in capsys.readouterr().err
+    with Collection(path, readonly=True) as store:
+        assert store.changes(1)[0].kind == "decide"
+
+
+def test_probabilities_stand_below_each_other(store, capsys):
+    for tag in ("sea", "city"):
+        store.rename_tag(tag, f"{tag} 🌊")
+    reviewed(store, "q", strategy="confident")
+    lines = ESCAPES.sub("", capsys.readouterr().out).splitlines()
+    shown = [line.rstrip() for line in lines if re.search(r"[●○] .*\d\.\d\d$", line.rstrip())]
+    assert len(shown) > 1
+    assert len({cell_len(line) for line in shown}) == 1
+
+
+def test_a_picture_whose_file_is_gone(tmp_path, capsys):
+    with Collection.create(tmp_path / "c", features="moments") as store:
+        files = (FileState(str(tmp_path), "gone.jpg", 1, 1),)
+        store.add([NewItem(bytes(32), [1.0, 2.0], files)])
+        reviewed(store, "q")
+    assert "its file is missing" in capsys.readouterr().out

@@ -76,6 +76,12 @@ def test_nothing_is_fetched_and_nothing_runs():
     assert policies[0].startswith("default-src 'none'")
 
 
+def test_lines_of_a_text_are_one():
+    page = contact_sheet("notes", "", [AnsweredItem(Tile("a", text="waves\n\tat sea"), [])])
+    assert "waves at sea" in page
+    assert "\ufffd" not in page
+
+
 def test_an_item_without_suggestions():
     page = contact_sheet("photos", "", [AnsweredItem(Tile("a.jpg"), [])])
     assert "no tag is suggested" in Page(page).text

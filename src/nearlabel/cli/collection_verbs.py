@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -19,10 +20,14 @@ from nearlabel.cli.options import Count, Json
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
 from nearlabel.cli.tag import State
 
+if TYPE_CHECKING:
+    from nearlabel.collection import Change, Collection, Item
+
 _TAGS_SHOWN = 20
+_CHANGES_READ = 64  # at first, to find the one that can be undone
 _CHANGES = {  # for people, with what was changed and how many items it touched
     "add": "added {}",
-    "files": "followed the files of {}",
+    "files": "updated the files of {}",
     "tag": "tagged {}",
     "reject": "took tags away from {}",
     "clear": "cleared tags of {}",
@@ -60,7 +65,7 @@ def collection(
     """
     with open_collection(collection, readonly=True) as store:
         settings, counts, tags = store.settings, store.counts(), store.tags()
-        roots, changes = store.roots(), store.changes(1)
+        roots, changes, run = store.roots(), store.changes(1), _next_to_undo(store)
     if json:
         say_json(
             {
@@ -90,6 +95,8 @@ def collection(
         say(printable(f"indexed: {root}"))
     if changes:
         say(f"last change: {_said_change(changes[0])}")
+    if run and run[0].number != changes[0].number:
+        say_folded(f"undo would take back: {_said_run(run)}")
     if tags:
         frequent = sorted(tags, key=lambda one: (-one.yes, one.name))
         shown = frequent if every else frequent[:_TAGS_SHOWN]
@@ -115,7 +122,7 @@ def items(
     collection
         Folder of a collection.
     tag
-        Only items that have this tag.
+        Only items that have this tag, or one below it: Places is above 'Places|Rome'.
     state
         Only items with a tag, without any, with no decision about any, or without a file.
     limit
@@ -128,7 +135,7 @@ def items(
     nearlabel collection items photos.nearlabel --state untagged --limit 20
     """
     with open_collection(collection, readonly=True) as store:
-        found = store.items(tag, state, limit=limit)
+        found = _with_tag(store, tag, state, limit)
     if json:
         say_json(
             [
@@ -150,11 +157,24 @@ def items(
         say_table(("id", "item", "tags"), rows, numbers=False)
 
 
+def _with_tag(store: Collection, tag: str | None, state: State, limit: int | None) -> list[Item]:
+    """Items that have a tag, or one on a level below it."""
+    from nearlabel.collection.tag_names import LEVELS, tag_name
+
+    name = None if tag is None else tag_name(tag, "--tag")
+    below = [one.name for one in store.tags() if one.name.startswith(f"{name}{LEVELS}")]
+    if name is None or not below:
+        return store.items(name, state, limit=limit)
+    names = [one.name for one in store.tags() if one.name == name] + below
+    ids = sorted({id for one in names for id in store.ids(one, state, limit=limit)})
+    return [store.item(id) for id in ids[:limit]]
+
+
 def undo(collection: str, /, *, json: Json = False) -> None:
     """Take back the last change: tags given or taken away, a run of index, an import, a merge.
 
-    What was taken back is no change that can be taken back: the next undo takes back the one
-    before. Only forget is final.
+    Run it again to take back the change before that one; 'nearlabel collection changes' shows which
+    one is next. An undo cannot be undone, and neither can forget.
 
     Parameters
     ----------
@@ -166,9 +186,12 @@ def undo(collection: str, /, *, json: Json = False) -> None:
     nearlabel collection undo photos.nearlabel
     """
     with open_collection(collection) as store:
+        run = _next_to_undo(store)
         change = store.undo()
         if change is not None:  # of a run the last one: what was taken back has all its items
             change = change._replace(items=store.changes(1)[0].items)
+            run = run if run[0].number == change.number else [change]
+        following = _next_to_undo(store)
     if json:
         say_json(
             {"collection": collection, "undone": None if change is None else _told_change(change)}
@@ -176,7 +199,10 @@ def undo(collection: str, /, *, json: Json = False) -> None:
     elif change is None:
         say("nothing to take back")
     else:
-        say(f"taken back: {_said_change(change)}")
+        say_folded(f"taken back: {_said_run(run)}")
+        if following:
+            advice = f"'nearlabel collection changes {collection}' lists all changes"
+            say_folded(f"another undo would take back: {_said_run(following)}; {advice}")
 
 
 def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> None:
@@ -195,13 +221,20 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
     """
     with open_collection(collection, readonly=True) as store:
         found = store.changes(limit)
+        following = {one.number for one in _next_to_undo(store)}
     if json:
         say_json([_told_change(one) for one in found])
     elif not found:
         say("nothing has been changed yet")
     else:
         rows = [
-            (one.number, _when(one), _said(one), "yes" if one.is_undone else "") for one in found
+            (
+                one.number,
+                _when(one),
+                _said(one),
+                "yes" if one.is_undone else "by the next undo" * (one.number in following),
+            )
+            for one in found
         ]
         say_table(("change", "when", "what", "taken back"), rows, numbers=False)
 
@@ -313,6 +346,33 @@ def _told_change(change: Any) -> dict[str, Any]:
 
 def _said(change: Any) -> str:
     return _CHANGES.get(change.kind, f"{change.kind} {{}}").format(counted(change.items, "item"))
+
+
+def _next_to_undo(store: Collection) -> list[Change]:
+    """The changes that the next undo takes back, the latest first: one, or those of a run."""
+    limit = _CHANGES_READ
+    while True:
+        changes = store.changes(limit)
+        others = [
+            one for one in changes if not one.is_undone and one.kind not in ("undo", "forget")
+        ]
+        run = others[:1]
+        for one in others[1:]:
+            if one.group is None or one.group != run[0].group:
+                return run
+            run.append(one)
+        if len(changes) < limit:
+            return run
+        limit *= 8
+
+
+def _said_run(run: Sequence[Change]) -> str:
+    """What the changes of a run have done, for people."""
+    items: dict[str, int] = {}
+    for change in reversed(run):
+        items[change.kind] = items.get(change.kind, 0) + change.items
+    said = [_said(run[0]._replace(kind=kind, items=count)) for kind, count in items.items()]
+    return f"{', '.join(said)}, {_when(run[0])}"
 
 
 def _said_change(change: Any) -> str:

@@ -118,4 +118,4 @@ def _say(told: dict[str, Any]) -> None:
     for name in ("sidecars", "texts"):
         if name in told:
             pictures = counted(told[name]["written"], "picture")
-            say_folded(f"wrote {name} of {pictures}; {told[name]['unchanged']} said so already")
+            say_folded(f"wrote {name} of {pictures}; {told[name]['unchanged']} up to date already")

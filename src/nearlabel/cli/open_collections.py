@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nearlabel.collection.contact_sheets import Tile
 
 _FILES_AT_ONCE = 64
+_NO_FILE, _NO_PICTURE = "the file is missing", "the file cannot be shown"
 
 
 def is_collection(path: str) -> bool:
@@ -117,7 +118,10 @@ def item_tile(store: Collection, item: Item, note: str) -> Tile:
     from nearlabel.collection.contact_sheets import Tile
 
     files = [Path(file.root, file.path) for file in item.files if not file.is_missing]
-    return Tile(shown_name(item), _thumbnail(store, item.content, files), note, item.text or "")
+    picture, text = _thumbnail(store, item.content, files), item.text or ""
+    if picture is None and store.settings.kind == "pictures":
+        text = _NO_PICTURE if any(map(Path.is_file, files)) else _NO_FILE
+    return Tile(shown_name(item), picture, note, text)
 
 
 def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> bytes | None:

@@ -45,7 +45,8 @@ def review(
         learn: questions whose answers teach most. confident: those of which the collection is sure,
         quick to confirm. mixed: every fourth one is of these.
     tag
-        Ask about this tag only, the likeliest items first: y or n. It ends when they get poor.
+        Ask about this tag only, the likeliest items first: y or n. It ends when eight items in a
+        row do not have it.
     limit
         Questions after which to end.
 
@@ -67,7 +68,10 @@ def review(
 
         with single_keys() as keys:
             answers = _Review(store, strategy, tag, keys, Screen(store))
-            answers.ask(limit)
+            try:
+                answers.ask(limit)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"kept: {answers.summary()}") from None
         say(answers.summary())
 
 

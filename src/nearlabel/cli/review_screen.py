@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rich.cells import cell_len, set_cell_size
 from rich.color import Color
 from rich.console import Console, Group
 from rich.live import Live
@@ -59,8 +60,14 @@ class Screen:
         return ShownQuestion(self._console, item, question, probabilities, tag, picture, answered)
 
     def _picture(self, item: Item) -> Text | None:
-        """A small picture of colored half blocks, where the terminal has room and colors."""
+        """A small picture of colored half blocks, where the terminal has room and colors.
+
+        A file that is missing is told in its place.
+        """
         store, console = self._store, self._console
+        files = [Path(file.root, file.path) for file in item.files]
+        if store.settings.kind == "pictures" and not any(map(Path.is_file, files)):
+            return Text("   its file is missing", style="yellow")
         has_room = console.height > _PICTURE[1] + 10 and console.color_system in _COLORS
         if store.settings.kind != "pictures" or not has_room:
             return None
@@ -172,12 +179,12 @@ class ShownQuestion:
         """The suggested tags, one a line."""
         if not self.tags:
             return [Text("   no suggestions yet: Enter or t types tags", style="yellow")]
-        wide = max(len(printable(name)) for name in self.tags)
+        wide = max(cell_len(printable(name)) for name in self.tags)
         lines = []
         for number, (name, probability) in enumerate(self._probabilities.items(), 1):
             is_marked = name in self.marked
             sign, style = ("●", "bold green") if is_marked else ("○", "")
-            shown = f"{sign} {printable(name):{wide}}  {probability:.2f}"
+            shown = f"{sign} {set_cell_size(printable(name), wide)}  {probability:.2f}"
             lines.append(Text.assemble((f"   {number} ", "dim"), (shown, style)))
         return lines
 

@@ -116,9 +116,16 @@ class ChangeLog:
         items = sorted(self.touched())
         self._renumber(items)
         count = len(items) or len({key for what, key in self._noted if what == What.FILE})
+        count = count or self._n_carriers()
         update = "UPDATE changes SET items = ? WHERE id = ?"
         self.connection.execute(update, (count, self.number))
         return read_change(self.connection, self.number)
+
+    def _n_carriers(self) -> int:
+        """How many items have something decided about the tags that were noted."""
+        tags = json.dumps([key[0] for what, key in self._noted if what == What.TAG])
+        select = f"SELECT count(DISTINCT item) FROM decisions WHERE tag IN {_LISTED}"
+        return int(self.connection.execute(select, (tags,)).fetchone()[0])
 
     def touched(self) -> set[int]:
         """The items of which something was changed: their content or what is decided of them."""

@@ -155,7 +155,8 @@ def _tile(tile: Tile) -> str:
 def _picture(tile: Tile) -> str:
     """The picture of an item, or its first words, or a grey place."""
     if tile.picture is None:
-        return f'<div class="picture words">{_name(tile.text[:_TEXT_SHOWN])}</div>'
+        words = " ".join(tile.text.split())[:_TEXT_SHOWN]
+        return f'<div class="picture words">{_name(words)}</div>'
     content = base64.b64encode(tile.picture).decode()
     return f'<img class="picture" alt="{_plain(tile.name)}" src="data:image/jpeg;base64,{content}">'
 

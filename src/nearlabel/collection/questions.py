@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("mixed", "learn", "confident")
 
-_UNSURE = "its tags are unsure, and it stands for others"
-_FIRST = "it stands for many others"
-_SURE = "its tags are the surest"
+_UNSURE = "the collection is unsure about its tags, and other items are like it"
+_FIRST = "many other items are like it"
+_SURE = "the collection is sure about its tags"
 _SUGGESTED = 10  # tags of each question
 _MOST_CANDIDATES = 20_000  # items that are looked through for one tag: in about a second
 

@@ -215,7 +215,7 @@ def with_features(data: Dataset, features: Sequence[str], source: str) -> Datase
     places = [columns.get(name) for name in features]
     missing = [name for name, place in zip(features, places, strict=True) if place is None]
     if missing:
-        raise DataError(source, None, f"it has no feature {some(missing)}")
+        raise DataError(source, None, f"no column for the feature {some(missing)}")
     X = _columns(data.X, np.array(places, dtype=np.int64))
     return replace(data, X=X, feature_names=np.array(features, dtype=np.str_))
 

@@ -39,6 +39,7 @@ def decisions(collection):
         ("a\\2.jpg", 2),
         ("2.jpg", 2),
         ("2", 2),
+        ("a/1", 1),
         ("1.jpg", "several"),
         ("Zu\u0308rich.jpg", 4),
         ("gone.jpg", 5),

@@ -134,8 +134,11 @@ def _answers(
             except ValueError as error:
                 report.problems.append(f"{one.file}: {str(error).removeprefix('tags: ')}")
                 continue
-            if answers.setdefault(key, (is_yes, one.file))[0] is not is_yes:
-                report.problems.append(f"{one.file}: {shown(tag)} is among what it is and is not")
+            if (first := answers.setdefault(key, (is_yes, one.file))[0]) is not is_yes:
+                what = "yes" if first else "no"
+                report.problems.append(
+                    f"{one.file}: {shown(tag)} is both given and refused; taken as a {what}"
+                )
     return answers
 
 
@@ -158,6 +161,7 @@ class ItemNames:
                 self._note(self._last, name, item.id)
                 self._note(self._stems, Path(name).stem, item.id)
             for file in item.files:
+                self._note(self._stems, file.path.removesuffix(Path(file.path).suffix), item.id)
                 known = self._before if file.is_missing else self._now
                 self._note(known, file.path, item.id)
                 self._note(known, os.path.join(file.root, file.path), item.id)  # noqa: PTH118
@@ -174,8 +178,8 @@ class ItemNames:
         for known in (self._now, self._before, self._last, self._stems):
             for name in names:
                 if (found := known.get(name)) is not None:
-                    return "several items are called so" if found == _AMBIGUOUS else found
-        return "no item is called so"
+                    return "several items found" if found == _AMBIGUOUS else found
+        return "no item found"
 
     def _candidates(self, name: str) -> Iterator[str]:
         """What a name may mean, the likeliest first."""
