@@ -378,6 +378,32 @@ class Collection:
             "files", group, lambda log: file_changes.set_files(log, found, gone, self.path)
         )
 
+    def join_roots(
+        self, root: str | os.PathLike[str], within: Sequence[str], *, group: int | None = None
+    ) -> Change | None:
+        """Have the files of roots that are folders within another one be files of that one.
+
+        So every file has one path, and is followed wherever the folders above it are indexed.
+
+        Parameters
+        ----------
+        root : path
+        within : sequence of str
+            Roots, as `roots` gives them.
+        group : int, optional
+
+        Returns
+        -------
+        Change or None
+        """
+        base = _root(root)
+
+        def work(log: ChangeLog) -> None:
+            files = [file for one in within for file in item_tables.read_files(log.connection, one)]
+            file_changes.join_roots(log, base, files)
+
+        return self._folder.change("files", group, work)
+
     def tag(
         self, ids: Any, tags: Any, *, by: str = "person", group: int | None = None
     ) -> Change | None:

@@ -82,6 +82,18 @@ def set_files(
     files.write()
 
 
+def join_roots(log: ChangeLog, root: str, files: Sequence[FileState]) -> None:
+    """Have the files of folders within a root be files of the root itself."""
+    joined = [
+        file._replace(root=root, path=(Path(file.root).relative_to(root) / file.path).as_posix())
+        for file in files
+    ]
+    rows = _Files(log, [*files, *joined], set())
+    for before, after in zip(files, joined, strict=True):
+        rows.rename(before, after)
+    rows.write()
+
+
 class _Files:
     """The files of all items that a change may touch, as they will be."""
 
@@ -149,6 +161,22 @@ class _Files:
             self._remove(number, row)
         else:
             self.rows[number] = (*row[:_IS_MISSING], 1)
+
+    def rename(self, before: FileState, after: FileState) -> None:
+        """Have a file be known by another path; what is known at that path already counts more."""
+        number, key = self._at[self._key(before)], self._key(after)
+        row = self.rows[number]
+        assert row is not None
+        there = self._at.get(key)
+        if there is not None:
+            other = self.rows[there]
+            if other is not None and (row[_IS_MISSING] or not other[_IS_MISSING]):
+                self._remove(number, row)
+                return
+            if other is not None:
+                self._remove(there, other)
+        del self._at[row[:2]]
+        self._at[key], self.rows[number] = number, (*key, *row[2:])
 
     def write(self) -> None:
         """Write all that is different now."""
