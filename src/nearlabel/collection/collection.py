@@ -250,6 +250,11 @@ class Collection:
         with self._database.reading() as connection:
             return dict(item_tables.select_in(connection, select, set(contents)))
 
+    def known_names(self, names: Iterable[str]) -> dict[str, int]:
+        """The items that have these names, of those names that one item alone has."""
+        with self._database.reading() as connection:
+            return item_tables.ids_of_names(connection, names)
+
     def tags(self) -> list[TagCount]:
         """All tags, and how many items have them or were said not to, in the order of arrival."""
         with self._database.reading() as connection:

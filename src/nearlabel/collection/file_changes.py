@@ -31,7 +31,10 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     known: dict[bytes, int] = dict(
         select_in(log.connection, select, {new.content for new in new_items})
     )
-    files = _Files(log, [file for new in new_items for file in new.files], set(known.values()))
+    given = {new.item for new in new_items if new.item is not None}
+    refuse_unknown(log, given, vectors.folder)
+    taken = set(known.values())
+    files = _Files(log, [file for new in new_items for file in new.files], taken)
     ids: list[int] = [0] * len(new_items)
     for place, new in enumerate(new_items):  # first, so that what has moved keeps its item
         if new.content in known:
@@ -42,10 +45,13 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     for place, new in enumerate(new_items):
         if not ids[place]:
             item = known.get(new.content) or files.left_behind(new.files, made)
+            if item is None and new.item not in taken:
+                item = new.item
             if item is None:
                 item, following = following, following + 1
             if new.content not in known:
                 made[item], known[new.content] = new, item
+                taken.add(item)
             ids[place] = item
             files.attach(item, new.files)
     places = vectors.append(log.connection, list(made), [new.vector for new in made.values()])

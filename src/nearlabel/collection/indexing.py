@@ -76,7 +76,7 @@ class IndexPlan:
             seen={one: item for one, item in self.seen.items() if one == path},
             new=[one for one in self.new if one == path],
             gone=[],
-            unchanged=0,
+            unchanged=int(path in self.scan.files and path not in {*self.seen, *self.new}),
             scan=FolderScan({}, [one for one in self.scan.skipped if one[0] == path], []),
         )
 
@@ -100,6 +100,8 @@ class IndexReport:
     skipped : list of (path, reason)
         Files that could not be read, each with the rest of a sentence that says why.
     seconds : float
+    group : int or None
+        The run that these changes are, for others that belong to it.
     """
 
     new: int = 0
@@ -109,6 +111,7 @@ class IndexReport:
     gone: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
+    group: int | None = None
 
 
 def plan_index(
@@ -256,7 +259,7 @@ class _Run:
         self._n_jobs, self._progress = n_jobs, progress
         self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
         self.done, self.total = 0, len(plan.seen) + len(plan.new)
-        self.group = collection.new_group()
+        self.group = self.report.group = collection.new_group()
 
     def recognize(self, paths: Sequence[str]) -> list[str]:
         """Note which files have a content that is known; the paths of the others."""

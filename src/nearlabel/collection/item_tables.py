@@ -195,6 +195,15 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
     return int(ids.pop())
 
 
+def ids_of_names(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """The items of names that one item alone has."""
+    found = connection.execute(
+        f"SELECT name, min(id) FROM items WHERE name IN {LISTED} GROUP BY name HAVING count(*) = 1",
+        (json.dumps([*names]),),
+    )
+    return dict(found.fetchall())
+
+
 def _by_file_name(connection: sqlite3.Connection, name: bytes) -> set[int]:
     """Items with a file of this name in any folder."""
     end = b"/" + name
