@@ -236,6 +236,8 @@ class Collection:
         Parameters
         ----------
         text : str
+            ``"id:17"`` is the item with this id, ``"name:17"`` the one that is called so, and
+            ``"17"`` either, which is refused where they are two.
 
         Returns
         -------
