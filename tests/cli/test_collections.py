@@ -366,8 +366,11 @@ def test_items_of_a_tag_and_the_levels_below_it(asked, fail, scenes):
 
 def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
     monkeypatch.setattr("nearlabel.collection.indexing._FILES_AT_ONCE", 2)
-    ask("index", scenes / "new", "-c", "c")
-    assert f"taken back: added {NEW} items" in ask("collection", "undo", "c")
+    before = asked("collection", "c")["yes"]
+    ask("index", scenes / "new", "-c", "c", "--tags", scenes / "new.csv")
+    assert asked("collection", "c")["yes"] > before
+    ask("collection", "undo", "c")
+    assert asked("collection", "c")["yes"] == before
     assert asked("collection", "c")["items"] == TAGGED
 
 
@@ -423,9 +426,20 @@ def test_added_pictures(ask, asked, scenes, tmp_path):
     assert (told["added"], told["items"]) == (NEW - 1, TAGGED + NEW)
     assert told["given"] >= NEW
     assert asked("tag", "c", new / f"{TAGGED:05d}.jpg")[0]["tags"]
+    ask("collection", "undo", "c")  # pictures and tags were one run
+    assert asked("collection", "c")["items"] == TAGGED + 1
 
 
-def test_rows_of_a_table(ask, asked, fail, songs, tmp_path, monkeypatch):
+def test_a_single_file_that_is_not_added(ask, fail, scenes, tmp_path):
+    known = scenes / "scenes" / "pictures" / "00003.jpg"
+    assert "added 0 items, 1 known already" in ask("add", "c", known)
+    (tmp_path / "broken.jpg").write_bytes(known.read_bytes()[:200])
+    assert "broken.jpg" in fail("add", "c", "broken.jpg")
+    (tmp_path / "note.txt").write_text("no picture")
+    assert "c holds pictures" in fail("add", "c", "note.txt")
+
+
+def test_rows_of_a_table(ask, asked, answer, fail, songs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("songs.csv", "new.csv"):
         shutil.copy(songs / name, name)
@@ -434,12 +448,23 @@ def test_rows_of_a_table(ask, asked, fail, songs, tmp_path, monkeypatch):
     assert (told["new"], told["items"]) == (600, 600)
     (song,) = asked("tag", target, "song 001", "--top", 2)
     assert {*song["tags"]} == {"solemn", "warm"}
+    ask("tag", target, "song 001", "--no", "warm")
+    _, printed, notes = answer("index", "songs.csv", "-c", target)
+    assert "song 001: you said no to 'warm', and that stays" in notes
+    assert "600 unchanged, 0 tags given" in printed
+    assert asked("tag", target, "song 001")[0]["no"] == ["warm"]
     assert "vectors by given (6 values)" in ask("collection", target)
     columns = "id,acoustic,speech,brightness,loudness,energy,tempo,tags"
     (tmp_path / "more.csv").write_text(f"{columns}\nnew,1,2,3,4,5,6,calm\n", encoding="utf-8")
     assert asked("add", target, tmp_path / "more.csv")["added"] == 1
     with Collection(target, readonly=True) as store:
         assert store.vectors([601]).tolist() == [[6, 5, 4, 3, 2, 1]]
+    (tmp_path / "more.csv").write_text(f"{columns}\nnew,1,2,3,4,5,9,warm\n", encoding="utf-8")
+    told = asked("index", tmp_path / "more.csv", "-c", target)
+    assert (told["new"], told["changed"], told["given"]) == (0, 1, 1)
+    with Collection(target, readonly=True) as store:
+        assert store.vectors([601]).tolist() == [[9, 5, 4, 3, 2, 1]]
+        assert {*store.item(store.find("new")).yes} == {"calm", "warm"}
     assert asked("forget", target, "song 002")["items"] == 600
     assert asked("add", target, "new.csv")["added"] == 3  # without tags
     assert "no column for the feature" in fail("add", target, "new.csv", "--ignore", "tempo")

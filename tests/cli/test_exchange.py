@@ -60,7 +60,7 @@ def test_a_no_stays_and_that_is_said(photos, answer):
     (photos / "new.csv").write_text("file,tags\na.jpg,sky\nnone.jpg,sea\n", encoding="utf-8")
     code, out, err = answer("import", "photos", "new.csv")
     assert code == 0
-    assert "0 tags given" in out
+    assert "0 tags given (1 of 2 files with tags)" in out
     assert "a.jpg: you said no to 'sky'" in err
     assert "--overrule" in err
     assert "none.jpg: no item found" in err

@@ -279,3 +279,45 @@ def test_texts(tmp_path):
 def test_a_collection_is_no_folder_of_files(store, tmp_path):
     with pytest.raises(CollectionError, match="is a collection"):
         index(store, tmp_path / "c")
+
+
+def test_a_folder_above_one_that_was_indexed(store, photos):
+    part = photos.path / "part"
+    for seed in (10, 11):
+        photos.put(f"part/{seed}.png", seed)
+    assert index(store, part)[0] == (2, 0, 0, 0, 0)
+    store.tag(1, "sea")
+    assert index(store, photos.path)[0] == (6, 0, 0, 2, 0)
+    assert store.roots() == [str(photos.path)]
+    assert paths(store, 1) == ["part/10.png"]
+    photos.put("part/10.png", 12)
+    (part / "11.png").unlink()
+    assert index(store, photos.path)[0] == (0, 1, 0, 6, 1)
+    assert store.item(1).yes == ["sea"]
+    assert store.ids(state="missing") == [2]
+    assert index(store, part)[0] == (0, 0, 0, 1, 0)
+    store.undo()
+    store.undo()
+    assert store.roots() == [str(part)]
+    assert paths(store, 1) == ["10.png"]
+
+
+def test_one_path_that_two_roots_have(store, photos):
+    index(store, photos.path)
+    old, new = store.files(photos.path)[:2]
+    above = photos.path.parent
+    store.set_files(above, [new._replace(path=f"photos/{old.path}")])
+    store.join_roots(above, store.roots()[:1])
+    assert sorted(paths(store, new.item)) == [f"photos/{one.path}" for one in (old, new)]
+    assert store.item(old.item).is_missing  # what is at its path was seen later
+
+
+def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos):
+    photos.put("disk/10.png", 10)
+    index(store, photos.path / "disk")
+    (photos.path / "disk" / "10.png").unlink()
+    assert index(store, photos.path)[0] == (6, 0, 0, 0, 0)
+    assert not store.item(1).is_missing
+    photos.put("disk/10.png", 10)
+    index(store, photos.path)
+    assert paths(store, 1) == ["disk/10.png"]

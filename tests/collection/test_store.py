@@ -302,8 +302,15 @@ def test_found_by_what_people_say(photos, monkeypatch, tmp_path):
     assert photos.find("x/one.jpg") == 1
     assert photos.find("in/y/one.jpg") == 2
     assert photos.find(f"{root}/two.jpg") == photos.find("two.jpg") == 4
-    with pytest.raises(CollectionError, match="'one.jpg' may mean.* 1, 2"):
+    with pytest.raises(CollectionError, match=r"'one.jpg' may mean, 1, 2.*id:1"):
         photos.find("one.jpg")
+    photos.add([new("e", "3", root=root), new("f", "id:1", root=root)])
+    with pytest.raises(CollectionError, match=r"'3' may mean, 3, 5.*id:3"):
+        photos.find("3")
+    assert photos.find("id:3") == 3
+    assert photos.find("name:3") == 5
+    assert photos.find("id:1") == 1
+    assert photos.find("name:id:1") == 6
     with pytest.raises(CollectionError, match="did you mean 'two.jpg'"):
         photos.find("tow.jpg")
 

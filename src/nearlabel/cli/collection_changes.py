@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nearlabel.cli.import_tags import note_some
 from nearlabel.cli.model_changes import (
     Changing,
     say_verification,
@@ -22,6 +23,8 @@ from nearlabel.cli.output import counted, say_folded, say_json, steps
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
+    from nearlabel.collection.exchange.importing import ImportReport
+    from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.datasets import Dataset
 
 _ROWS_AT_ONCE = 4096
@@ -55,12 +58,51 @@ def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all")
         return replace(reading, labels=()).load(data, part)
 
 
-def add_rows(store: Collection, items: Dataset, source: str) -> dict[str, Any]:
+class Added(NamedTuple):
+    """What has become of files or rows, and of their tags."""
+
+    new: int
+    changed: int
+    known: int
+    tags: ImportReport
+    group: int | None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What JSON says of it."""
+        return {
+            "new": self.new,
+            "changed": self.changed,
+            "given": self.tags.given,
+            "kept": [{"id": one.id, "tag": one.tag} for one in self.tags.kept],
+            "problems": self.tags.problems,
+        }
+
+
+def note_kept(report: ImportReport) -> None:
+    """Tell in notes which tags were not given."""
+    kept = [
+        f"{one.file}: you said {'yes' if one.is_yes else 'no'} to {one.tag!r}, and that stays"
+        for one in report.kept
+    ]
+    note_some([*report.problems, *kept])
+
+
+def said_rows(added: Added) -> str:
+    """What was done with the rows of a table, for people."""
+    counts = [(added.new, "new"), (added.changed, "changed"), (added.known, "unchanged")]
+    said = [f"{count:,} {what}" for count, what in counts if count]
+    return ", ".join([*said, f"{counted(added.tags.given, 'tag')} given"])
+
+
+def add_rows(store: Collection, items: Dataset, source: str) -> Added:
     """Add the rows of a data set to a collection of vectors, with their labels as tags."""
     import numpy as np
     from scipy import sparse
 
     from nearlabel.collection import NewItem
+    from nearlabel.collection.exchange.importing import import_files
+    from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.records import vector_content
     from nearlabel.common.messages import first_twice, shown
     from nearlabel.datasets.frames import is_frame
@@ -81,7 +123,9 @@ def add_rows(store: Collection, items: Dataset, source: str) -> dict[str, Any]:
         raise ValueError(f"{source} has two items with the id {shown(twice)}")
     labels = names_or_numbers(items.label_names, items.Y.shape[1])
     group, before = store.new_group(), store.counts()["items"]
+    there = store.known_names(names)
     ids: list[int] = []
+    known = 0
     with steps("adding", "rows") as progress:
         for start in range(0, len(items), _ROWS_AT_ONCE):
             X = items.X[start : start + _ROWS_AT_ONCE].astype(np.float32)
@@ -89,18 +133,19 @@ def add_rows(store: Collection, items: Dataset, source: str) -> dict[str, Any]:
             for row, name in enumerate(names[start : start + _ROWS_AT_ONCE]):
                 x = X[row : row + 1]
                 values = x.toarray() if sparse.issparse(x) else x
-                new.append(NewItem(vector_content(name, values.ravel()), x, name=name))
+                content = vector_content(name, values.ravel())
+                new.append(NewItem(content, x, name=name, item=there.get(name)))
+            known += len(store.known_contents(one.content for one in new))
             ids += store.add(new, group=group)
             progress(len(ids), len(items))
     ends = items.Y.indptr.tolist()
-    decisions = [
-        (item, labels[label], True)
-        for item, start, stop in zip(ids, ends[:-1], ends[1:], strict=True)
-        for label in items.Y.indices[start:stop].tolist()
+    tagged = [
+        TaggedFile(name, tuple(labels[at] for at in items.Y.indices[start:stop].tolist()), id=item)
+        for name, item, start, stop in zip(names, ids, ends[:-1], ends[1:], strict=True)
     ]
-    if decisions:
-        store.decide(decisions, group=group)
-    return {"new": store.counts()["items"] - before, "given": len(decisions), "ids": ids}
+    report = import_files(store, tagged, group=group)
+    new_items = store.counts()["items"] - before
+    return Added(new_items, len(ids) - known - new_items, known, report, group)
 
 
 def add_to_collection(
@@ -109,27 +154,33 @@ def add_to_collection(
     """Add files or rows, with their labels as tags."""
     _check(changing)
     import nearlabel as nl
+    from nearlabel.collection.exchange.importing import import_files
     from nearlabel.datasets.picture_sets import is_picture_set
 
     with open_collection(path) as store:
         kind = store.settings.kind
         if kind == "vectors":
-            told = add_rows(store, with_or_without_labels(reading, data, part), data)
+            added = add_rows(store, with_or_without_labels(reading, data, part), data)
         elif kind == "pictures" and is_picture_set(data):
             check_unused(reading, data)
             pictures = nl.datasets.load_pictures(data)
             folder = str(pictures.pictures[0].parent)
-            told = _indexed(store, folder, changing.jobs)
-            answers = _labels_of(store, pictures)
-            store.decide(answers)
-            told["given"] = len(answers)
+            added = _indexed(store, folder, changing.jobs)
+            import_files(store, _labels_of(store, pictures), report=added.tags, group=added.group)
         else:
             check_unused(reading, data)
-            told = _indexed(store, data, changing.jobs)
-        added = f"added {counted(told['new'], 'item')}"
-        if told["given"]:
-            added += f" and {counted(told['given'], 'tag')}"
-        return _finish(store, changing, added, added=told["new"], given=told["given"])
+            added = _indexed(store, data, changing.jobs)
+        if not changing.json:
+            note_kept(added.tags)
+        done = f"added {counted(added.new, 'item')}"
+        if added.tags.given:
+            done += f" and {counted(added.tags.given, 'tag')}"
+        if added.changed:
+            done += f", changed {added.changed:,}"
+        if added.known:
+            done += f", {added.known:,} known already"
+        told = added.told
+        return _finish(store, changing, done, added=told.pop("new"), **told, known=added.known)
 
 
 def _check(changing: Changing) -> None:
@@ -137,8 +188,9 @@ def _check(changing: Changing) -> None:
         raise ValueError("--refresh is for model files: a collection has nothing to learn again")
 
 
-def _indexed(store: Collection, source: str, jobs: int | None) -> dict[str, Any]:
+def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
     """Add the files of a folder, or a single one."""
+    from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.indexing import plan_index, run_index
     from nearlabel.collection.item_features import item_features
 
@@ -150,21 +202,29 @@ def _indexed(store: Collection, source: str, jobs: int | None) -> dict[str, Any]
     plan = plan_index(store, real.parent if real.is_file() else real, features.files)
     if real.is_file():
         plan = plan.only(real.relative_to(plan.root).as_posix())
+        if not (plan.seen or plan.new or plan.unchanged or plan.scan.skipped):
+            raise ValueError(f"{source}: {store.path} holds {settings.kind}, and this is none")
     with steps("adding", settings.kind) as progress:
         report = run_index(store, plan, features, n_jobs=jobs, progress=progress)
     for path, reason in report.skipped:
+        if real.is_file():
+            raise ValueError(f"{source} {reason}")
         warnings.warn(f"{path} {reason}; left out", stacklevel=2)
-    return {"new": report.new, "given": 0}
+    known = report.found + report.unchanged
+    return Added(report.new, report.changed, known, ImportReport(), report.group)
 
 
-def _labels_of(store: Collection, pictures: Any) -> list[tuple[int, str, bool]]:
-    """The labels of a picture set as decisions about items."""
-    ends, answers = pictures.Y.indptr.tolist(), []
+def _labels_of(store: Collection, pictures: Any) -> list[TaggedFile]:
+    """The labels of a picture set as tags of items."""
+    from nearlabel.collection.exchange.tag_tables import TaggedFile
+
+    ends, tagged = pictures.Y.indptr.tolist(), []
     for path, start, stop in zip(pictures.pictures, ends[:-1], ends[1:], strict=True):
         (item,) = items_of(store, [str(path)])
         labels = pictures.Y.indices[start:stop].tolist()
-        answers += [(item.id, str(pictures.label_names[label]), True) for label in labels]
-    return answers
+        names = tuple(str(pictures.label_names[label]) for label in labels)
+        tagged.append(TaggedFile(path.name, names, id=item.id))
+    return tagged
 
 
 def forget_items(

@@ -136,6 +136,8 @@ def say_import(collection: str, report: ImportReport) -> None:
         f"{report.overruled} decided otherwise before" if report.overruled else "",
     ]
     files = counted(report.files, "file") + " with tags"
+    if report.unmatched:
+        files = f"{report.files - len(report.unmatched):,} of {files}"
     say_folded(f"{collection}: {', '.join(filter(None, counts))} ({files})")
 
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from nearlabel.cli.collection_changes import add_rows, vector_features, with_or_without_labels
+from nearlabel.cli.collection_changes import (
+    add_rows,
+    note_kept,
+    said_rows,
+    vector_features,
+    with_or_without_labels,
+)
 from nearlabel.cli.import_tags import note_some, say_import, tagged_files, told_import
 from nearlabel.cli.model_changes import check_jobs
 from nearlabel.cli.open_collections import encodable, open_collection
@@ -103,7 +109,9 @@ def index(
     report: IndexReport | None = watched.look()
     while True:
         if report is not None:
-            imported = None if tagged is None else _imported(collection, tagged, beside)
+            imported = None
+            if tagged is not None:
+                imported = _imported(collection, tagged, beside, report.group)
             told = _told(folder, collection, report)
             if imported is not None:
                 told["tags"] = told_import(collection, imported)
@@ -229,12 +237,14 @@ def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
     }
 
 
-def _imported(path: str, files: Iterable[TaggedFile], beside: Path | None) -> ImportReport:
-    """Give the tags of a table to items."""
+def _imported(
+    path: str, files: Iterable[TaggedFile], beside: Path | None, group: int | None
+) -> ImportReport:
+    """Give the tags of a table to items, as a part of a run of changes."""
     from nearlabel.collection.exchange.importing import import_files
 
     with open_collection(path) as store:
-        return import_files(store, files, beside=beside)
+        return import_files(store, files, beside=beside, group=group)
 
 
 def _say(told: Mapping[str, Any], report: IndexReport) -> None:
@@ -279,14 +289,15 @@ def _index_table(
     if not is_collection(path):
         Collection.create(path, kind="vectors", features=vector_features(items)).close()
     with open_collection(path) as store:
-        told = add_rows(store, items, data)
-        told["items"] = store.counts()["items"]
-    imported = None if tagged is None else _imported(path, tagged, beside)
+        rows = add_rows(store, items, data)
+        told = {**rows.told, "items": store.counts()["items"]}
+    imported = None if tagged is None else _imported(path, tagged, beside, rows.group)
     if json:
         told["tags"] = None if imported is None else told_import(path, imported)
         say_json({"collection": path, "data": data, **told})
         return
-    say_folded(f"{data}: {told['new']} new, {told['given']} tags given")
+    note_kept(rows.tags)
+    say_folded(f"{data}: {said_rows(rows)}")
     say_folded(f"{path} has {counted(told['items'], 'item')} now: vectors")
     if imported is not None:
         say_import(path, imported)

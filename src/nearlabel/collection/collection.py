@@ -236,6 +236,8 @@ class Collection:
         Parameters
         ----------
         text : str
+            ``"id:17"`` is the item with this id, ``"name:17"`` the one that is called so, and
+            ``"17"`` either, which is refused where they are two.
 
         Returns
         -------
@@ -249,6 +251,11 @@ class Collection:
         select = "SELECT content, id FROM items WHERE content"
         with self._database.reading() as connection:
             return dict(item_tables.select_in(connection, select, set(contents)))
+
+    def known_names(self, names: Iterable[str]) -> dict[str, int]:
+        """The items that have these names, of those names that one item alone has."""
+        with self._database.reading() as connection:
+            return item_tables.ids_of_names(connection, names)
 
     def tags(self) -> list[TagCount]:
         """All tags, and how many items have them or were said not to, in the order of arrival."""
@@ -377,6 +384,32 @@ class Collection:
         return self._folder.change(
             "files", group, lambda log: file_changes.set_files(log, found, gone, self.path)
         )
+
+    def join_roots(
+        self, root: str | os.PathLike[str], within: Sequence[str], *, group: int | None = None
+    ) -> Change | None:
+        """Have the files of roots that are folders within another one be files of that one.
+
+        So every file has one path, and is followed wherever the folders above it are indexed.
+
+        Parameters
+        ----------
+        root : path
+        within : sequence of str
+            Roots, as `roots` gives them.
+        group : int, optional
+
+        Returns
+        -------
+        Change or None
+        """
+        base = _root(root)
+
+        def work(log: ChangeLog) -> None:
+            files = [file for one in within for file in item_tables.read_files(log.connection, one)]
+            file_changes.join_roots(log, base, files)
+
+        return self._folder.change("files", group, work)
 
     def tag(
         self, ids: Any, tags: Any, *, by: str = "person", group: int | None = None

@@ -31,7 +31,10 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     known: dict[bytes, int] = dict(
         select_in(log.connection, select, {new.content for new in new_items})
     )
-    files = _Files(log, [file for new in new_items for file in new.files], set(known.values()))
+    given = {new.item for new in new_items if new.item is not None}
+    refuse_unknown(log, given, vectors.folder)
+    taken = set(known.values())
+    files = _Files(log, [file for new in new_items for file in new.files], taken)
     ids: list[int] = [0] * len(new_items)
     for place, new in enumerate(new_items):  # first, so that what has moved keeps its item
         if new.content in known:
@@ -42,10 +45,13 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     for place, new in enumerate(new_items):
         if not ids[place]:
             item = known.get(new.content) or files.left_behind(new.files, made)
+            if item is None and new.item not in taken:
+                item = new.item
             if item is None:
                 item, following = following, following + 1
             if new.content not in known:
                 made[item], known[new.content] = new, item
+                taken.add(item)
             ids[place] = item
             files.attach(item, new.files)
     places = vectors.append(log.connection, list(made), [new.vector for new in made.values()])
@@ -80,6 +86,18 @@ def set_files(
     for file in gone:
         files.lose(file)
     files.write()
+
+
+def join_roots(log: ChangeLog, root: str, files: Sequence[FileState]) -> None:
+    """Have the files of folders within a root be files of the root itself."""
+    joined = [
+        file._replace(root=root, path=(Path(file.root).relative_to(root) / file.path).as_posix())
+        for file in files
+    ]
+    rows = _Files(log, [*files, *joined], set())
+    for before, after in zip(files, joined, strict=True):
+        rows.rename(before, after)
+    rows.write()
 
 
 class _Files:
@@ -149,6 +167,22 @@ class _Files:
             self._remove(number, row)
         else:
             self.rows[number] = (*row[:_IS_MISSING], 1)
+
+    def rename(self, before: FileState, after: FileState) -> None:
+        """Have a file be known by another path; what is known at that path already counts more."""
+        number, key = self._at[self._key(before)], self._key(after)
+        row = self.rows[number]
+        assert row is not None
+        there = self._at.get(key)
+        if there is not None:
+            other = self.rows[there]
+            if other is not None and (row[_IS_MISSING] or not other[_IS_MISSING]):
+                self._remove(number, row)
+                return
+            if other is not None:
+                self._remove(there, other)
+        del self._at[row[:2]]
+        self._at[key], self.rows[number] = number, (*key, *row[2:])
 
     def write(self) -> None:
         """Write all that is different now."""

@@ -194,3 +194,18 @@ def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, 
             inside = path.relative_to(root).as_posix()
             return root, "" if inside == "." else inside
     return str(path), ""
+
+
+def roots_within(root: str, roots: Sequence[str]) -> list[str]:
+    """The known folders within another one that have something in them.
+
+    One that has nothing may be the place of a disk that is not mounted.
+    """
+    return [
+        one
+        for one in roots
+        if one != root
+        and Path(one).is_relative_to(root)
+        and Path(one).is_dir()
+        and any(Path(one).iterdir())
+    ]

@@ -23,6 +23,7 @@ from nearlabel.collection.folder_scan import (
     ReadFile,
     read_unchanged,
     root_of,
+    roots_within,
     scan_folder,
 )
 from nearlabel.collection.item_features import ItemFeatures
@@ -53,6 +54,8 @@ class IndexPlan:
         Paths of files that are not there any more.
     unchanged : int
     scan : FolderScan
+    within : list of str
+        Folders within the root that were indexed before it, and are parts of it from now on.
     """
 
     root: str
@@ -61,9 +64,10 @@ class IndexPlan:
     gone: list[str]
     unchanged: int
     scan: FolderScan
+    within: list[str]
 
     def __bool__(self) -> bool:
-        return bool(self.seen or self.new or self.gone)
+        return bool(self.seen or self.new or self.gone or self.within)
 
     def only(self, path: str) -> IndexPlan:
         """What of it is about one file."""
@@ -72,7 +76,7 @@ class IndexPlan:
             seen={one: item for one, item in self.seen.items() if one == path},
             new=[one for one in self.new if one == path],
             gone=[],
-            unchanged=0,
+            unchanged=int(path in self.scan.files and path not in {*self.seen, *self.new}),
             scan=FolderScan({}, [one for one in self.scan.skipped if one[0] == path], []),
         )
 
@@ -96,6 +100,8 @@ class IndexReport:
     skipped : list of (path, reason)
         Files that could not be read, each with the rest of a sentence that says why.
     seconds : float
+    group : int or None
+        The run that these changes are, for others that belong to it.
     """
 
     new: int = 0
@@ -105,6 +111,7 @@ class IndexReport:
     gone: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
+    group: int | None = None
 
 
 def plan_index(
@@ -139,7 +146,12 @@ def plan_index(
         raise CollectionError("is a collection; give the folder of its files", Path(folder))
     root, inside = root_of(folder, collection.roots())
     begins = f"{inside}/" if inside else ""
-    known = {one.path: one for one in collection.files(root) if one.path.startswith(begins)}
+    within = roots_within(root, collection.roots())
+    known = {
+        path: one
+        for path, one in _known_files(collection, root, within).items()
+        if path.startswith(begins)
+    }
     stamps = {
         path: FileStamp(one.size, one.mtime_ns) for path, one in known.items() if not one.is_missing
     }
@@ -168,7 +180,20 @@ def plan_index(
         gone,
         len(scan.files) - len(differ),
         scan,
+        within,
     )
+
+
+def _known_files(collection: Collection, root: str, within: Sequence[str]) -> dict[str, FileState]:
+    """The files of a root by their paths, and those of folders within it."""
+    known: dict[str, FileState] = {}
+    for one in (*within, root):  # what the root says counts more, but for what it misses
+        inside = Path(one).relative_to(root)
+        for file in collection.files(one):
+            path = (inside / file.path).as_posix()
+            if path not in known or not file.is_missing:
+                known[path] = file
+    return known
 
 
 def run_index(
@@ -193,6 +218,8 @@ def run_index(
         Called with (files done, files in all).
     """
     begin, run = time.monotonic(), _Run(collection, plan, features, n_jobs, progress)
+    if plan.within:
+        collection.join_roots(plan.root, plan.within, group=run.group)
     # What is known at other paths comes first: a file may have been moved before another one was
     # put in its place, and that is a new item then.
     altered = run.recognize([*plan.seen])
@@ -232,7 +259,7 @@ class _Run:
         self._n_jobs, self._progress = n_jobs, progress
         self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
         self.done, self.total = 0, len(plan.seen) + len(plan.new)
-        self.group = collection.new_group()
+        self.group = self.report.group = collection.new_group()
 
     def recognize(self, paths: Sequence[str]) -> list[str]:
         """Note which files have a content that is known; the paths of the others."""

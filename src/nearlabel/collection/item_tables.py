@@ -22,6 +22,7 @@ STATES = {
     "undecided": " AND learned IS NULL",
     "missing": " AND NOT EXISTS (SELECT 1 FROM files WHERE item = items.id AND NOT is_missing)",
 }
+_ID, _NAME = "id:", "name:"  # before what is one of these, and nothing else
 _AT_ONCE = 900  # values in one statement
 _MOST_NAMES = 20_000  # among which one that is like a wrong one is looked for
 
@@ -162,11 +163,44 @@ def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
 
 
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
-    """The item that is meant by its id, its name, or a file's path or name."""
-    if text.isascii() and text.isdecimal() and len(text) < 19:
-        found = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),)).fetchone()
-        if found:
-            return int(found[0])
+    """The item that is meant by its id, its name, or a file's path or name.
+
+    What begins with ``id:`` or ``name:`` means just that, if there is such an item.
+    """
+    for start, look in ((_ID, _by_id), (_NAME, _by_name)):
+        if text.startswith(start) and (ids := look(connection, text.removeprefix(start))):
+            return _the_one(ids, text, folder)
+    ids = _by_id(connection, text) | _by_name(connection, text)
+    ids = ids or _by_file_name(connection, path_bytes(text))
+    if not ids:
+        names = [n for (n,) in connection.execute("SELECT name FROM items LIMIT ?", (_MOST_NAMES,))]
+        raise CollectionError(
+            f"has no item with the id, file or name {shown(text)}{did_you_mean(text, names)}",
+            folder,
+        )
+    return _the_one(ids, text, folder)
+
+
+def _the_one(ids: set[int], text: str, folder: Path) -> int:
+    if len(ids) > 1:
+        raise CollectionError(
+            f"has several items that {shown(text)} may mean, {some(sorted(ids))}: give one as "
+            f"{_ID}{min(ids)}",
+            folder,
+        )
+    return min(ids)
+
+
+def _by_id(connection: sqlite3.Connection, text: str) -> set[int]:
+    """The item with this id, if it is one."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        return set()
+    found = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),))
+    return {item for (item,) in found}
+
+
+def _by_name(connection: sqlite3.Connection, text: str) -> set[int]:
+    """Items with this name, or with a file of this path."""
     name = (text.encode("utf-8", "replace").decode(),)
     ids = {item for (item,) in connection.execute("SELECT id FROM items WHERE name = ?", name)}
     path = os.path.normpath(Path(text).absolute())
@@ -179,20 +213,16 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
             wanted.add(path_bytes(path[len(root.rstrip("/")) + 1 :]))
         select = "SELECT item FROM files WHERE root = ? AND path"
         ids |= {item for (item,) in select_in(connection, select, wanted, number)}
-    if not ids:
-        ids = _by_file_name(connection, path_bytes(text))
-    if len(ids) > 1:
-        listed = some(sorted(ids))
-        raise CollectionError(
-            f"has several items that {shown(text)} may mean: give one of their ids {listed}", folder
-        )
-    if not ids:
-        names = [n for (n,) in connection.execute("SELECT name FROM items LIMIT ?", (_MOST_NAMES,))]
-        raise CollectionError(
-            f"has no item with the id, file or name {shown(text)}{did_you_mean(text, names)}",
-            folder,
-        )
-    return int(ids.pop())
+    return ids
+
+
+def ids_of_names(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """The items of names that one item alone has."""
+    found = connection.execute(
+        f"SELECT name, min(id) FROM items WHERE name IN {LISTED} GROUP BY name HAVING count(*) = 1",
+        (json.dumps([*names]),),
+    )
+    return dict(found.fetchall())
 
 
 def _by_file_name(connection: sqlite3.Connection, name: bytes) -> set[int]:

@@ -72,6 +72,8 @@ class NewItem(NamedTuple):
         What it is called: by default the path of its first file.
     text : str, optional
         Its text, or the beginning of it, where there is one to show.
+    item : int, optional
+        The item that has this content from now on, where it is known without a file.
     """
 
     content: bytes
@@ -79,6 +81,7 @@ class NewItem(NamedTuple):
     files: tuple[FileState, ...] = ()
     name: str = ""
     text: str | None = None
+    item: int | None = None
 
 
 class Decision(NamedTuple):

@@ -31,7 +31,7 @@ class StoredVectors:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._folder: Path = database.folder
+        self.folder: Path = database.folder
         self._file: tuple[int, VectorFile] | None = None
 
     def form(self, connection: sqlite3.Connection) -> Form | None:
@@ -46,7 +46,7 @@ class StoredVectors:
                 raise ValueError
         except (TypeError, KeyError, ValueError, RecursionError):
             raise CollectionError(
-                "is damaged: the form of its vectors makes no sense", self._folder
+                "is damaged: the form of its vectors makes no sense", self.folder
             ) from None
         return Form(width, is_sparse)
 
@@ -93,7 +93,7 @@ class StoredVectors:
         is_there = at < len(known)
         is_there[is_there] = known[at[is_there], 0] == wanted[is_there]
         if gone != "zeros" and not is_there.all():
-            raise CollectionError(f"has no item {wanted[~is_there][0]}", self._folder)
+            raise CollectionError(f"has no item {wanted[~is_there][0]}", self.folder)
         file = self.file(connection)
         if file is None:
             return np.zeros((len(wanted), form.width), np.float32)
@@ -109,8 +109,8 @@ class StoredVectors:
         if held is None or held[0] != number:
             form = self.form(connection)
             if form is None:
-                raise CollectionError("is damaged: its vectors have no form", self._folder)
-            path, writable = vectors_path(self._folder, number), not self._database.readonly
+                raise CollectionError("is damaged: its vectors have no form", self.folder)
+            path, writable = vectors_path(self.folder, number), not self._database.readonly
             held = number, VectorFile(path, form, end, writable=writable)
             self._file = held
         held[1].end = max(held[1].end, end)
@@ -120,7 +120,7 @@ class StoredVectors:
         """Remove what interrupted changes have left; how many bytes of vectors were cut off."""
         with self._database.alone() as connection:
             number, _ = connection.execute("SELECT vectors_file, vectors_end FROM state").fetchone()
-            for other, path in vector_files(self._folder):
+            for other, path in vector_files(self.folder):
                 if other != number:
                     remove(path)
         return self.cut()
@@ -166,7 +166,7 @@ class StoredVectors:
                 return
             (number,) = connection.execute("SELECT vectors_file FROM state").fetchone()
             places = self.used(connection).tolist()
-            copy, moved = file.copy_to(vectors_path(self._folder, number + 1), places)
+            copy, moved = file.copy_to(vectors_path(self.folder, number + 1), places)
             now = dict(zip(places, moved, strict=True))
             self._move(connection, now)
             connection.execute(
@@ -187,7 +187,7 @@ class StoredVectors:
         connection.execute("INSERT OR REPLACE INTO settings VALUES ('form', ?)", (value,))
         connection.execute("UPDATE state SET vectors_file = 1, vectors_end = ?", (HEAD_SIZE,))
         self.close()
-        file = VectorFile.create(vectors_path(self._folder, 1), form)
+        file = VectorFile.create(vectors_path(self.folder, 1), form)
         self._file = 1, file
         return file
 

@@ -73,6 +73,7 @@ def import_files(
     beside: str | os.PathLike[str] | None = None,
     overrule: bool = False,
     report: ImportReport | None = None,
+    group: int | None = None,
 ) -> ImportReport:
     """Give the items of a collection the tags of files, in one change.
 
@@ -86,6 +87,8 @@ def import_files(
         Whether files count more than what was decided before.
     report : ImportReport, optional
         To be continued.
+    group : int, optional
+        The run of changes of which this one is a part.
     """
     report = ImportReport() if report is None else report
     items = {item.id: item for item in collection.items()}
@@ -103,7 +106,7 @@ def import_files(
     report.given = sum(is_yes for *_, is_yes in decided)
     report.rejected = len(decided) - report.given
     if decided:
-        collection.decide(decided, by="person")
+        collection.decide(decided, by="person", group=group)
     return report
 
 
