@@ -107,6 +107,7 @@ MISTAKES = [
     (["tag", "c", "1", "--clear", "sae"], "--clear: c has no tag 'sae'; did you mean 'sea'"),
     (["tag", "c", "1", "--state", "tagged"], "--state"),
     (["tag", "c", "1", "--accept", "90"], "--accept"),
+    (["tag", "c", "--state", "missing", "--truth", "c.csv"], "--truth: c.csv has no row"),
     (["tag", "c", "1", "--accept", "0.9", "--no", "a"], "--accept"),
     (["tag", "c", "1", "--accept", "0.9", "--truth", "t.csv"], "--truth"),
     (["retrieve", "c", "1", "--html", "tags.csv"], "--html must end in .html"),
@@ -138,6 +139,7 @@ def test_mistakes_are_one_line(fail, scenes):
             return store.changes()
 
     before = changes()
+    Path("c.csv").write_text("file,tags\nnone.jpg,sea\n", encoding="utf-8")
     for words, message in MISTAKES:
         assert message in fail(*words), words
     assert changes() == before
@@ -328,6 +330,7 @@ def test_what_is_in_a_collection(ask, asked, scenes):
     assert len(listed) == 2
     assert all("sea" in one["tags"] for one in listed)
     assert "no items" in ask("collection", "items", "c", "--state", "missing")
+    assert "no items" in ask("tag", "c", "--state", "missing")
     assert "00000.jpg" in ask("collection", "items", "c", "--limit", 1)
 
 

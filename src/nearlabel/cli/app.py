@@ -30,7 +30,7 @@ _MODULES = {"index": "index_folders"}
 _USAGES = {  # where cyclopts would say ARGS
     "predict": "nearlabel predict [OPTIONS] MODEL DATA...",
     "rank": "nearlabel rank [OPTIONS] MODEL DATA...",
-    "tag": "nearlabel tag [OPTIONS] COLLECTION PICTURE...",
+    "tag": "nearlabel tag [OPTIONS] COLLECTION [PICTURE...]",
     "retrieve": "nearlabel retrieve [OPTIONS] MODEL DATA...",
     "forget": "nearlabel forget [OPTIONS] MODEL ID...",
     "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",

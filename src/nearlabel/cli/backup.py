@@ -10,15 +10,15 @@ from nearlabel.cli.output import counted, say_folded, say_json
 def backup(collection: str, folder: str, *, json: Json = False) -> None:
     """Copy a collection as it is at one moment, also while it is in use.
 
-    The copy is a collection like the other one. Pictures are not in a collection: back them up as
-    you do already.
+    The copy is a complete collection. Pictures are not part of it: go on backing them up as you do
+    now.
 
     Parameters
     ----------
     collection
         Folder of a collection, as index makes it.
     folder
-        Folder of the copy, which must not be there yet.
+        Folder of the copy, which must not exist yet.
 
     Examples
     --------

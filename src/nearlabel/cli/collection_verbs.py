@@ -32,10 +32,10 @@ _CHANGES = {  # for people, with what was changed and how many items it touched
     "reject": "took tags away from {}",
     "clear": "cleared tags of {}",
     "set_tags": "set the tags of {}",
-    "decide": "decided tags of {}",
+    "decide": "changed tags of {}",
     "rename_tag": "renamed a tag of {}",
     "merge_tags": "merged tags of {}",
-    "undo": "took back a change of {}",
+    "undo": "took back a change to {}",
     "forget": "forgot {}",
 }
 
@@ -213,7 +213,7 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
     collection
         Folder of a collection.
     limit
-        How many.
+        Number of changes to list.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
 
 
 def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> None:
-    """Rename a tag. One that is there already is merged with it by merge, not by rename.
+    """Rename a tag. To join it with another tag, use merge.
 
     Parameters
     ----------
@@ -274,8 +274,8 @@ def merge(
 ) -> None:
     """Make one tag of several.
 
-    An item that has any of them has the one that is left; where one was refused and another
-    given, given counts.
+    An item that has any of them gets the remaining tag; where one of them was given and another
+    one refused, it counts as given.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def merge(
     tag
         The tags to merge; they are gone afterwards.
     into
-        The tag that is left.
+        The tag that remains.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def merge(
 
 
 def compact(collection: str, /, *, json: Json = False) -> None:
-    """Write the files of a collection anew, without what is no longer needed.
+    """Rewrite the files of a collection without what is no longer needed.
 
     Parameters
     ----------

@@ -36,10 +36,10 @@ def export_tags(
         A table (.csv, .tsv: columns file and tags, divided by ;), JSON lines (.jsonl: also what you
         said no to), a new folder that gets one folder per tag, or - for a table on standard output.
     copy
-        Copy pictures into the folders of their tags, in place of links to them.
+        Copy pictures into the folders of their tags instead of linking to them.
     sidecars
-        Write XMP sidecars beside the pictures, or bring those up to date that are there: other
-        keywords and all other fields stay, a tag that you said no to is taken out.
+        Write XMP sidecars beside the pictures, or update those that exist: other keywords and all
+        other fields stay, and a tag that you said no to is removed.
     texts
         Write text files beside them, such as picture.txt.
 

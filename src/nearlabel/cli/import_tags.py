@@ -33,8 +33,8 @@ def import_tags(
     """Give items of a collection the tags that files have for them.
 
     All of it is one change, which 'nearlabel collection undo' takes back. Tags are added: none is
-    taken away because a file does not have it. What you decided yourself stays, a no above all,
-    and is told where a file says otherwise.
+    taken away because a file does not have it. What you decided yourself stays, above all
+    a no, and you are told where a file disagrees.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def import_tags(
         A table with the columns file and tags (.csv, .tsv; tags divided by ;), JSON lines (.jsonl),
         or a folder with one folder per tag, whose files are known by their content.
     sidecars
-        Read XMP sidecars beside the pictures, and the XMP and IPTC keywords inside of these.
+        Read XMP sidecars beside the pictures, and the XMP and IPTC keywords inside them.
     texts
         Read text files beside them, such as picture.txt.
     overrule

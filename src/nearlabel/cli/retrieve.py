@@ -68,7 +68,7 @@ def retrieve(
     """
     if not is_collection(model):
         if html is not None:
-            raise ValueError(f"--html: {model} is no collection, whose pictures could be shown")
+            raise ValueError(f"--html is for collections, and {model} is none")
         fitted, blocks = answering.load(model, data, "retrieve")
         found = _of_model(fitted, blocks, top, per_tag)
         _tell(answering, found, ("label", "score"), blocks.skipped)
@@ -78,7 +78,7 @@ def retrieve(
         raise ValueError(f"retrieve: PICTURE is missing; for example: {example}")
     unused = [*as_typed(answering.reading), *as_typed(replace(answering.searching, jobs=None))]
     for word in [*unused, *(["--part"] if answering.part != "all" else [])][:1]:
-        raise ValueError(f"{word}: {model} is a collection, for which this has no meaning")
+        raise ValueError(f"{word}: this does not apply to {model}, which is a collection")
     check_results(answering.output, *data)
     if html is not None:
         if Path(html).suffix.lower() not in _PAGES:

@@ -31,7 +31,7 @@ def review(
 ) -> None:
     """Answer questions about items without tags, one key an answer.
 
-    The items come first whose tags teach the collection most. Their likeliest tags are shown, the
+    Items whose tags teach the collection most come first. Their likeliest tags are shown, with the
     probable ones marked: Enter gives those that are marked and rejects the others. Digits mark and
     unmark, n rejects all that are shown, t types tags, which are given beside the marked ones, s
     skips, u takes the last answer back, q ends. Every answer is stored at once. --json lists the
@@ -42,13 +42,13 @@ def review(
     collection
         Folder of a collection, as index makes it.
     strategy
-        learn: questions whose answers teach most. confident: those of which the collection is sure,
-        quick to confirm. mixed: every fourth one is of these.
+        learn: questions whose answers teach most. confident: items whose tags the collection is
+        sure of, quick to confirm. mixed: learn, with every fourth question from confident.
     tag
         Ask about this tag only, the likeliest items first: y or n. It ends when eight items in a
         row do not have it.
     limit
-        Questions after which to end.
+        Number of questions to ask.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class _Review:
 
     def _nothing_left(self) -> str:
         if self._strategy == "confident" and self._tag is None:
-            return "there is nothing of which the collection is sure; --strategy learn teaches it"
+            return "the collection is not sure of any tag yet; --strategy learn teaches it"
         return "nothing is left to ask about"
 
     def summary(self) -> str:

@@ -220,6 +220,8 @@ def _suggest(
             ]
         )
         return
+    if not questions:
+        say("no items")
     for number, (one, suggestions) in enumerate(answers):
         if number:
             say()

@@ -40,7 +40,8 @@ def compare_with(table: str, store: Collection, questions: Sequence[Asked], json
     compared = [(one, rows[found[one.content]].yes) for one in asked if one.content in found]
     left_out = len(asked) - len(compared)
     if not compared:
-        raise ValueError(f"--truth: {table} has no row for {asked[0].name}")
+        what = asked[0].name if asked else "any item that was asked about"
+        raise ValueError(f"--truth: {table} has no row for {what}")
     names = [one.name for one in store.tags() if one.yes]
     names += sorted({name for _, tags in compared for name in tags} - {*names})
     place = {name: column for column, name in enumerate(names)}
