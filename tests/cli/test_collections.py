@@ -164,6 +164,7 @@ def test_tags_of_a_new_picture(ask, asked, scenes):
     assert f"{first.probability:.3f}" in printed
     why = ask("tag", "c", new, "--top", 1, "--why")
     assert f"(item {first.voters[-1].id}, at" in why
+    assert f"without it {first.probability - first.voters[-1].part:.3f})" in why
     assert second.tag not in why
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 State = Literal["all", "tagged", "untagged", "undecided", "missing"]
 _VOTERS_SHOWN = 3
 _ITEMS_SHOWN = 10
-_NOTHING = 0.0005  # parts of a probability that are shown as none
 
 
 def tag(
@@ -59,8 +58,8 @@ def tag(
     top
         Tags per picture.
     why
-        Show all neighbors that voted, with their distances and what each adds to the probability:
-        little, where the next nearest item, which would take its place, has the tag as well.
+        Show all neighbors that voted, with their distances and what the probability would be
+        without each: the same, where the next nearest item, which takes its place, has the tag.
     accept
         Give items those of the suggested tags that are at least so probable, from 0 to 1.
     add
@@ -251,9 +250,8 @@ def _say_why(store: Collection, suggestions: Sequence[Suggestion]) -> None:
         voted = f"{counted(len(one.voters), 'neighbor')} voted for it"
         say_folded(printable(f"  {one.tag} {one.probability:.3f}: {voted}"))
         for by in one.voters:
-            adds = f"{'adds' if by.part > 0 else 'takes off'} {abs(by.part):.3f}"
-            adds = "adds nothing by itself" if abs(by.part) < _NOTHING else adds
-            place = f"item {by.id}, at {by.distance:.4g}, {adds}"
+            without = min(max(one.probability - by.part, 0), 1)
+            place = f"item {by.id}, at {by.distance:.4g}; without it {without:.3f}"
             say_folded(
                 printable(f"      {shown_name(store.item(by.id))} ({place})"), indent=" " * 10
             )
