@@ -277,6 +277,19 @@ def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
     assert asked("collection", "c")["items"] == TAGGED
 
 
+def test_tags_of_a_collection_with_damaged_vectors(answer, ask, scenes, tmp_path):
+    ask("export", "c", "-o", "before.csv")
+    os.truncate(tmp_path / "c" / "vectors-000001.bin", 1000)
+    code, _, notes = answer("export", "c", "-o", "after.csv")
+    assert code == 0
+    assert "vectors-000001.bin is damaged or missing: tags can be read and exported" in notes
+    assert Path("after.csv").read_text() == Path("before.csv").read_text()
+    code, _, notes = answer("index", scenes / "scenes", "-c", "c")
+    assert code == 0
+    assert "are made again where their files are found" in notes
+    ask("verify", "c")
+
+
 def test_verification(ask, asked, answer, scenes):
     assert asked("verify", "c")["agrees"] is True
     assert "verified: " in ask("relabel", "c", "--item", 1, "--add", "boats", "--verify")

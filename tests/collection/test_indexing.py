@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from drawn_pictures import file_of
 
-from nearlabel.collection import Collection, CollectionError, indexing
+from nearlabel.collection import Collection, CollectionError, NewItem, indexing
 from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import chosen_features, item_features
+from nearlabel.collection.records import content_of
 from nearlabel.features import UnreadablePicture
 
 LONG_AGO = 10**18
@@ -321,3 +322,52 @@ def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos)
     photos.put("disk/10.png", 10)
     index(store, photos.path)
     assert paths(store, 1) == ["disk/10.png"]
+
+
+@pytest.mark.parametrize("kind", ["pictures", "texts"])
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_damaged_vectors_are_made_again(tmp_path, photos, kind, is_missing):
+    for seed in range(3):
+        photos.put(f"{seed}.txt", f"the words of {seed} and sea {'sun ' * seed}".encode())
+    features = chosen_features(kind, {"pictures": "moments", "texts": "words"}[kind])
+    with Collection.create(tmp_path / "c", kind=kind, features=features) as store:
+        index(store, photos.path)
+        store.tag([1, 2], "sea")
+        right, ids = store.vectors(store.ids()), store.ids()
+    path = tmp_path / "c" / "vectors-000001.bin"
+    if is_missing:
+        path.unlink()
+    else:
+        os.truncate(path, path.stat().st_size - 10)
+    with Collection(tmp_path / "c", readonly=True) as store:
+        assert "tags can be read and exported" in store.notes[0]
+        assert store.items(tag="sea")
+        assert store.counts()["yes"] == 2
+        with pytest.raises(CollectionError, match=path.name):
+            store.vectors([1])
+    with Collection(tmp_path / "c") as store:
+        store.tag(3, "sun")
+        with pytest.raises(CollectionError, match=path.name):
+            store.forget(1)
+        store.salvage_vectors()
+        assert store.without_vectors(ids) == ({*ids} if is_missing else {ids[-1]})
+        assert store.verify()
+        index(store, photos.path)
+        assert not store.without_vectors(ids)
+        assert abs(store.vectors(ids) - right).max() == 0
+        assert store.verify()
+        assert [store.undo().kind for _ in range(2)] == ["files", "tag"]
+        assert not store.without_vectors(ids)
+    with Collection(tmp_path / "c", readonly=True) as store:
+        assert (store.notes, store.item(3).yes) == ([], [])
+
+
+def test_damaged_vectors_that_were_given_stay_so(tmp_path):
+    with Collection.create(tmp_path / "c", kind="vectors") as store:
+        store.add([NewItem(content_of(b"a"), [1, 2], name="a")])
+    (tmp_path / "c" / "vectors-000001.bin").unlink()
+    with (
+        Collection(tmp_path / "c") as store,
+        pytest.raises(CollectionError, match=r"vectors-000001.bin.* missing"),
+    ):
+        store.salvage_vectors()

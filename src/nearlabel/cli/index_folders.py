@@ -170,6 +170,7 @@ class _Watched:
         from nearlabel.collection.indexing import run_index
 
         with open_collection(self._collection) as store:
+            store.salvage_vectors()
             plan, features = self._plan(store, patience_ns)
             with steps("indexing", store.settings.kind) as progress:
                 try:

@@ -21,7 +21,7 @@ from nearlabel.collection.records import Change
 Row = tuple[Any, ...]
 MOST = 2**63 - 1  # that a column can hold
 _LATEST = 253402300799999  # milliseconds: the end of the year 9999
-_UNDOABLE = "kind NOT IN ('undo', 'forget') AND NOT is_undone"
+_UNDOABLE = "kind NOT IN ('undo', 'forget', 'vectors') AND NOT is_undone"
 
 
 class What(IntEnum):

@@ -308,6 +308,12 @@ class Collection:
         with self._database.reading() as connection:
             return self._vectors.read(connection, wanted)
 
+    def without_vectors(self, ids: Sequence[int]) -> set[int]:
+        """Of some items those whose vectors are zeros, as after `salvage_vectors`."""
+        wanted = _ids(ids)
+        sizes = abs(self.vectors(wanted)).sum(axis=1)
+        return {item for item, size in zip(wanted, sizes, strict=True) if not size}
+
     def changes(self, limit: int = 20) -> list[Change]:
         """The last changes, the latest first."""
         with self._database.reading() as connection:
@@ -350,6 +356,34 @@ class Collection:
                     self._vectors.cut()
             raise
         return ids
+
+    def salvage_vectors(self) -> None:
+        """Keep those vectors that are whole, where the file of vectors is damaged.
+
+        The others are zeros then, until their files are indexed again. Vectors that were given
+        cannot be made again: then it is an error.
+        """
+        self._folder.salvage_vectors()
+
+    def set_vectors(self, vectors: Mapping[int, Any], *, group: int | None = None) -> Change | None:
+        """Have items have these vectors, made again of the contents that they have.
+
+        Parameters
+        ----------
+        vectors : dict of int to array-like or sparse matrix of one row
+        group : int, optional
+
+        Returns
+        -------
+        Change or None
+            `undo` passes over it.
+        """
+
+        def work(log: ChangeLog) -> None:
+            tag_changes.refuse_unknown(log, {*vectors}, self.path)
+            file_changes.set_vectors(log, vectors, self._vectors)
+
+        return self._folder.change("vectors", group, work)
 
     def set_files(
         self,
@@ -578,6 +612,9 @@ class Collection:
         Change or None
         """
         wanted = _ids(ids)
+
+        if self._vectors.damage is not None:  # nothing could be erased of it
+            raise self._vectors.damage
 
         def work(log: ChangeLog) -> None:
             tag_changes.refuse_unknown(log, wanted, self.path)

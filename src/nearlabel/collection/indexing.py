@@ -273,7 +273,8 @@ class _Run:
             ]
             self._collection.set_files(self._root, found, group=self.group)
             self.report.found += len(found)
-            unknown += [one.path for one in batch if one.read.digest not in ids]
+            unmade = self._collection.without_vectors([*{*ids.values()}])
+            unknown += [one.path for one in batch if ids.get(one.read.digest) in {None, *unmade}]
         return unknown
 
     def add(self, paths: Sequence[str]) -> None:
@@ -283,9 +284,15 @@ class _Run:
             for one in batch:
                 by_content.setdefault(one.read.digest, []).append(one)
             known = self._collection.known_contents(by_content)
+            unmade = self._collection.without_vectors([*known.values()])
             made = self._made(
-                {digest: its[0] for digest, its in by_content.items() if digest not in known}
+                {
+                    digest: its[0]
+                    for digest, its in by_content.items()
+                    if known.get(digest) in {None, *unmade}
+                }
             )
+            again = {known[one]: made.pop(one)[0] for one in [*made] if one in known}
             items = [
                 NewItem(
                     digest,
@@ -297,6 +304,8 @@ class _Run:
                 for digest, (vector, text) in {**dict.fromkeys(known, (None, None)), **made}.items()
             ]
             ids = self._collection.add(items, group=self.group)
+            if again:
+                self._collection.set_vectors(again, group=self.group)
             altered = {self._seen.get(one.path) for one in batch}
             changed = sum(
                 item.content in made and id in altered for item, id in zip(items, ids, strict=True)
