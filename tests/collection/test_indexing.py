@@ -62,11 +62,12 @@ def features_of(store):
 
 
 def index(store, folder, n_jobs=None, progress=None):
-    """Index a folder; new, changed, found, unchanged and gone files."""
+    """Index a folder; new, changed, known, unchanged and gone files."""
     features = features_of(store)
     plan = plan_index(store, folder, features.files)
     report = run_index(store, plan, features, n_jobs=n_jobs, progress=progress)
-    counts = (report.new, report.changed, report.found, report.unchanged, report.gone)
+    known = report.moved + report.copied + report.found
+    counts = (report.new, report.changed, known, report.unchanged, report.gone)
     return counts, report.skipped
 
 
@@ -102,7 +103,12 @@ def test_moved_and_copied_files(store, photos):
     store.tag([1, 2], "sea")
     (photos.path / "0.png").rename(photos.path / "moved.png")
     shutil.copy2(photos.path / "1.png", photos.path / "copy.png")
-    assert index(store, photos.path) == ((0, 0, 2, 5, 1), [])
+    (photos.path / "2.png").unlink()
+    features = features_of(store)
+    report = run_index(store, plan_index(store, photos.path, features.files), features)
+    counts = (report.moved, report.copied, report.found, report.unchanged, report.gone)
+    assert counts == (1, 1, 0, 4, 1)
+    assert store.changes(1)[0].items == 2  # one was moved, and one is gone
     assert (paths(store, 1), store.item(1).yes) == (["moved.png"], ["sea"])
     assert (paths(store, 2), store.item(2).yes) == (["1.png", "copy.png"], ["sea"])
 

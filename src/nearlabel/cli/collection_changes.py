@@ -200,7 +200,7 @@ def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
         if real.is_file():
             raise ValueError(f"{source} {reason}")
         warnings.warn(f"{path} {reason}; left out", stacklevel=2)
-    known = report.found + report.unchanged
+    known = report.moved + report.copied + report.found + report.unchanged
     return Added(report.new, report.changed, known, ImportReport(), report.group)
 
 

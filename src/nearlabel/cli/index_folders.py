@@ -39,6 +39,8 @@ _REST = 10  # times as long as a look takes is the least time until the next one
 _COUNTS = {
     "new": "new",
     "changed": "changed",
+    "moved": "moved",
+    "copied": "copied",
     "found": "found again",
     "unchanged": "unchanged",
     "gone": "gone",
@@ -228,6 +230,8 @@ def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
         "features": settings.features.get("name"),
         "new": report.new,
         "changed": report.changed,
+        "moved": report.moved,
+        "copied": report.copied,
         "found": report.found,
         "unchanged": report.unchanged,
         "gone": report.gone,

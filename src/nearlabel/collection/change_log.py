@@ -66,6 +66,7 @@ class ChangeLog:
         self._noted: set[tuple[int, Row]] = set()
         self.has_effect = False  # beyond tags that come and go with what is decided of them
         self._with_new_vectors: set[int] = set()
+        self._with_new_files: set[int] = set()
         insert = "INSERT INTO changes (kind, at, run, items, is_undone) VALUES (?, ?, ?, 0, 0)"
         self.number = connection.execute(insert, (kind, self.at, group)).lastrowid or 0
 
@@ -85,6 +86,10 @@ class ChangeLog:
                 before, after = current.get(key), rows[key]
                 if before and after and before[vector] != after[vector]:
                     self._with_new_vectors.add(key[0])
+        if what == What.FILE:
+            item = table.columns.index("item")
+            states = [row for key in differ for row in (current.get(key), rows[key])]
+            self._with_new_files.update(row[item] for row in states if row is not None)
         # Rows may take names from each other: so all are taken out before they are put in again.
         # An item has a column more, and stays.
         gone = [key for key in differ if rows[key] is None or what != What.ITEM]
@@ -115,7 +120,7 @@ class ChangeLog:
             self.write(What.TAG, dict.fromkeys(found))
         items = sorted(self.touched())
         self._renumber(items)
-        count = len(items) or len({key for what, key in self._noted if what == What.FILE})
+        count = len(items) or len(self._with_new_files)
         update = "UPDATE changes SET items = ? WHERE id = ?"
         self.connection.execute(update, (count, self.number))
         return read_change(self.connection, self.number)
