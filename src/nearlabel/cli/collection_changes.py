@@ -225,20 +225,31 @@ def forget_items(
     from nearlabel.collection import CollectionError
 
     with open_collection(path) as store:
-        ids, missing = [], 0
+        items, missing = {}, 0
         for name in names:
             try:
-                ids.append(items_of(store, [name])[0].id)
+                (item,) = items_of(store, [name])
+                items[item.id] = item
             except (CollectionError, ValueError):
                 if not ignore_missing:
                     raise
                 missing += 1
-        if ids:
-            store.forget(ids)
-        forgot = f"forgot {counted(len({*ids}), 'item')}" if names else "compacted"
+        if items:
+            store.forget([*items])
+        forgot = f"forgot {counted(len(items), 'item')}" if names else "compacted"
         if missing:
             forgot += f", {missing} not found"
-        return _finish(store, changing, forgot, forgotten=len({*ids}), missing=missing)
+        files = [Path(file.root, file.path) for item in items.values() for file in item.files]
+        left = sum(file.exists() for file in files)
+        if left and not changing.json:
+            warnings.warn(
+                f"files stay where they are ({counted(left, 'file')}): the next 'nearlabel index' "
+                "adds them again as new items, unless you delete them or move them away",
+                stacklevel=2,
+            )
+        return _finish(
+            store, changing, forgot, forgotten=len(items), missing=missing, files_left=left
+        )
 
 
 def relabel_items(

@@ -202,7 +202,13 @@ def _locked(folder: Path) -> FileIO:
     def opener(path: str, flags: int) -> int:
         return opened_plainly(path, flags | os.O_CREAT)
 
-    file = FileIO(folder / LOCK, "r+", opener=opener)
+    try:
+        file = FileIO(folder / LOCK, "r+", opener=opener)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        why = f"this collection can only be read: its files cannot be written ({error.strerror})"
+        raise PermissionError(error.errno, why, str(folder)) from None
     if not try_lock(file):
         owner = file.read(20).decode("ascii", "replace").strip()
         file.close()
