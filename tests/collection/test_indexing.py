@@ -368,6 +368,20 @@ def test_damaged_vectors_are_made_again(tmp_path, photos, kind, is_missing):
         assert (store.notes, store.item(3).yes) == ([], [])
 
 
+def test_a_single_vector_that_is_damaged_is_made_again_when_its_file_is_read(store, photos):
+    index(store, photos.path)
+    right = store.vectors([3])
+    with (store.path / "vectors-000001.bin").open("r+b") as file:
+        file.seek(64 + 2 * (16 + 4 * right.shape[1]) + 20)
+        file.write(b"????")
+    assert not store.verify()
+    photos.put("2.png", 2)
+    assert index(store, photos.path)[0] == (0, 0, 1, 5, 0)
+    assert np.array_equal(store.vectors([3]), right)
+    store.compact()
+    assert store.verify()
+
+
 def test_damaged_vectors_that_were_given_stay_so(tmp_path):
     with Collection.create(tmp_path / "c", kind="vectors") as store:
         store.add([NewItem(content_of(b"a"), [1, 2], name="a")])

@@ -134,7 +134,7 @@ class ChangeLog:
         self._note(what, [(key, None) for key in keys])
 
     def _note(self, what: What, rows: Sequence[tuple[Row, Row | None]]) -> None:
-        is_kept = self.kind != "undo"
+        is_kept = self.kind not in ("undo", "vectors")  # which nothing takes back
         notes = []
         for key, before in rows:
             if (what, key) not in self._noted:

@@ -18,7 +18,12 @@ from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
-from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
+from nearlabel.collection.folder_checks import (
+    CollectionError,
+    DamagedVectorsError,
+    remove,
+    thumbnail_path,
+)
 from nearlabel.collection.learning_methods import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.questions import Question, questions
@@ -309,9 +314,16 @@ class Collection:
             return self._vectors.read(connection, wanted)
 
     def without_vectors(self, ids: Sequence[int]) -> set[int]:
-        """Of some items those whose vectors are zeros, as after `salvage_vectors`."""
+        """Of some items those whose vectors are damaged, or zeros as after `salvage_vectors`."""
         wanted = _ids(ids)
-        sizes = abs(self.vectors(wanted)).sum(axis=1)
+        try:
+            sizes = abs(self.vectors(wanted)).sum(axis=1)
+        except DamagedVectorsError:
+            if self._vectors.damage is not None:
+                raise
+            if len(wanted) == 1:
+                return {*wanted}
+            return {one for item in wanted for one in self.without_vectors([item])}
         return {item for item, size in zip(wanted, sizes, strict=True) if not size}
 
     def changes(self, limit: int = 20) -> list[Change]:
