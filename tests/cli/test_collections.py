@@ -288,7 +288,7 @@ def test_tags_of_a_collection_with_damaged_vectors(answer, ask, scenes, tmp_path
     assert Path("after.csv").read_text() == Path("before.csv").read_text()
     code, _, notes = answer("index", scenes / "scenes", "-c", "c")
     assert code == 0
-    assert "are made again where their files are found" in notes
+    assert "are made again where the files of their items are found" in notes
     ask("verify", "c")
 
 

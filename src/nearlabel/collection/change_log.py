@@ -121,8 +121,9 @@ class ChangeLog:
         items = sorted(self.touched())
         self._renumber(items)
         count = len(items) or len(self._with_new_files)
-        update = "UPDATE changes SET items = ? WHERE id = ?"
-        self.connection.execute(update, (count, self.number))
+        kind = self.kind if items or self.kind != "add" else "files"  # all of them were known
+        update = "UPDATE changes SET kind = ?, items = ? WHERE id = ?"
+        self.connection.execute(update, (kind, count, self.number))
         return read_change(self.connection, self.number)
 
     def touched(self) -> set[int]:

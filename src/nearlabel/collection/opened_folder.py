@@ -156,13 +156,13 @@ class OpenedFolder:
         self.learned.drop()
         self._recover()
         self.notes.append(
-            f"its vectors were damaged: those of {lost:,} items are made again where their files "
-            "are found, and count as zeros until then"
+            f"damaged vectors ({lost:,}) are made again where the files of their items are found; "
+            "until then they count as zeros"
         )
 
     def _said_damage(self, damage: DamagedVectorsError) -> str:
         """What can be done where vectors are damaged."""
-        again = "index its files again, which makes the vectors again"
+        again = "'nearlabel index' makes the vectors again"
         if self.settings.kind == "vectors":
             again = "bring back a backup"
         name = Path(str(damage.path)).name
