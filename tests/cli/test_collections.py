@@ -89,7 +89,8 @@ def test_what_a_collection_was_made_with_stays(fail, scenes):
 
 MISTAKES = [
     (["index", "gone", "-c", "new"], "there is no folder gone"),
-    (["index", "c/lock", "-c", "new"], "'nearlabel add new c/lock'"),
+    (["index", "c/lock", "-c", "c"], "'nearlabel add c c/lock'"),
+    (["index", "c/lock", "-c", "new"], "'nearlabel index c -c new'"),
     (["index", ".", "-c", "new", "--tags", "gone.csv"], "gone.csv"),
     (["index", ".", "-c", "new", "--every", "0"], "--every"),
     (["index", ".", "-c", "new", "--jobs", "0"], "--jobs"),
@@ -97,7 +98,8 @@ MISTAKES = [
     (["index", "."], "--collection"),
     (["tag", "c"], "PICTURE is missing"),
     (["tag", "gone", "1"], "gone is not there; 'nearlabel index FOLDER -c gone'"),
-    (["tag", ".", "1"], ". is no collection"),
+    (["tag", "c/lock", "1"], "c/lock is a file"),
+    (["tag", ".", "1"], ". is a folder, but no collection; 'nearlabel index . -c test_"),
     (["tag", "c", "gone.jpg"], "gone.jpg"),
     (["tag", "c", "1", "--add", "a", "--no", "a"], "--add and by --no"),
     (["tag", "c", "1", "--add", "a", "--truth", "t.csv"], "--truth"),
@@ -378,6 +380,19 @@ def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
     assert asked("collection", "c")["items"] == TAGGED
 
 
+def test_tags_of_a_collection_with_damaged_vectors(answer, ask, scenes, tmp_path):
+    ask("export", "c", "-o", "before.csv")
+    os.truncate(tmp_path / "c" / "vectors-000001.bin", 1000)
+    code, _, notes = answer("export", "c", "-o", "after.csv")
+    assert code == 0
+    assert "vectors-000001.bin is damaged or missing: tags can be read and exported" in notes
+    assert Path("after.csv").read_text() == Path("before.csv").read_text()
+    code, _, notes = answer("index", scenes / "scenes", "-c", "c")
+    assert code == 0
+    assert "are made again where the files of their items are found" in notes
+    ask("verify", "c")
+
+
 def test_verification(ask, asked, answer, scenes):
     assert asked("verify", "c")["agrees"] is True
     assert "verified: " in ask("relabel", "c", "--item", 1, "--add", "boats", "--verify")
@@ -394,10 +409,14 @@ def test_verbs_for_models_name_the_one_for_collections(fail, scenes, verb):
     assert "'nearlabel tag c new.jpg'" in fail(verb, "c", "new.jpg")
 
 
-def test_forgotten_items(ask, asked, scenes):
+def test_forgotten_items(answer, asked, scenes):
     told = asked("forget", "c", 1, "00001.jpg", "gone", "--ignore-missing")
     assert (told["forgotten"], told["missing"], told["items"]) == (2, 1, TAGGED - 2)
-    assert "forgot 1 item: c has" in ask("forget", "c", 3)
+    assert told["files_left"] == 2
+    code, printed, note = answer("forget", "c", 3)
+    assert code == 0
+    assert "forgot 1 item: c has" in printed
+    assert "(1 file): the next 'nearlabel index' adds them again" in note
 
 
 def test_relabelled_items(ask, asked, scenes, tmp_path):
@@ -500,6 +519,25 @@ def test_an_interrupt_says_that_nothing_is_lost(answer, scenes, monkeypatch):
     code, printed, told = answer("index", scenes / "new", "-c", "c")
     assert (code, printed) == (130, "")
     assert told == f"nearlabel: interrupted; {index_folders._GOES_ON}\n"
+
+
+def test_two_that_make_the_same_collection(ask, scenes, monkeypatch):
+    create = Collection.create
+
+    def second(path, **settings):
+        create(path, **settings).close()
+        return create(path, **settings)
+
+    monkeypatch.setattr(Collection, "create", second)
+    assert f"{NEW} new" in ask("index", scenes / "new", "-c", "new", "--features", "moments")
+
+
+def test_a_collection_that_cannot_be_written(fail, scenes, monkeypatch):
+    def refused(path, _):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("nearlabel.collection.opened_folder.opened_plainly", refused)
+    assert "c: this collection can only be read" in fail("tag", "c", 1, "--add", "boats")
 
 
 def test_another_process_that_writes(fail, ask, scenes):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from drawn_pictures import file_of
 
-from nearlabel.collection import Collection, CollectionError, indexing
+from nearlabel.collection import Collection, CollectionError, NewItem, indexing
 from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import chosen_features, item_features
+from nearlabel.collection.records import content_of
 from nearlabel.features import UnreadablePicture
 
 LONG_AGO = 10**18
@@ -61,11 +62,12 @@ def features_of(store):
 
 
 def index(store, folder, n_jobs=None, progress=None):
-    """Index a folder; new, changed, found, unchanged and gone files."""
+    """Index a folder; new, changed, known, unchanged and gone files."""
     features = features_of(store)
     plan = plan_index(store, folder, features.files)
     report = run_index(store, plan, features, n_jobs=n_jobs, progress=progress)
-    counts = (report.new, report.changed, report.found, report.unchanged, report.gone)
+    known = report.moved + report.copied + report.found
+    counts = (report.new, report.changed, known, report.unchanged, report.gone)
     return counts, report.skipped
 
 
@@ -101,7 +103,12 @@ def test_moved_and_copied_files(store, photos):
     store.tag([1, 2], "sea")
     (photos.path / "0.png").rename(photos.path / "moved.png")
     shutil.copy2(photos.path / "1.png", photos.path / "copy.png")
-    assert index(store, photos.path) == ((0, 0, 2, 5, 1), [])
+    (photos.path / "2.png").unlink()
+    features = features_of(store)
+    report = run_index(store, plan_index(store, photos.path, features.files), features)
+    counts = (report.moved, report.copied, report.found, report.unchanged, report.gone)
+    assert counts == (1, 1, 0, 4, 1)
+    assert [(one.kind, one.items) for one in store.changes(2)] == [("files", 2), ("files", 2)]
     assert (paths(store, 1), store.item(1).yes) == (["moved.png"], ["sea"])
     assert (paths(store, 2), store.item(2).yes) == (["1.png", "copy.png"], ["sea"])
 
@@ -321,3 +328,66 @@ def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos)
     photos.put("disk/10.png", 10)
     index(store, photos.path)
     assert paths(store, 1) == ["disk/10.png"]
+
+
+@pytest.mark.parametrize("kind", ["pictures", "texts"])
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_damaged_vectors_are_made_again(tmp_path, photos, kind, is_missing):
+    for seed in range(3):
+        photos.put(f"{seed}.txt", f"the words of {seed} and sea {'sun ' * seed}".encode())
+    features = chosen_features(kind, {"pictures": "moments", "texts": "words"}[kind])
+    with Collection.create(tmp_path / "c", kind=kind, features=features) as store:
+        index(store, photos.path)
+        store.tag([1, 2], "sea")
+        right, ids = store.vectors(store.ids()), store.ids()
+    path = tmp_path / "c" / "vectors-000001.bin"
+    if is_missing:
+        path.unlink()
+    else:
+        os.truncate(path, path.stat().st_size - 10)
+    with Collection(tmp_path / "c", readonly=True) as store:
+        assert "tags can be read and exported" in store.notes[0]
+        assert store.items(tag="sea")
+        assert store.counts()["yes"] == 2
+        with pytest.raises(CollectionError, match=path.name):
+            store.vectors([1])
+    with Collection(tmp_path / "c") as store:
+        store.tag(3, "sun")
+        with pytest.raises(CollectionError, match=path.name):
+            store.forget(1)
+        store.salvage_vectors()
+        assert store.without_vectors(ids) == ({*ids} if is_missing else {ids[-1]})
+        assert store.verify()
+        index(store, photos.path)
+        assert not store.without_vectors(ids)
+        assert abs(store.vectors(ids) - right).max() == 0
+        assert store.verify()
+        assert [store.undo().kind for _ in range(2)] == ["files", "tag"]
+        assert not store.without_vectors(ids)
+    with Collection(tmp_path / "c", readonly=True) as store:
+        assert (store.notes, store.item(3).yes) == ([], [])
+
+
+def test_a_single_vector_that_is_damaged_is_made_again_when_its_file_is_read(store, photos):
+    index(store, photos.path)
+    right = store.vectors([3])
+    with (store.path / "vectors-000001.bin").open("r+b") as file:
+        file.seek(64 + 2 * (16 + 4 * right.shape[1]) + 20)
+        file.write(b"????")
+    assert not store.verify()
+    photos.put("2.png", 2)
+    assert index(store, photos.path)[0] == (0, 0, 1, 5, 0)
+    assert np.array_equal(store.vectors([3]), right)
+    store.compact()
+    assert store.verify()
+
+
+def test_damaged_vectors_that_were_given_stay_so(tmp_path):
+    with Collection.create(tmp_path / "c", kind="vectors") as store:
+        store.add([NewItem(content_of(b"a"), [1, 2], name="a")])
+    (tmp_path / "c" / "vectors-000001.bin").unlink()
+    with (
+        Collection(tmp_path / "c") as store,
+        pytest.raises(CollectionError, match=r"vectors-000001.bin.* missing"),
+    ):
+        store.salvage_vectors()

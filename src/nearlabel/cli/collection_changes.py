@@ -210,7 +210,7 @@ def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
         if real.is_file():
             raise ValueError(f"{source} {reason}")
         warnings.warn(f"{path} {reason}; left out", stacklevel=2)
-    known = report.found + report.unchanged
+    known = report.moved + report.copied + report.found + report.unchanged
     return Added(report.new, report.changed, known, ImportReport(), report.group)
 
 
@@ -235,20 +235,31 @@ def forget_items(
     from nearlabel.collection import CollectionError
 
     with open_collection(path) as store:
-        ids, missing = [], 0
+        items, missing = {}, 0
         for name in names:
             try:
-                ids.append(items_of(store, [name])[0].id)
+                (item,) = items_of(store, [name])
+                items[item.id] = item
             except (CollectionError, ValueError):
                 if not ignore_missing:
                     raise
                 missing += 1
-        if ids:
-            store.forget(ids)
-        forgot = f"forgot {counted(len({*ids}), 'item')}" if names else "compacted"
+        if items:
+            store.forget([*items])
+        forgot = f"forgot {counted(len(items), 'item')}" if names else "compacted"
         if missing:
             forgot += f", {missing} not found"
-        return _finish(store, changing, forgot, forgotten=len({*ids}), missing=missing)
+        files = [Path(file.root, file.path) for item in items.values() for file in item.files]
+        left = sum(file.exists() for file in files)
+        if left and not changing.json:
+            warnings.warn(
+                f"files stay where they are ({counted(left, 'file')}): the next 'nearlabel index' "
+                "adds them again as new items, unless you delete them or move them away",
+                stacklevel=2,
+            )
+        return _finish(
+            store, changing, forgot, forgotten=len(items), missing=missing, files_left=left
+        )
 
 
 def relabel_items(

@@ -39,6 +39,8 @@ _REST = 10  # times as long as a look takes is the least time until the next one
 _COUNTS = {
     "new": "new",
     "changed": "changed",
+    "moved": "moved",
+    "copied": "copied",
     "found": "found again",
     "unchanged": "unchanged",
     "gone": "gone",
@@ -133,14 +135,13 @@ def index(
 
 def _made(path: str, kind: str | None, features: str | None) -> None:
     """Have a collection, or see that it is what was asked for."""
-    from nearlabel.collection import Collection, is_collection
+    from nearlabel.collection import is_collection
     from nearlabel.collection.item_features import chosen_features
 
     if not is_collection(path):
         with naming(features="--features", kind="--kind"):
             chosen = chosen_features(kind or "pictures", features)
-            Collection.create(path, kind=kind or "pictures", features=chosen).close()
-        return
+            _create(path, kind=kind or "pictures", features=chosen)
     if kind is None and features is None:
         return
     with open_collection(path, readonly=True) as store:
@@ -154,6 +155,17 @@ def _made(path: str, kind: str | None, features: str | None) -> None:
                 f"{option} {wanted}: {path} was made with {there}, and stays so; index into "
                 "another collection"
             )
+
+
+def _create(path: str, **settings: Any) -> None:
+    """Make a collection, unless another process has just done so."""
+    from nearlabel.collection import Collection, is_collection
+
+    try:
+        Collection.create(path, **settings).close()
+    except OSError:
+        if not is_collection(path):
+            raise
 
 
 class _Watched:
@@ -170,6 +182,7 @@ class _Watched:
         from nearlabel.collection.indexing import run_index
 
         with open_collection(self._collection) as store:
+            store.salvage_vectors()
             plan, features = self._plan(store, patience_ns)
             with steps("indexing", store.settings.kind) as progress:
                 try:
@@ -227,6 +240,8 @@ def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
         "features": settings.features.get("name"),
         "new": report.new,
         "changed": report.changed,
+        "moved": report.moved,
+        "copied": report.copied,
         "found": report.found,
         "unchanged": report.unchanged,
         "gone": report.gone,
@@ -273,7 +288,7 @@ def _index_table(
     json: bool,
 ) -> None:
     """Make the rows of a table, or of a data set, items of a collection of vectors."""
-    from nearlabel.collection import Collection, is_collection
+    from nearlabel.collection import is_collection
     from nearlabel.datasets.formats import SUFFIXES
 
     for option, given in (("--kind", kind), ("--features", features), ("--watch", watch or None)):
@@ -281,13 +296,15 @@ def _index_table(
             raise ValueError(f"{option}: {data} is no folder")
     if Path(data).is_file() and Path(data).suffix.lower() not in SUFFIXES:
         instead = f"'nearlabel add {path} {data}' adds a single file"
+        if not is_collection(path):
+            instead = f"'nearlabel index {Path(data).parent} -c {path}' takes its folder"
         raise ValueError(f"{data} is neither a folder nor a table; {instead}")
     try:
         items = with_or_without_labels(LabelReading(), data)
     except FileNotFoundError:
         raise ValueError(f"there is no folder {data}, and no data set of that name") from None
     if not is_collection(path):
-        Collection.create(path, kind="vectors", features=vector_features(items)).close()
+        _create(path, kind="vectors", features=vector_features(items))
     with open_collection(path) as store:
         rows = add_rows(store, items, data)
         told = {**rows.told, "items": store.counts()["items"]}

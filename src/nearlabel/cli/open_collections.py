@@ -31,14 +31,25 @@ def open_collection(path: str, *, readonly: bool = False) -> Iterator[Collection
     from nearlabel.collection import Collection
 
     if not is_collection(path):
-        what = "is no collection" if Path(path).exists() else "is not there"
-        raise ValueError(f"{path} {what}; 'nearlabel index FOLDER -c {path}' makes one")
+        raise ValueError(f"{path} {_no_collection(path)}")
     with Collection(path, readonly=readonly) as collection:
         try:
             yield collection
         finally:
             for note in collection.notes:
                 warnings.warn(f"{path}: {note}", stacklevel=2)
+
+
+def _no_collection(path: str) -> str:
+    """What a path is instead of a collection, and how one is made."""
+    folder = Path(path)
+    if folder.is_dir() and any(folder.iterdir()):
+        target = f"{folder.absolute().name or 'files'}.nearlabel"
+        return f"is a folder, but no collection; 'nearlabel index {path} -c {target}' makes one"
+    if folder.exists() and not folder.is_dir():
+        return "is a file; a collection is a folder, as 'nearlabel index FOLDER -c NAME' makes it"
+    what = "is empty" if folder.exists() else "is not there"
+    return f"{what}; 'nearlabel index FOLDER -c {path}' makes a collection there"
 
 
 def shown_name(item: Item) -> str:

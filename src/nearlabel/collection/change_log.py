@@ -21,7 +21,7 @@ from nearlabel.collection.records import Change
 Row = tuple[Any, ...]
 MOST = 2**63 - 1  # that a column can hold
 _LATEST = 253402300799999  # milliseconds: the end of the year 9999
-_UNDOABLE = "kind NOT IN ('undo', 'forget') AND NOT is_undone"
+_UNDOABLE = "kind NOT IN ('undo', 'forget', 'vectors') AND NOT is_undone"
 
 
 class What(IntEnum):
@@ -66,6 +66,7 @@ class ChangeLog:
         self._noted: set[tuple[int, Row]] = set()
         self.has_effect = False  # beyond tags that come and go with what is decided of them
         self._with_new_vectors: set[int] = set()
+        self._with_new_files: set[int] = set()
         insert = "INSERT INTO changes (kind, at, run, items, is_undone) VALUES (?, ?, ?, 0, 0)"
         self.number = connection.execute(insert, (kind, self.at, group)).lastrowid or 0
 
@@ -85,6 +86,10 @@ class ChangeLog:
                 before, after = current.get(key), rows[key]
                 if before and after and before[vector] != after[vector]:
                     self._with_new_vectors.add(key[0])
+        if what == What.FILE:
+            item = table.columns.index("item")
+            states = [row for key in differ for row in (current.get(key), rows[key])]
+            self._with_new_files.update(row[item] for row in states if row is not None)
         # Rows may take names from each other: so all are taken out before they are put in again.
         # An item has a column more, and stays.
         gone = [key for key in differ if rows[key] is None or what != What.ITEM]
@@ -115,10 +120,10 @@ class ChangeLog:
             self.write(What.TAG, dict.fromkeys(found))
         items = sorted(self.touched())
         self._renumber(items)
-        count = len(items) or len({key for what, key in self._noted if what == What.FILE})
-        count = count or self._n_carriers()
-        update = "UPDATE changes SET items = ? WHERE id = ?"
-        self.connection.execute(update, (count, self.number))
+        count = len(items) or len(self._with_new_files) or self._n_carriers()
+        kind = self.kind if items or self.kind != "add" else "files"  # all of them were known
+        update = "UPDATE changes SET kind = ?, items = ? WHERE id = ?"
+        self.connection.execute(update, (kind, count, self.number))
         return read_change(self.connection, self.number)
 
     def _n_carriers(self) -> int:
@@ -136,7 +141,7 @@ class ChangeLog:
         self._note(what, [(key, None) for key in keys])
 
     def _note(self, what: What, rows: Sequence[tuple[Row, Row | None]]) -> None:
-        is_kept = self.kind != "undo"
+        is_kept = self.kind not in ("undo", "vectors")  # which nothing takes back
         notes = []
         for key, before in rows:
             if (what, key) not in self._noted:

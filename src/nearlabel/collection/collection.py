@@ -18,7 +18,12 @@ from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
-from nearlabel.collection.folder_checks import CollectionError, remove, thumbnail_path
+from nearlabel.collection.folder_checks import (
+    CollectionError,
+    DamagedVectorsError,
+    remove,
+    thumbnail_path,
+)
 from nearlabel.collection.learning_methods import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import KINDS, OpenedFolder
 from nearlabel.collection.questions import Question, questions
@@ -308,6 +313,19 @@ class Collection:
         with self._database.reading() as connection:
             return self._vectors.read(connection, wanted)
 
+    def without_vectors(self, ids: Sequence[int]) -> set[int]:
+        """Of some items those whose vectors are damaged, or zeros as after `salvage_vectors`."""
+        wanted = _ids(ids)
+        try:
+            sizes = abs(self.vectors(wanted)).sum(axis=1)
+        except DamagedVectorsError:
+            if self._vectors.damage is not None:
+                raise
+            if len(wanted) == 1:
+                return {*wanted}
+            return {one for item in wanted for one in self.without_vectors([item])}
+        return {item for item, size in zip(wanted, sizes, strict=True) if not size}
+
     def changes(self, limit: int = 20) -> list[Change]:
         """The last changes, the latest first."""
         with self._database.reading() as connection:
@@ -350,6 +368,34 @@ class Collection:
                     self._vectors.cut()
             raise
         return ids
+
+    def salvage_vectors(self) -> None:
+        """Keep those vectors that are whole, where the file of vectors is damaged.
+
+        The others are zeros then, until their files are indexed again. Vectors that were given
+        cannot be made again: then it is an error.
+        """
+        self._folder.salvage_vectors()
+
+    def set_vectors(self, vectors: Mapping[int, Any], *, group: int | None = None) -> Change | None:
+        """Have items have these vectors, made again of the contents that they have.
+
+        Parameters
+        ----------
+        vectors : dict of int to array-like or sparse matrix of one row
+        group : int, optional
+
+        Returns
+        -------
+        Change or None
+            `undo` passes over it.
+        """
+
+        def work(log: ChangeLog) -> None:
+            tag_changes.refuse_unknown(log, {*vectors}, self.path)
+            file_changes.set_vectors(log, vectors, self._vectors)
+
+        return self._folder.change("vectors", group, work)
 
     def set_files(
         self,
@@ -578,6 +624,9 @@ class Collection:
         Change or None
         """
         wanted = _ids(ids)
+
+        if self._vectors.damage is not None:  # nothing could be erased of it
+            raise self._vectors.damage
 
         def work(log: ChangeLog) -> None:
             tag_changes.refuse_unknown(log, wanted, self.path)

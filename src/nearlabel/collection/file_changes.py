@@ -8,11 +8,11 @@ unless its old content is still somewhere: then that one keeps the tags.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nearlabel.collection.change_log import MOST, ChangeLog, Row, What, next_id
+from nearlabel.collection.change_log import MOST, ChangeLog, Row, What, next_id, stored_rows
 from nearlabel.collection.item_tables import LISTED, path_bytes, select_in
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.collection.stored_vectors import StoredVectors
@@ -64,6 +64,16 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     log.write(What.ITEM, {key: row for key, row in rows.items() if key not in fresh})
     files.write()
     return ids
+
+
+def set_vectors(log: ChangeLog, vectors: Mapping[int, Any], stored: StoredVectors) -> None:
+    """Have items have other vectors of the same content."""
+    places = stored.append(log.connection, list(vectors), list(vectors.values()))
+    rows = stored_rows(log.connection, What.ITEM, [(item,) for item in vectors])
+    log.write(
+        What.ITEM,
+        {(item,): (*rows[item,][:-1], place) for item, place in zip(vectors, places, strict=True)},
+    )
 
 
 def set_files(

@@ -31,6 +31,10 @@ class CollectionError(FileError):
         return CollectionError(str(self), path) if self.path is None else self
 
 
+class DamagedVectorsError(CollectionError):
+    """A file of vectors that is not whole; tags are in another one."""
+
+
 def is_collection(path: str | os.PathLike[str]) -> bool:
     """Whether a folder looks like a collection.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,8 +51,10 @@ class IndexPlan:
         Files at known paths that are not as they were, and the items that they were.
     new : list of str
         Files at paths that are not known.
-    gone : list of str
-        Paths of files that are not there any more.
+    gone : dict of str to int
+        Paths of files that are not there any more, and their items.
+    missing : set of int
+        Items of which a file was gone before.
     unchanged : int
     scan : FolderScan
     within : list of str
@@ -61,7 +64,8 @@ class IndexPlan:
     root: str
     seen: dict[str, int]
     new: list[str]
-    gone: list[str]
+    gone: dict[str, int]
+    missing: set[int]
     unchanged: int
     scan: FolderScan
     within: list[str]
@@ -75,7 +79,7 @@ class IndexPlan:
             self,
             seen={one: item for one, item in self.seen.items() if one == path},
             new=[one for one in self.new if one == path],
-            gone=[],
+            gone={},
             unchanged=int(path in self.scan.files and path not in {*self.seen, *self.new}),
             scan=FolderScan({}, [one for one in self.scan.skipped if one[0] == path], []),
         )
@@ -91,12 +95,16 @@ class IndexReport:
         Items that were not there before.
     changed : int
         Items whose file has another content now.
+    moved : int
+        Files that are at another path now.
+    copied : int
+        Further files of items that are still where they were, or came twice.
     found : int
-        Files that are items already: moved ones, copies, and such that were only touched.
+        Files that were only touched, or that came back.
     unchanged : int
         Files that were not read, since their size and time are as they were.
     gone : int
-        Files that are not there any more.
+        Files that are not there any more, and nowhere else.
     skipped : list of (path, reason)
         Files that could not be read, each with the rest of a sentence that says why.
     seconds : float
@@ -106,6 +114,8 @@ class IndexReport:
 
     new: int = 0
     changed: int = 0
+    moved: int = 0
+    copied: int = 0
     found: int = 0
     unchanged: int = 0
     gone: int = 0
@@ -172,12 +182,17 @@ def plan_index(
         for path, stamp in scan.files.items()
         if stamps.get(path) != stamp and path not in waiting
     ]
-    gone = [path for path in stamps if path not in scan.files and not scan.may_have(path)]
+    gone = {
+        path: known[path].item or 0
+        for path in stamps
+        if path not in scan.files and not scan.may_have(path)
+    }
     return IndexPlan(
         root,
         {path: known[path].item or 0 for path in differ if path in known},
         [path for path in differ if path not in known],
         gone,
+        {one.item or 0 for one in known.values() if one.is_missing},
         len(scan.files) - len(differ),
         scan,
         within,
@@ -227,8 +242,8 @@ def run_index(
     run.add(plan.new)
     run.add(altered)
     if plan.gone:
-        collection.set_files(plan.root, missing=plan.gone, group=run.group)
-        run.report.gone = len(plan.gone)
+        collection.set_files(plan.root, missing=[*plan.gone], group=run.group)
+    run.count_known(plan)
     run.report.seconds = time.monotonic() - begin
     return run.report
 
@@ -259,6 +274,7 @@ class _Run:
         self._n_jobs, self._progress = n_jobs, progress
         self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
         self.done, self.total = 0, len(plan.seen) + len(plan.new)
+        self._known: list[tuple[str, int]] = []  # files with contents that there were, and items
         self.group = self.report.group = collection.new_group()
 
     def recognize(self, paths: Sequence[str]) -> list[str]:
@@ -272,8 +288,11 @@ class _Run:
                 if one.read.digest in ids
             ]
             self._collection.set_files(self._root, found, group=self.group)
-            self.report.found += len(found)
-            unknown += [one.path for one in batch if one.read.digest not in ids]
+            self._known += [
+                (one.path, ids[one.read.digest]) for one in batch if one.read.digest in ids
+            ]
+            unmade = self._collection.without_vectors([*{*ids.values()}])
+            unknown += [one.path for one in batch if ids.get(one.read.digest) in {None, *unmade}]
         return unknown
 
     def add(self, paths: Sequence[str]) -> None:
@@ -283,9 +302,15 @@ class _Run:
             for one in batch:
                 by_content.setdefault(one.read.digest, []).append(one)
             known = self._collection.known_contents(by_content)
+            unmade = self._collection.without_vectors([*known.values()])
             made = self._made(
-                {digest: its[0] for digest, its in by_content.items() if digest not in known}
+                {
+                    digest: its[0]
+                    for digest, its in by_content.items()
+                    if known.get(digest) in {None, *unmade}
+                }
             )
+            again = {known[one]: made.pop(one)[0] for one in [*made] if one in known}
             items = [
                 NewItem(
                     digest,
@@ -297,13 +322,35 @@ class _Run:
                 for digest, (vector, text) in {**dict.fromkeys(known, (None, None)), **made}.items()
             ]
             ids = self._collection.add(items, group=self.group)
+            if again:
+                self._collection.set_vectors(again, group=self.group)
             altered = {self._seen.get(one.path) for one in batch}
             changed = sum(
                 item.content in made and id in altered for item, id in zip(items, ids, strict=True)
             )
             self.report.changed += changed
             self.report.new += len(made) - changed
-            self.report.found += sum(len(item.files) for item in items) - len(made)
+            self._known += [
+                (file.path, id)
+                for item, id in zip(items, ids, strict=True)
+                for file in item.files[item.content in made :]
+            ]
+
+    def count_known(self, plan: IndexPlan) -> None:
+        """Count which files with a known content were moved, copied or only touched."""
+        left, missing = Counter(plan.gone.values()), {*plan.missing}
+        for path, item in dict(self._known).items():
+            if self._seen.get(path) == item:
+                self.report.found += 1
+            elif left[item]:
+                left[item] -= 1
+                self.report.moved += 1
+            elif item in missing:
+                missing.remove(item)
+                self.report.moved += 1
+            else:
+                self.report.copied += 1
+        self.report.gone = left.total()
 
     def _made(self, files: Mapping[bytes, _Found]) -> dict[bytes, tuple[Any, str | None]]:
         """Vectors and texts of contents; those that are neither picture nor text are left out."""

@@ -102,6 +102,11 @@ class LearnedAnswers:
             if change != kept:
                 remove(path)
 
+    def drop(self) -> None:
+        """Learn everything again when it is next asked."""
+        with self._lock:
+            self._learner = None
+
     def leave(self) -> None:
         """In the child of a fork: have a lock that nobody holds."""
         self._lock = threading.RLock()

@@ -18,6 +18,7 @@ from nearlabel.collection.erasure import remove_thumbnails
 from nearlabel.collection.folder_checks import (
     LOCK,
     CollectionError,
+    DamagedVectorsError,
     check_folder,
     opened_plainly,
     part_files,
@@ -54,10 +55,12 @@ class OpenedFolder:
             self.source = LearnedRows(self.database, self.vectors)
             self.learned = LearnedAnswers(self.database, self.source, self.notes)
             self._settings = self._read_settings()
-            if not readonly:
-                self._recover()
             with self.database.reading() as connection:
-                self.vectors.file(connection)  # refused now, where it is damaged
+                self.vectors.check(connection)
+            if self.vectors.damage is not None:
+                self.notes.append(self._said_damage(self.vectors.damage))
+            elif not readonly:
+                self._recover()
         except BaseException:
             self.vectors.close()
             self.database.close()
@@ -108,7 +111,7 @@ class OpenedFolder:
         if self.database.is_closed:
             return
         try:
-            if save and not self.readonly:
+            if save and not self.readonly and self.vectors.damage is None:
                 with suppress(OSError):  # the next opening does it
                     if self._is_erasing():
                         self.finish_erasing()
@@ -140,6 +143,32 @@ class OpenedFolder:
         if self._is_erasing():
             self.finish_erasing()
             self.notes.append("items that were being forgotten are erased for good now")
+
+    def salvage_vectors(self) -> None:
+        """Keep the vectors that are whole where others are not; these are made again by `index`."""
+        damage = self.vectors.damage
+        if damage is None:
+            return
+        if self.settings.kind == "vectors":
+            raise damage
+        self.notes.clear()
+        lost = len(self.vectors.salvage())
+        self.learned.drop()
+        self._recover()
+        self.notes.append(
+            f"damaged vectors ({lost:,}) are made again where the files of their items are found; "
+            "until then they count as zeros"
+        )
+
+    def _said_damage(self, damage: DamagedVectorsError) -> str:
+        """What can be done where vectors are damaged."""
+        again = "'nearlabel index' makes the vectors again"
+        if self.settings.kind == "vectors":
+            again = "bring back a backup"
+        name = Path(str(damage.path)).name
+        return (
+            f"{name} is damaged or missing: tags can be read and exported, all else fails; {again}"
+        )
 
     def _is_erasing(self) -> bool:
         """Whether bytes of forgotten items may still be in files."""
@@ -173,7 +202,13 @@ def _locked(folder: Path) -> FileIO:
     def opener(path: str, flags: int) -> int:
         return opened_plainly(path, flags | os.O_CREAT)
 
-    file = FileIO(folder / LOCK, "r+", opener=opener)
+    try:
+        file = FileIO(folder / LOCK, "r+", opener=opener)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        why = f"this collection can only be read: its files cannot be written ({error.strerror})"
+        raise PermissionError(error.errno, why, str(folder)) from None
     if not try_lock(file):
         owner = file.read(20).decode("ascii", "replace").strip()
         file.close()

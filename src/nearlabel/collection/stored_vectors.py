@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from nearlabel.collection.change_log import What, repacked, unpacked
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import (
     CollectionError,
+    DamagedVectorsError,
     remove,
     vector_files,
     vectors_path,
@@ -22,6 +24,7 @@ from nearlabel.collection.folder_checks import (
 from nearlabel.collection.vector_file import HEAD_SIZE, Form, VectorFile, form_of, stacked
 from nearlabel.common.arrays import Array
 
+_AT_ONCE = 1000  # records that are salvaged
 _MANY = 10_000  # items that are found faster among all than one by one
 _VECTOR = 3  # the place of a vector in what is noted of an item
 
@@ -33,6 +36,14 @@ class StoredVectors:
         self._database = database
         self.folder: Path = database.folder
         self._file: tuple[int, VectorFile] | None = None
+        self.damage: DamagedVectorsError | None = None  # why there is no file
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """See whether the file is whole, as far as its head and its length say."""
+        try:
+            self.file(connection)
+        except DamagedVectorsError as error:
+            self.damage = error
 
     def form(self, connection: sqlite3.Connection) -> Form | None:
         """The form of all vectors; None before the first item."""
@@ -127,13 +138,17 @@ class StoredVectors:
 
     def used(self, connection: sqlite3.Connection) -> Array:
         """Where vectors are that an item has, or would have again after `undo`; ascending."""
-        now = connection.execute("SELECT vector FROM items").fetchall()
+        return np.array(sorted(self._owners(connection)), np.int64)
+
+    def _owners(self, connection: sqlite3.Connection) -> dict[int, int]:
+        """The items of all places that are used."""
+        now = connection.execute("SELECT vector, id FROM items").fetchall()
         noted = connection.execute(
-            "SELECT before FROM differences WHERE what = ? AND before IS NOT NULL",
+            "SELECT before, key FROM differences WHERE what = ? AND before IS NOT NULL",
             (int(What.ITEM),),
         )
-        before = [(unpacked(What.ITEM, row)[_VECTOR],) for (row,) in noted]
-        return np.unique(np.array([*now, *before], np.int64))
+        before = [(unpacked(What.ITEM, row)[_VECTOR], item) for row, item in noted]
+        return dict([*before, *now])
 
     def unused(self, connection: sqlite3.Connection) -> list[int]:
         """Where records are that nothing refers to."""
@@ -145,7 +160,7 @@ class StoredVectors:
 
     def garbage(self, connection: sqlite3.Connection) -> int:
         """How many bytes of the file `compact` would give back."""
-        file = self.file(connection)
+        file = None if self.damage else self.file(connection)
         if file is None:
             return 0
         if file.form.is_sparse:
@@ -175,6 +190,43 @@ class StoredVectors:
         self._file = number + 1, copy
         file.close()
         remove(file.path)
+
+    def salvage(self) -> list[int]:
+        """Have a file of the records that are whole, and zeros for the others; whose these are."""
+        lost: set[int] = set()
+        with self._database.writing() as connection:
+            form = self.form(connection)
+            number, end = connection.execute(
+                "SELECT vectors_file, vectors_end FROM state"
+            ).fetchone()
+            assert form is not None
+            places = sorted(self._owners(connection).items())
+            path = vectors_path(self.folder, number)
+            copy = VectorFile.create(vectors_path(self.folder, number + 1), form)
+            moved: list[int] = []
+            for start in range(0, len(places), _AT_ONCE):
+                some = places[start : start + _AT_ONCE]
+                rows = _whole_rows(path, form, end, some)
+                lost.update(item for (_, item), row in zip(some, rows, strict=True) if row is None)
+                empty = (
+                    sparse.csr_array((1, form.width)) if form.is_sparse else np.zeros(form.width)
+                )
+                given = [empty if row is None else row for row in rows]
+                at, copy.end = copy.append([item for _, item in some], stacked(given, form))
+                moved += at
+            self._move(connection, dict(zip([place for place, _ in places], moved, strict=True)))
+            connection.execute(
+                "UPDATE state SET vectors_file = ?, vectors_end = ?, index_change = NULL, "
+                "index_digest = NULL",
+                (number + 1, copy.end),
+            )
+            # so that they are read again
+            again = "UPDATE files SET mtime_ns = 0 WHERE item IN (SELECT value FROM json_each(?))"
+            connection.execute(again, (json.dumps(sorted(lost)),))
+        self.close()
+        self._file, self.damage = (number + 1, copy), None
+        remove(path)
+        return sorted(lost)
 
     def close(self) -> None:
         """Close the file."""
@@ -207,6 +259,20 @@ class StoredVectors:
                 "UPDATE differences SET before = ? WHERE change = ? AND place = ?",
                 (repacked(What.ITEM, tuple(row)), change, place),
             )
+
+
+def _whole_rows(path: Path, form: Form, end: int, places: Sequence[tuple[int, int]]) -> list[Any]:
+    """The vectors of records, of items, in a file that is damaged; None for those that are, too."""
+    rows: list[Any] = [None] * len(places)
+    try:
+        file = VectorFile(path, form, end, writable=False, is_whole=False)
+    except DamagedVectorsError:
+        return rows
+    for at, (place, item) in enumerate(places):
+        with suppress(DamagedVectorsError, ValueError):
+            rows[at] = file.read(np.array([item]), np.array([place]))[[0]]
+    file.close()
+    return rows
 
 
 def _spread(rows: Any, is_there: Array) -> Any:

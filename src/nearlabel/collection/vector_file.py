@@ -24,7 +24,7 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from nearlabel.collection.folder_checks import CollectionError, opened_plainly
+from nearlabel.collection.folder_checks import CollectionError, DamagedVectorsError, opened_plainly
 from nearlabel.common.arrays import Array, canonical_csr, csr_of_known
 from nearlabel.common.files import sync_folder
 
@@ -82,16 +82,21 @@ def _said(form: Form) -> str:
 class VectorFile:
     """A file of vectors up to a record, mapped into memory; the one writer can add to it."""
 
-    def __init__(self, path: Path, form: Form, end: int, *, writable: bool) -> None:
+    def __init__(
+        self, path: Path, form: Form, end: int, *, writable: bool, is_whole: bool = True
+    ) -> None:
         self.path, self.form, self.end = path, form, end
         try:
             self._file = FileIO(path, "r+" if writable else "r", opener=opened_plainly)
         except FileNotFoundError:
-            raise CollectionError(
+            raise DamagedVectorsError(
                 "is missing, and with it the vectors of all items", path
             ) from None
         try:
-            self._check()
+            if is_whole:
+                self._check()
+            else:  # every record that is read is checked
+                self.end = min(end, self._file.seek(0, os.SEEK_END))
         except BaseException:
             self.close()
             raise
@@ -340,7 +345,7 @@ class VectorFile:
             raise self._damaged(f"it should have {self.end} bytes, and has {size}")
 
     def _damaged(self, why: str) -> CollectionError:
-        return CollectionError(f"is damaged: {why}; bring back a backup", self.path)
+        return DamagedVectorsError(f"is damaged: {why}; bring back a backup", self.path)
 
 
 @contextmanager
