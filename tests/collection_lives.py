@@ -186,8 +186,9 @@ def fresh_answers(collection: Collection, query: Any) -> dict[str, float]:
     if len(ids) < 2 or not tags:
         return {}
     Y = np.array([[tag in items[item].yes for tag in tags] for item in ids], int)
-    k = collection._folder.learned._learner._model.n_neighbors_
-    model = nl.MLkNN(k, metric="cosine").fit(collection.vectors(ids), Y.reshape(-1, len(tags)))
+    method: Any = nl.MLkNN if len(ids) >= 15 else nl.MallowskNN
+    model = method(min(10, max(1, len(ids) // 15)), metric="cosine")
+    model.fit(collection.vectors(ids), Y.reshape(-1, len(tags)))
     return dict(zip(tags, model.label_scores([query]).toarray()[0].tolist(), strict=True))
 
 

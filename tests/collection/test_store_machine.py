@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from collection_lives import answers, fresh_answers
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,6 +22,9 @@ from hypothesis.stateful import (
 )
 
 from nearlabel.collection import Collection, CollectionError, FileState, NewItem
+from nearlabel.collection.exchange.exporting import tagged_files
+from nearlabel.collection.exchange.importing import import_files
+from nearlabel.collection.exchange.tag_tables import TaggedFile, table_of
 from nearlabel.collection.records import content_of
 
 ROOT = "/photos"
@@ -66,6 +71,23 @@ class Content:
         self.items.pop(item, None)
         self.files = {p: state for p, state in self.files.items() if state[0] != item}
         self.decisions = {key: yes for key, yes in self.decisions.items() if key[0] != item}
+
+
+def forget_contents(states: list[Content], gone: set[str]) -> None:
+    """Have other items that once had a forgotten content have had the one that came after it.
+
+    Where two would then have had one content at a time, that of the other is forgotten, too.
+    """
+    while True:
+        altered = False
+        for state, later in reversed([*itertools.pairwise(states)]):
+            for item, content in state.items.items():
+                if content in gone and content != later.items[item]:
+                    state.items[item] = later.items[item]
+                    gone.add(later.items[item])
+                    altered = True
+        if not altered:
+            return
 
 
 class Machine(RuleBasedStateMachine):
@@ -169,6 +191,67 @@ class Machine(RuleBasedStateMachine):
         change = self.collection.set_tags(item, tags)
         assert self.became(after) == (change is not None)
 
+    @precondition(lambda self: self.now.items)
+    @rule(
+        data=st.data(),
+        yes=st.lists(TAGS, max_size=2),
+        no=st.lists(TAGS, max_size=2),
+        by=st.sampled_from(["id", "path", "content"]),
+        overrule=st.booleans(),
+    )
+    def import_tags(self, data, yes, no, by, overrule) -> None:
+        item = data.draw(st.sampled_from(sorted(self.now.items)))
+        paths = sorted(self.now.present(item))
+        file = TaggedFile(
+            paths[0] if by == "path" and paths else "",
+            tuple(yes),
+            tuple(no),
+            content_of(self.now.items[item].encode()) if by == "content" or not paths else None,
+            id=item if by == "id" else None,
+        )
+        after = copy.deepcopy(self.now)
+        given = {(item, tag): False for tag in no} | {(item, tag): True for tag in yes}
+        for key, answer in given.items():  # of two answers of one file the first counts
+            if overrule or key not in after.decisions:
+                after.decisions[key] = answer
+        report = import_files(self.collection, [file], overrule=overrule)
+        assert report.unmatched == []
+        before = self.now
+        assert self.became(after) == bool(report.given + report.rejected)
+        new = sum(before.decisions.get(key) is not after.decisions[key] for key in given)
+        assert report.given + report.rejected == new
+
+    @rule(suffix=st.sampled_from([".csv", ".jsonl"]))
+    def export(self, suffix) -> None:
+        path = self.folder / f"tags{suffix}"
+        table_of(path).write(path, tagged_files(self.collection))
+        wanted = {}
+        for item, content in self.now.items.items():
+            its = {tag: yes for (one, tag), yes in self.now.decisions.items() if one == item}
+            wanted[content] = {tag for tag in its if its[tag]}
+        owners = {path: item for path, (item, _) in self.now.files.items()}
+        found = {}
+        for file in table_of(path).read(path):
+            taken = re.fullmatch(r".* \(item (\d+)\)", file.file)  # its path is that of another
+            item = int(taken[1]) if taken else owners.get(file.file)
+            if item is None:  # it has no file any more, and is called as before
+                continue
+            found[self.now.items[item]] = set(file.yes)
+            assert file.content in (None, content_of(self.now.items[item].encode()))
+        assert found == {content: tags for content, tags in wanted.items() if content in found}
+        assert {self.now.items[i] for i in owners.values() if wanted[self.now.items[i]]} <= {*found}
+
+    @rule(content=CONTENTS)
+    def ask(self, content) -> None:
+        found = answers(self.collection, values(content))
+        assert found == fresh_answers(self.collection, values(content))
+        rejected = {tag for (_, tag), yes in self.now.decisions.items() if not yes}
+        for item in self.now.items:
+            suggested = {one.tag for one in self.collection.suggest(item)}
+            assert not {tag for tag in rejected if self.now.decisions.get((item, tag)) is False} & (
+                suggested
+            )
+
     @rule(old=TAGS, new=TAGS)
     def rename(self, old, new) -> None:
         used = {tag for _, tag in self.now.decisions}
@@ -220,8 +303,10 @@ class Machine(RuleBasedStateMachine):
         item = data.draw(st.sampled_from(sorted(self.now.items)))
         self.collection.forget(item)
         states = [*self.before, self.now]
+        gone = {state.items[item] for state in states if item in state.items}
         for state in states:
             state.without(item)
+        forget_contents(states, gone - set(self.now.items.values()))
         self.before = [a for a, b in itertools.pairwise(states) if a != b]
         self.forgotten = True
 
@@ -266,3 +351,14 @@ class Machine(RuleBasedStateMachine):
 
 TestAnyChanges = Machine.TestCase
 TestAnyChanges.settings = settings(stateful_step_count=15)
+
+
+def test_an_item_whose_path_another_one_took_is_not_called_by_it(tmp_path):
+    def new(content, path):
+        return NewItem(content_of(content), values("a"), (FileState(ROOT, path, 1, 1),))
+
+    with Collection.create(tmp_path / "c", features="moments") as photos:
+        photos.add([new(b"a", "1"), new(b"a", "2"), new(b"b", "3")])
+        photos.add([new(b"a", "3")])
+        photos.tag(2, "sea")
+        assert [file.file for file in tagged_files(photos)] == ["1", "3 (item 2)"]

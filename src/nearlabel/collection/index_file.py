@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.collection.learning_methods import estimator, neighbors_of
+from nearlabel.collection.learning_methods import estimator_of
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError, read_stored, remove_parts, write_tree
 from nearlabel.common.mapped_arrays import checked
@@ -68,13 +68,13 @@ def read_index(
     inner = dict(tree["model"])
     if items.dtype != np.int64 or items.ndim != 1:
         raise FileError("is damaged: it does not name its items")
-    if inner["class"] != settings["name"]:
+    asked = estimator_of(len(items), settings)
+    if inner["class"] != type(asked).__name__:
         raise FileError("is of another method")
     if inner["vectors"] is None:
         inner["vectors"] = vector_tree(vectors(items.tolist()))
     model = model_from(method(inner["class"]), inner, stored.version)
-    wanted, own = estimator(settings).get_params(), model.get_params()
-    wanted["n_neighbors"] = neighbors_of(len(items), settings)
+    wanted, own = asked.get_params(), model.get_params()
     if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
         raise FileError("is of other parameters of the method")
     if len(items) != len(model._items) or model._items.store.ids.dtype.kind != "i":

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.collection.index_file import read_index, said_again, write_index
-from nearlabel.collection.learning_methods import estimator, neighbors_of
+from nearlabel.collection.learning_methods import estimator, estimator_of
 from nearlabel.collection.records import Rows, Settings
 from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
 from nearlabel.common.arrays import Array, Csr, csr_of_known
@@ -144,7 +144,7 @@ class Learner:
         is_new, is_gone = ~np.isin(rows.learned, held), ~np.isin(held, rows.learned)
         new, kept = np.flatnonzero(is_new), np.flatnonzero(~is_new)
         n = len(items) + len(new) - int(np.count_nonzero(is_gone))
-        if n < 2 or neighbors_of(n, self._method) != model.n_neighbors:
+        if n < 2 or not _is_like(model, estimator_of(n, self._method)):
             return False
         if len(new):
             if rows.learned[new[0]] <= items.store.ids[-1]:  # rows would not be in their order
@@ -169,12 +169,10 @@ class Learner:
         n = len(rows.ids)
         self._model, self._items = None, Grown(np.asarray(rows.ids, np.int64))
         if n > 1:
-            model = estimator(self._method)
-            asked, model.n_jobs = neighbors_of(n, self._method), -1
-            model.n_neighbors = min(asked, n - 1)  # that there are few is nothing to warn of
+            model = estimator_of(n, self._method)
+            model.n_jobs = -1
             vectors = self._source.vectors(rows.ids.tolist())
             model.fit(vectors, label_rows(rows, 1), ids=rows.learned, progress=progress)
-            model.n_neighbors = model._items.asked = asked
             model.n_jobs = None
             self._model = model
             self._prepare()
@@ -335,6 +333,11 @@ class Learner:
         if place is None:
             return state.model._check_queries(self._source.vectors([int(query)])), None
         return state.model._items.store.take(np.array([place])), place
+
+
+def _is_like(model: Any, other: Any) -> bool:
+    """Whether a model is of the method and the number of neighbors of another."""
+    return type(model) is type(other) and model.n_neighbors == other.n_neighbors
 
 
 def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:

@@ -12,7 +12,7 @@ METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
 """Methods whose answers follow from the content alone, whatever came and went before."""
 DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
 
-_ROWS_A_NEIGHBOR, _FEWEST_NEIGHBORS = 15, 3  # where there are few rows
+_ROWS_A_NEIGHBOR = 15  # where there are few rows
 
 
 def estimator(settings: Mapping[str, Any]) -> Any:
@@ -24,10 +24,15 @@ def estimator(settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def neighbors_of(n: int, settings: Mapping[str, Any]) -> int:
-    """How many neighbors a method looks at that has n rows: fewer than asked for where n is small.
+def estimator_of(n: int, settings: Mapping[str, Any]) -> Any:
+    """The unfitted method for n rows: with few rows, it looks at fewer neighbors than asked for.
 
-    A fifteenth of the rows, at least 3, is about the best with few rows (docs/collection.md).
+    A fifteenth of the rows is about the best with few of them. With fewer than fifteen, ML-kNN has
+    too little to estimate its counts from: the vote of the nearest row, smoothed by how frequent
+    tags are, takes its place (docs/collection.md).
     """
-    asked: int = estimator(settings).n_neighbors
-    return min(asked, max(_FEWEST_NEIGHBORS, n // _ROWS_A_NEIGHBOR))
+    model = estimator(settings)
+    model.n_neighbors = min(model.n_neighbors, max(1, n // _ROWS_A_NEIGHBOR))
+    if n < _ROWS_A_NEIGHBOR and isinstance(model, method("MLkNN")):
+        return method("MallowskNN")(model.n_neighbors, metric=model.metric, search=model.search)
+    return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,11 +32,12 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
     A file is called by its path in the folder that was indexed, or by its whole path where several
     folders were; an item without a file by its name.
     """
-    several = len(collection.roots()) > 1
-    for item in collection.items():
+    several, items = len(collection.roots()) > 1, collection.items()
+    paths = {file.path for item in items for file in item.files}
+    for item in items:
         there = sorted(item.files, key=lambda file: file.is_missing)
         names = [os.path.join(one.root, one.path) if several else one.path for one in there]  # noqa: PTH118
-        names = [plain_text(name) for name in names] or [item.name]
+        names = [plain_text(name) for name in names] or [_name(item, paths)]
         places = files_there(item)
         yield TaggedFile(
             names[0],
@@ -47,6 +48,11 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
             item.id,
             places[0] if places else None,
         )
+
+
+def _name(item: Item, paths: Container[str]) -> str:
+    """What an item without a file is called: never as the file that took its place."""
+    return f"{item.name} (item {item.id})" if item.name in paths else item.name
 
 
 @dataclass
