@@ -237,6 +237,7 @@ def test_forgetting_while_somebody_reads(tmp_path, monkeypatch):
         assert collection.notes == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no limits")
 def test_a_full_disk_changes_nothing(tmp_path):
     """Files that may not grow, in another process: whatever fails, all is as before."""
