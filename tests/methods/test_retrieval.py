@@ -21,7 +21,7 @@ def test_more_neighbors_find_the_same_items(monkeypatch, widened, change):
         model.forget([3, 4]).partial_fit(X[:6], Y[:6].astype(int))
         whole = np.r_[whole[[*range(3), *range(5, 150)]], 150 + np.arange(6)]
         X, Y = np.vstack([X, X[:6]]), np.vstack([Y, Y[:6]])
-    monkeypatch.setattr(retrieval, "_FEW_CARRIERS", 3)
+    monkeypatch.setattr(retrieval, "_FEW_CELLS", 9)
     monkeypatch.setattr(retrieval, "_MANY_NEAR", widened)
     for query, groups in zip(queries, model.retrieve(queries, 4, 7), strict=True):
         assert len(groups) == 4
@@ -34,7 +34,7 @@ def test_more_neighbors_find_the_same_items(monkeypatch, widened, change):
 
 
 def test_approximate_searches_are_not_planned_for_more_neighbors(monkeypatch):
-    monkeypatch.setattr(retrieval, "_FEW_CARRIERS", 3)
+    monkeypatch.setattr(retrieval, "_FEW_CELLS", 9)
     data = nl.datasets.make_local_labels(33_000, 8, 6)
     model = nl.MLkNN(5, search=nl.InvertedLists(recall=0.9)).fit(data.X, data.Y)
     for _ in range(2):

@@ -13,7 +13,6 @@ from nearlabel.cli.open_collections import (
     listed_tags,
     open_collection,
     said_tags,
-    shown_name,
     told_item,
 )
 from nearlabel.cli.options import Count, Json
@@ -151,7 +150,7 @@ def items(
         say("no items")
     else:
         rows = [
-            (item.id, shown_name(item) + " (file missing)" * item.is_missing, said_tags(item))
+            (item.id, item.shown_name + " (file missing)" * item.is_missing, said_tags(item))
             for item in found
         ]
         say_table(("id", "item", "tags"), rows, numbers=False)

@@ -52,12 +52,6 @@ def _no_collection(path: str) -> str:
     return f"{what}; 'nearlabel index FOLDER -c {path}' makes a collection there"
 
 
-def shown_name(item: Item) -> str:
-    """What an item is called: by where its file is now, if it has one."""
-    paths = [file.path for file in item.files if not file.is_missing]
-    return item.name if item.name in paths or not paths else encodable(paths[0])
-
-
 def said_tags(item: Item) -> str:
     """The tags of an item, for people."""
     yes = listed_tags(item.yes) or "no tags"
@@ -71,7 +65,7 @@ def listed_tags(tags: Iterable[str]) -> str:
 
 def told_item(item: Item) -> dict[str, Any]:
     """An item in JSON."""
-    return {"id": item.id, "name": shown_name(item), "tags": item.yes, "no": item.no}
+    return {"id": item.id, "name": item.shown_name, "tags": item.yes, "no": item.no}
 
 
 def encodable(path: str) -> str:
@@ -132,7 +126,7 @@ def item_tile(store: Collection, item: Item, note: str) -> Tile:
     picture, text = _thumbnail(store, item.content, files), item.text or ""
     if picture is None and store.settings.kind == "pictures":
         text = _NO_PICTURE if any(map(Path.is_file, files)) else _NO_FILE
-    return Tile(shown_name(item), picture, note, text)
+    return Tile(item.shown_name, picture, note, text)
 
 
 def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> bytes | None:
@@ -204,7 +198,7 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
 
 def asked_item(item: Item) -> Asked:
     """An item of a collection as a question."""
-    return Asked(shown_name(item), item.id, item, None, item.content)
+    return Asked(item.shown_name, item.id, item, None, item.content)
 
 
 def _of_files(

@@ -16,7 +16,6 @@ from nearlabel.cli.open_collections import (
     is_collection,
     item_tile,
     open_collection,
-    shown_name,
 )
 from nearlabel.cli.options import Count, DataOrPictures, as_typed
 from nearlabel.cli.output import (
@@ -176,7 +175,7 @@ def _of_collection(store: Collection, one: Asked, top: int, per_tag: int) -> Rec
             "tag": group.tag,
             "probability": group.probability,
             "items": [
-                {"id": id, "name": shown_name(store.item(id)), "distance": distance}
+                {"id": id, "name": store.item(id).shown_name, "distance": distance}
                 for id, distance in group.items
             ],
         }

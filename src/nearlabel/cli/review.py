@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from nearlabel.cli.open_collections import open_collection, shown_name, told_item
+from nearlabel.cli.open_collections import open_collection, told_item
 from nearlabel.cli.options import Count, Json
 from nearlabel.cli.output import counted, printable, say, say_json
 from nearlabel.cli.terminal_keys import END, ENTER, Keys, single_keys
@@ -163,18 +163,17 @@ class _Review:
         """Store an answer; false where a tag that was typed cannot be one."""
         marked = [tag for tag in shown.marked if tag not in typed]
         rejected = [tag for tag in shown.tags if tag not in (*marked, *typed)]
-        item, group = question.item, self._store.new_group()
-        person = [(item, tag, True) for tag in typed] + [(item, tag, False) for tag in rejected]
+        answers = [
+            *((question.item, tag, True, "suggestion") for tag in marked),
+            *((question.item, tag, True, "person") for tag in typed),
+            *((question.item, tag, False, "person") for tag in rejected),
+        ]
         try:
-            said = self._store.decide(person, group=group)
+            is_change = self._store.decide(answers) is not None
         except ValueError as error:
             shown.note(str(error))
             return False
-        accepted = self._store.decide(
-            [(item, tag, True) for tag in marked], by="suggestion", group=group
-        )
         given = [*marked, *typed]
-        is_change = said is not None or accepted is not None
         self._answered.append(_Answer(question, len(given), len(rejected), is_change))
         self._no_in_a_row = 0 if given else self._no_in_a_row + 1
         told = ", ".join(given) or ("none of them" if self._tag is None else "no")
@@ -187,7 +186,7 @@ class _Review:
             self._store.undo()
         self._no_in_a_row = 0
         self._next.insert(0, question)
-        shown.leave(f"the answer about {shown_name(self._store.item(question.item))} taken back")
+        shown.leave(f"the answer about {self._store.item(question.item).shown_name} taken back")
 
     def _nothing_left(self) -> str:
         if self._strategy == "confident" and self._tag is None:

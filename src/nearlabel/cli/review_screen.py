@@ -16,7 +16,6 @@ from rich.live import Live
 from rich.style import Style
 from rich.text import Text
 
-from nearlabel.cli.open_collections import shown_name
 from nearlabel.cli.output import printable
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class ShownQuestion:
         return lines
 
     def _head(self) -> Text:
-        name = printable(shown_name(self._item))
+        name = printable(self._item.shown_name)
         return Text.assemble((f"{self._answered + 1}  ", "dim"), (name, _linked(self._item)))
 
 

@@ -13,7 +13,6 @@ from nearlabel.cli.open_collections import (
     listed_tags,
     open_collection,
     said_tags,
-    shown_name,
     told_item,
 )
 from nearlabel.cli.options import Count, Json, Switch, Texts, Whole
@@ -188,7 +187,7 @@ def _give(
 def _say_items(items: Sequence[Item]) -> None:
     """Print the tags of some items."""
     for item in items[:_ITEMS_SHOWN]:
-        say_folded(printable(f"{shown_name(item)}: {said_tags(item)}"))
+        say_folded(printable(f"{item.shown_name}: {said_tags(item)}"))
     if len(items) > _ITEMS_SHOWN:
         say(f"… and {counted(len(items) - _ITEMS_SHOWN, 'more item')}")
 
@@ -208,7 +207,7 @@ def _suggest(
                             "tag": suggestion.tag,
                             "probability": suggestion.probability,
                             "voters": [
-                                {"name": shown_name(store.item(by.id)), **by._asdict()}
+                                {"name": store.item(by.id).shown_name, **by._asdict()}
                                 for by in suggestion.voters
                             ],
                         }
@@ -239,7 +238,7 @@ def _voters(store: Collection, suggestion: Suggestion) -> str:
     """The nearest of the neighbors that voted for a tag."""
     voters = suggestion.voters
     names = [
-        f"{shown_name(store.item(by.id))} at {by.distance:.3f}" for by in voters[:_VOTERS_SHOWN]
+        f"{store.item(by.id).shown_name} at {by.distance:.3f}" for by in voters[:_VOTERS_SHOWN]
     ]
     more = len(voters) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "") or "none"
@@ -253,5 +252,5 @@ def _say_why(store: Collection, suggestions: Sequence[Suggestion]) -> None:
             without = min(max(one.probability - by.part, 0), 1)
             place = f"item {by.id}, at {by.distance:.4g}; without it {without:.3f}"
             say_folded(
-                printable(f"      {shown_name(store.item(by.id))} ({place})"), indent=" " * 10
+                printable(f"      {store.item(by.id).shown_name} ({place})"), indent=" " * 10
             )

@@ -37,6 +37,7 @@ from nearlabel.collection.records import (
     TagCount,
     TaggedItems,
 )
+from nearlabel.collection.similar_items import SimilarItems
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import thumbnail
@@ -96,6 +97,7 @@ class Collection:
         self.path = Path(path)
         self._folder = OpenedFolder(self.path, readonly=readonly)
         self._database, self._vectors = self._folder.database, self._folder.vectors
+        self._similar = SimilarItems()
 
     @classmethod
     def create(
@@ -193,6 +195,8 @@ class Collection:
         state: str = "all",
         after: int = 0,
         limit: int | None = None,
+        *,
+        name: str | None = None,
     ) -> list[Item]:
         """Look at several items, in the order of their ids.
 
@@ -206,13 +210,15 @@ class Collection:
             Only items with greater ids.
         limit : int, optional
             At most so many.
+        name : str, optional
+            Only items whose name, or the path of a file, contains this.
 
         Returns
         -------
         list of Item
         """
         with self._database.reading() as connection:
-            ids = self.ids(tag, state, after, limit)
+            ids = self.ids(tag, state, after, limit, name=name)
             return item_tables.read_items(connection, ids, self.settings.kind)
 
     def ids(
@@ -221,6 +227,8 @@ class Collection:
         state: str = "all",
         after: int = 0,
         limit: int | None = None,
+        *,
+        name: str | None = None,
     ) -> list[int]:
         """The ids of the items that `items` gives."""
         check_choice(state, "state", tuple(item_tables.STATES))
@@ -233,7 +241,7 @@ class Collection:
                 number = item_tables.known_tag(connection, tag_name(tag, "tag"), self.path)
             if state == "missing" and self.settings.kind == "vectors":
                 return []  # they need no files
-            return item_tables.item_ids(connection, number, state, after, limit)
+            return item_tables.item_ids(connection, number, state, after, limit, name)
 
     def find(self, text: str) -> int:
         """Find the one item that is meant by its id, its name, or a file's path or name.
@@ -330,6 +338,21 @@ class Collection:
         """The last changes, the latest first."""
         with self._database.reading() as connection:
             return change_log.read_changes(connection, check_integer(limit, "limit", low=0))
+
+    def last_change(self) -> int:
+        """The number of the last change; 0 where there was none."""
+        with self._database.reading() as connection:
+            return change_log.last_change(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Have all that this thread asks inside be answered from one state of the collection.
+
+        Whatever other threads and processes change meanwhile is seen after it. Nothing can be
+        changed inside.
+        """
+        with self._folder.learned.asking(self.settings):
+            yield
 
     # What changes it.
 
@@ -530,7 +553,7 @@ class Collection:
 
     def decide(
         self,
-        decisions: Sequence[tuple[int, str, bool | None]],
+        decisions: Sequence[tuple[int, str, bool | None] | tuple[int, str, bool | None, str]],
         *,
         by: str = "person",
         group: int | None = None,
@@ -539,7 +562,7 @@ class Collection:
 
         Parameters
         ----------
-        decisions : sequence of (id, tag, answer)
+        decisions : sequence of (id, tag, answer) or (id, tag, answer, by)
             The answer is True for yes, False for no, and None for nothing any more.
         by, group
             As in `tag`.
@@ -549,14 +572,16 @@ class Collection:
         Change or None
         """
         checked = []
-        for item, name, answer in decisions:
+        check_choice(by, "by", AUTHORS)
+        for item, name, answer, *own in decisions:
             if answer is not None and not isinstance(answer, bool | np.bool_):
                 message = f"decisions: an answer must be True, False or None; got {answer!r}"
                 raise ArgumentTypeError(message, "decisions")
-            checked.append((_id(item), tag_name(name), None if answer is None else bool(answer)))
-        check_choice(by, "by", AUTHORS)
+            author = check_choice(own[0], "by", AUTHORS) if own else by
+            known = None if answer is None else bool(answer)
+            checked.append((_id(item), tag_name(name), known, author))
         return self._folder.change(
-            "decide", group, lambda log: tag_changes.decide(log, checked, by, self.path)
+            "decide", group, lambda log: tag_changes.decide(log, checked, self.path)
         )
 
     def rename_tag(self, old: str, new: str, *, group: int | None = None) -> Change | None:
@@ -594,6 +619,22 @@ class Collection:
         return self._folder.change(
             "merge_tags", group, lambda log: tag_changes.merge_tags(log, names, into, self.path)
         )
+
+    def set_method(self, method: Any) -> None:
+        """Learn by another method, or with other parameters, from now on.
+
+        The next answer takes as long as learning everything anew. `undo` passes over it.
+
+        Parameters
+        ----------
+        method : estimator or mapping
+            As in `create`.
+        """
+        chosen = _json(_method(method), "method")
+        with self._database.writing() as connection:
+            connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (chosen,))
+            connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
+        self._folder.learned.remove_others()
 
     def undo(self) -> Change | None:
         """Take back the last change, of whatever kind but `forget`; again, the one before it.
@@ -728,6 +769,22 @@ class Collection:
                 if tag in names
             ]
 
+    def similar(self, query: Any, n: int = 12) -> list[tuple[int, float]]:
+        """The items nearest to an item, or to a vector that is none, whatever their tags are.
+
+        Parameters
+        ----------
+        query
+            As in `suggest`. An item is not among its own neighbors.
+        n : int, default=12
+
+        Returns
+        -------
+        list of (id, distance)
+            The nearest first, by the distance of the method; equal ones in the order of their ids.
+        """
+        return self._similar.nearest(self, _query(query), check_integer(n, "n", low=1))
+
     def questions(
         self,
         n: int = 5,
@@ -788,9 +845,9 @@ class Collection:
     ) -> Change | None:
         names, items = tag_names(tags), _ids(ids, are_unique=False)
         check_choice(by, "by", AUTHORS)
-        pairs = [(item, name, answer) for item in items for name in names]
+        pairs = [(item, name, answer, by) for item in items for name in names]
         return self._folder.change(
-            kind, group, lambda log: tag_changes.decide(log, pairs, by, self.path)
+            kind, group, lambda log: tag_changes.decide(log, pairs, self.path)
         )
 
     @contextmanager

@@ -80,18 +80,34 @@ def read_items(connection: sqlite3.Connection, ids: Sequence[int], kind: str) ->
 
 
 def item_ids(
-    connection: sqlite3.Connection, tag: int | None, state: str, after: int, limit: int | None
+    connection: sqlite3.Connection,
+    tag: int | None,
+    state: str,
+    after: int,
+    limit: int | None,
+    name: str | None = None,
 ) -> list[int]:
-    """Ids of items after one of them, ascending: all, or those with a tag or in a state."""
-    where, given = "id > ?", [after]
+    """Ids of items after one of them, ascending: all, or those with a tag, a name or in a state."""
+    where, given = "id > ?", list[Any]([after])
     if tag is not None:
         where += (
             " AND EXISTS (SELECT 1 FROM decisions WHERE item = items.id AND tag = ? AND is_yes)"
         )
         given.append(tag)
+    if name:
+        where += (
+            " AND (instr(lower(name), lower(?)) OR EXISTS "
+            "(SELECT 1 FROM files WHERE item = items.id AND instr(path, ?)))"
+        )
+        given += [name.encode("utf-8", "replace").decode(), path_bytes(name)]
     given.append(-1 if limit is None else limit)
     select = f"SELECT id FROM items WHERE {where}{STATES[state]} ORDER BY id LIMIT ?"
     return [item for (item,) in connection.execute(select, given)]
+
+
+def known_ids(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+    """Of some ids those that items have."""
+    return {item for (item,) in select_in(connection, "SELECT id FROM items WHERE id", ids)}
 
 
 def read_files(connection: sqlite3.Connection, root: str) -> list[FileState]:

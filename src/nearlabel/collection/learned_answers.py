@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from nearlabel.collection.change_log import last_change, touched_after
@@ -33,15 +33,29 @@ class LearnedAnswers:
         self._learner: Learner | None = None
         self._followed = 0  # the last change that the learner knows
         self._lock = threading.RLock()
+        self._held = threading.local()  # what this thread asks
 
     @contextmanager
     def asking(self, settings: Settings) -> Iterator[Learner]:
-        """The learner, up to date with the state that is read inside."""
+        """What was learned from the state that is read inside, whatever is changed meanwhile.
+
+        Within a thread it nests: what is asked inside is answered from the same state.
+        """
+        held = getattr(self._held, "learner", None)
+        if held is not None:
+            yield held
+            return
         for last_try in (*(False,) * (_TRIES - 1), True):
-            with self._database.reading() as connection:
-                if self._is_replaced(connection) and not last_try:
-                    continue  # by another process: a newer state has another file
-                yield self._current(connection, settings)
+            with ExitStack() as read:
+                with self._lock:  # nobody else brings the learner to a later state than is read
+                    connection = read.enter_context(self._database.reading())
+                    if self._is_replaced(connection) and not last_try:
+                        continue  # by another process: a newer state has another file
+                    self._held.learner = self._current(connection, settings).as_it_is()
+                try:
+                    yield self._held.learner
+                finally:
+                    self._held.learner = None
                 return
 
     def is_worth_saving(self, *, closing: bool = False) -> bool:
@@ -122,6 +136,8 @@ class LearnedAnswers:
             last = last_change(connection)
             learner, followed = self._learner, self._followed
             self._learner = None  # until it is known to be right
+            if learner is not None and not learner.is_by(settings.method):
+                learner = None
             if learner is None:
                 learner = self._made(settings)
                 learner.notes = self._notes

@@ -13,8 +13,9 @@ search has lists (`nearlabel.InvertedLists`): these have a copy of them, in the 
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Container
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -84,6 +85,7 @@ class Learner:
         self._method = dict(settings.method)
         estimator(self._method)
         self._lock = ForkSafeLock()
+        self._origin = self  # which a copy by `as_it_is` keeps
         self._model: Any = None
         self._items = Grown(np.empty(0, np.int64))
         self._state: State | None = None
@@ -95,6 +97,14 @@ class Learner:
     def __len__(self) -> int:
         """How many rows the model has; 0 where it has none, or a single one to learn from."""
         return 0 if self._state is None else len(self._state.model._items)
+
+    def is_by(self, method: Mapping[str, Any]) -> bool:
+        """Whether it learns by a method with these parameters."""
+        return self._method == dict(method)
+
+    def as_it_is(self) -> Learner:
+        """A learner that answers from the present state, whatever this one follows later."""
+        return copy.copy(self)
 
     def path(self, change: int) -> Path:
         """The index file of the state after a change."""
@@ -319,11 +329,12 @@ class Learner:
         except FileError as error:
             if error.path is None or not _INDEX.fullmatch(Path(error.path).name):
                 raise
+            origin = self._origin
             with self._lock.held():
-                if self._state is state:
-                    self._learn_all()
+                if origin._state is state:
+                    origin._learn_all()
                     self.notes.append(said_again(error.path, error))
-                state = self._state
+                state = self._state = origin._state
         return [] if state is None else answer(state, *self._asked(state, query))
 
     def _asked(self, state: State, query: Any) -> tuple[Any, int | None]:

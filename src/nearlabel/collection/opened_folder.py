@@ -54,7 +54,7 @@ class OpenedFolder:
             self.vectors = StoredVectors(self.database)
             self.source = LearnedRows(self.database, self.vectors)
             self.learned = LearnedAnswers(self.database, self.source, self.notes)
-            self._settings = self._read_settings()
+            self._read_settings()
             with self.database.reading() as connection:
                 self.vectors.check(connection)
             if self.vectors.damage is not None:
@@ -71,9 +71,7 @@ class OpenedFolder:
     @property
     def settings(self) -> Settings:
         """What the collection was created with, and what its first item has settled."""
-        if self._settings.width is None:
-            self._settings = self._read_settings()
-        return self._settings
+        return self._read_settings()
 
     def change(
         self, kind: str, group: int | None, work: Callable[[ChangeLog], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -119,6 +120,14 @@ class Item(NamedTuple):
     is_missing: bool
     text: str | None
     content: bytes
+
+    @property
+    def shown_name(self) -> str:
+        """What it is called: by where its file is now, if a person gave that file its name."""
+        paths = [file.path for file in self.files if not file.is_missing]
+        if not paths or self.name in paths or self.content.hex() in paths[0]:
+            return self.name
+        return os.fsencode(paths[0]).decode(errors="backslashreplace")
 
     @property
     def yes(self) -> list[str]:

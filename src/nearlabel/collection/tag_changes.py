@@ -15,21 +15,23 @@ from nearlabel.common.messages import shown
 Answer = bool | None  # yes, no, or undecided
 
 
-def decide(
-    log: ChangeLog, decisions: Sequence[tuple[int, str, Answer]], by: str, folder: Path
-) -> None:
-    """Have these be the answers; of two to one question the last counts."""
-    refuse_unknown(log, {item for item, _, _ in decisions}, folder)
-    numbers = _numbers(log, (name for _, name, answer in decisions if answer is not None))
-    numbers |= tag_numbers(log.connection, {name for _, name, _ in decisions} - numbers.keys())
-    answers = {(item, numbers[name]): answer for item, name, answer in decisions if name in numbers}
+def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]], folder: Path) -> None:
+    """Have these be the answers, each with its author; of two to one question the last counts."""
+    refuse_unknown(log, {item for item, *_ in decisions}, folder)
+    numbers = _numbers(log, (name for _, name, answer, _ in decisions if answer is not None))
+    numbers |= tag_numbers(log.connection, {name for _, name, *_ in decisions} - numbers.keys())
+    answers = {
+        (item, numbers[name]): (answer, by)
+        for item, name, answer, by in decisions
+        if name in numbers
+    }
     items = json.dumps(sorted({item for item, _ in answers}))
     select = f"SELECT item, tag, is_yes FROM decisions WHERE item IN {LISTED}"
     now = {
         (item, tag): bool(is_yes) for item, tag, is_yes in log.connection.execute(select, (items,))
     }
     rows: dict[Row, Row | None] = {}
-    for key, answer in answers.items():
+    for key, (answer, by) in answers.items():
         if now.get(key) is not answer:
             rows[key] = None if answer is None else (int(answer), by, log.at)
     log.write(What.DECISION, rows)
@@ -39,9 +41,9 @@ def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str, folder: P
     """Have an item carry exactly these tags; those that are taken away become a no."""
     select = "SELECT name FROM decisions JOIN tags ON tags.id = tag WHERE item = ? AND is_yes"
     taken = {name for (name,) in log.connection.execute(select, (item,))} - set(names)
-    answers = [(item, name, name not in taken) for name in (*names, *sorted(taken))]
+    answers = [(item, name, name not in taken, by) for name in (*names, *sorted(taken))]
     refuse_unknown(log, {item}, folder)
-    decide(log, answers, by, folder)
+    decide(log, answers, folder)
 
 
 def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:

@@ -14,9 +14,9 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import each_run
 from nearlabel.methods.explanations import name_of
 from nearlabel.methods.items import Items
-from nearlabel.search import is_plugged, is_precomputed
+from nearlabel.search import build_index, is_plugged, is_precomputed
 
-_FEW_CARRIERS = 2**12  # of a label, whose distances are computed in some milliseconds
+_FEW_CELLS = 2**18  # of the carriers of a label, compared one by one in some 20 milliseconds
 _MANY_NEAR = 2**9  # neighbors that are searched for labels with more carriers
 
 
@@ -113,11 +113,17 @@ def _nearest_of(
 ) -> tuple[Array, Floats]:
     """The m nearest of `carriers`: from the neighbors if enough of these are carriers.
 
-    Few carriers are compared one by one; for many, more neighbors are searched first.
+    Few carriers are compared one by one; for many, more neighbors are searched first, and if these
+    do not suffice, the carriers themselves.
     """
     nearest, distances = _carriers_among(wider.near, carriers)
-    if len(nearest) < m and len(carriers) > _FEW_CARRIERS and wider.grow():
-        nearest, distances = _carriers_among(wider.near, carriers)
+    if len(nearest) < m and len(carriers) * x[0].size > _FEW_CELLS:
+        if wider.grow():
+            nearest, distances = _carriers_among(wider.near, carriers)
+        if len(nearest) < m and not is_precomputed(items.metric):
+            rows, _ = items.rows_of(carriers)
+            near = build_index(rows, items.metric, "exact").graph(min(m, len(carriers)), x)
+            return carriers[near.indices[0]], near.distances[0]
     if len(nearest) < min(m, len(carriers)):
         only = np.zeros(len(carriers), np.intp)
         distances = items.distances(x, only, carriers)

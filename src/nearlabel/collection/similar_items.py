@@ -1,0 +1,126 @@
+"""The items nearest to a vector, with and without tags.
+
+What has learned searches its own rows. The other items have an index here, made when it is first
+asked for: so no vector is held twice. Items that were touched since are compared apart, until these
+are too many.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nearlabel.collection.change_log import last_change, touched_after
+from nearlabel.collection.item_tables import known_ids
+from nearlabel.collection.learning_methods import estimator
+from nearlabel.collection.records import Settings
+from nearlabel.collection.tag_answers import State
+from nearlabel.common.arrays import Array
+from nearlabel.common.threads import ForkSafeLock
+from nearlabel.common.validation import ArgumentError, check_vectors
+from nearlabel.methods.explanations import as_one_row
+from nearlabel.search import build_index
+from nearlabel.search.interfaces import Index
+
+if TYPE_CHECKING:
+    from nearlabel.collection.collection import Collection
+
+_MOST_TOUCHED = 256  # items that are compared apart: in some milliseconds
+_MOST_KEPT = 2**31  # bytes of vectors; more are read anew for each question
+_ROWS_AT_ONCE = 2**14
+
+
+class _Indexed(NamedTuple):
+    """Items without a row in the model, as they were after a change."""
+
+    change: int
+    metric: Any
+    parts: list[tuple[Array, Index]]
+
+
+class SimilarItems:
+    """The index of the items that nothing was learned from."""
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._indexed: _Indexed | None = None
+
+    def nearest(self, collection: Collection, query: Any, n: int) -> list[tuple[int, float]]:
+        """What `Collection.similar` gives."""
+        settings, own = collection.settings, query if isinstance(query, int) else None
+        if settings.width is None:
+            return []
+        with (
+            collection._folder.learned.asking(settings) as learner,
+            collection._database.reading() as connection,
+        ):
+            state = learner._state
+            x = _checked(query, settings.width) if own is None else collection.vectors([own])
+            found = {} if state is None else _learned(state, x, n + 1)
+            indexed, touched = self._current(collection, connection, settings, state)
+            for part in indexed.parts if indexed else _parts(collection, state, collection.ids()):
+                near = _nearest(part, x, n + 1 + len(touched))
+                found |= {item: near[item] for item in near.keys() - touched}
+            for part in _parts(collection, state, sorted(known_ids(connection, touched))):
+                found |= _nearest(part, x, n + 1)
+            there = known_ids(connection, found)  # the index may be of a later state than is read
+        nearest = sorted((distance, item) for item, distance in found.items() if item in there)
+        return [(item, distance) for distance, item in nearest if item != own][:n]
+
+    def _current(
+        self,
+        collection: Collection,
+        connection: sqlite3.Connection,
+        settings: Settings,
+        state: State | None,
+    ) -> tuple[_Indexed | None, set[int]]:
+        """The index, if there is room for one, and the items that were touched since."""
+        metric = estimator(settings.method).metric
+        with self._lock.held():
+            indexed = self._indexed
+            if indexed is not None and indexed.metric == metric:
+                touched = {*touched_after(connection, indexed.change)}
+                if len(touched) <= _MOST_TOUCHED:
+                    return indexed, touched
+            ids = collection.ids()
+            if not settings.is_sparse and 4 * (settings.width or 0) * len(ids) > _MOST_KEPT:
+                return None, set()
+            parts = [*_parts(collection, state, ids)]
+            self._indexed = _Indexed(last_change(connection), metric, parts)
+            return self._indexed, set()
+
+
+def _checked(query: Any, width: int) -> Any:
+    x = check_vectors(as_one_row(query), "query")
+    if x.shape[1] != width:
+        raise ArgumentError(f"query must have {width} numbers; got {x.shape[1]}", "query")
+    return x
+
+
+def _learned(state: State, x: Any, n: int) -> dict[int, float]:
+    """The nearest of the items that a model has learned from."""
+    items = state.model._items
+    near = items.neighbors(x, min(n, len(items)))
+    return dict(zip(state.items[near.indices[0]].tolist(), near.distances[0].tolist(), strict=True))
+
+
+def _parts(
+    collection: Collection, state: State | None, ids: Sequence[int]
+) -> Iterator[tuple[Array, Index]]:
+    """Of some items those that are no rows of the model, some at a time, ready to be searched."""
+    others, metric = np.array(ids, np.int64), estimator(collection.settings.method).metric
+    if state is not None:
+        others = others[~np.isin(others, state.items[state.model._items.places])]
+    for start in range(0, len(others), _ROWS_AT_ONCE):
+        some = others[start : start + _ROWS_AT_ONCE]
+        yield some, build_index(collection.vectors(some.tolist()), metric, "exact")
+
+
+def _nearest(part: tuple[Array, Index], x: Any, n: int) -> dict[int, float]:
+    """The nearest of some items, with their distances."""
+    ids, index = part
+    near = index.graph(min(n, len(ids)), x)
+    return dict(zip(ids[near.indices[0]].tolist(), near.distances[0].tolist(), strict=True))
