@@ -22,7 +22,7 @@ from nearlabel.cli import collection_verbs, datasets, networks
 
 # A verb is the function of its name in the module of its name, or in another one.
 _VERBS = (
-    *("demo", "index", "tag", "review", "retrieve"),
+    *("demo", "index", "tag", "review", "retrieve", "serve"),
     *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
     *("evaluate", "tune", "compare", "reproduce"),
 )
@@ -132,6 +132,7 @@ app = App(
     "  nearlabel demo\n"
     "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
     "  nearlabel tag photos.nearlabel new.jpg\n"
+    "  nearlabel serve photos.nearlabel --open\n"
     "  nearlabel fit songs.csv -o songs.model\n"
     "  nearlabel rank songs.model new.csv --top 3\n\n"
     "'nearlabel VERB --help' shows all options, with examples.",

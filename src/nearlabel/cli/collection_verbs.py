@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from nearlabel.collection import Change, Collection, Item
 
 _TAGS_SHOWN = 20
-_CHANGES_READ = 64  # at first, to find the one that can be undone
-_CHANGES = {  # for people, with what was changed and how many items it touched
-    "add": "added {}",
-    "files": "updated the files of {}",
-    "tag": "tagged {}",
-    "reject": "took tags away from {}",
-    "clear": "cleared tags of {}",
-    "set_tags": "set the tags of {}",
-    "decide": "changed tags of {}",
-    "rename_tag": "renamed a tag of {}",
-    "merge_tags": "merged tags of {}",
-    "undo": "took back a change to {}",
-    "forget": "forgot {}",
-}
 
 
 def collection(
@@ -64,7 +50,7 @@ def collection(
     """
     with open_collection(collection, readonly=True) as store:
         settings, counts, tags = store.settings, store.counts(), store.tags()
-        roots, changes, run = store.roots(), store.changes(1), _next_to_undo(store)
+        roots, changes, run = store.roots(), store.changes(1), store.next_undo()
     if json:
         say_json(
             {
@@ -185,12 +171,12 @@ def undo(collection: str, /, *, json: Json = False) -> None:
     nearlabel collection undo photos.nearlabel
     """
     with open_collection(collection) as store:
-        run = _next_to_undo(store)
+        run = store.next_undo()
         change = store.undo()
         if change is not None:  # of a run the last one: what was taken back has all its items
             change = change._replace(items=store.changes(1)[0].items)
             run = run if run[0].number == change.number else [change]
-        following = _next_to_undo(store)
+        following = store.next_undo()
     if json:
         say_json(
             {"collection": collection, "undone": None if change is None else _told_change(change)}
@@ -220,7 +206,7 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
     """
     with open_collection(collection, readonly=True) as store:
         found = store.changes(limit)
-        following = {one.number for one in _next_to_undo(store)}
+        following = {one.number for one in store.next_undo()}
     if json:
         say_json([_told_change(one) for one in found])
     elif not found:
@@ -230,7 +216,7 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
             (
                 one.number,
                 _when(one),
-                _said(one),
+                one.said,
                 "yes" if one.is_undone else "by the next undo" * (one.number in following),
             )
             for one in found
@@ -343,39 +329,15 @@ def _told_change(change: Any) -> dict[str, Any]:
     return {**change._asdict(), "at": change.at.isoformat()}
 
 
-def _said(change: Any) -> str:
-    return _CHANGES.get(change.kind, f"{change.kind} {{}}").format(counted(change.items, "item"))
-
-
-def _next_to_undo(store: Collection) -> list[Change]:
-    """The changes that the next undo takes back, the latest first: one, or those of a run."""
-    limit = _CHANGES_READ
-    while True:
-        changes = store.changes(limit)
-        others = [
-            one for one in changes if not one.is_undone and one.kind not in ("undo", "forget")
-        ]
-        run = others[:1]
-        for one in others[1:]:
-            if one.group is None or one.group != run[0].group:
-                return run
-            run.append(one)
-        if len(changes) < limit:
-            return run
-        limit *= 8
-
-
 def _said_run(run: Sequence[Change]) -> str:
-    """What the changes of a run have done, for people."""
-    items: dict[str, int] = {}
-    for change in reversed(run):
-        items[change.kind] = items.get(change.kind, 0) + change.items
-    said = [_said(run[0]._replace(kind=kind, items=count)) for kind, count in items.items()]
-    return f"{', '.join(said)}, {_when(run[0])}"
+    """What the changes of a run have done, and when, for people."""
+    from nearlabel.collection.records import said_changes
+
+    return f"{said_changes(run)}, {_when(run[0])}"
 
 
 def _said_change(change: Any) -> str:
-    return f"{_said(change)}, {_when(change)}"
+    return f"{change.said}, {_when(change)}"
 
 
 def _when(change: Any) -> str:

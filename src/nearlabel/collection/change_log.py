@@ -189,7 +189,7 @@ def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row])
 def undo(connection: sqlite3.Connection) -> Change | None:
     """Take back the last change that is not undone, and those before it of the same run."""
     log = ChangeLog(connection, "undo")
-    while numbers := _last_run(connection):
+    while numbers := [change.number for change in last_run(connection)]:
         for number in numbers:
             before: dict[What, dict[Row, Row | None]] = {}
             for what, key, row in differences(connection, number):
@@ -229,18 +229,16 @@ def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False
     connection.execute(f"DELETE FROM tags WHERE id IN {_LISTED}", (gone,))
 
 
-def _last_run(connection: sqlite3.Connection) -> list[int]:
+def last_run(connection: sqlite3.Connection) -> list[Change]:
     """The last change that can be undone and those before it of the same run, the latest first."""
-    found = connection.execute(f"SELECT id, run FROM changes WHERE {_UNDOABLE} ORDER BY id DESC")
-    numbers: list[int] = []
-    run = None
-    for number, its_run in found:
-        if numbers and (run is None or its_run != run):
+    found = connection.execute(f"SELECT {_COLUMNS} FROM changes WHERE {_UNDOABLE} ORDER BY id DESC")
+    run: list[Change] = []
+    for change in map(_change, found):
+        if run and (run[0].group is None or change.group != run[0].group):
             break
-        numbers.append(number)
-        run = its_run
+        run.append(change)
     found.close()
-    return numbers
+    return run
 
 
 def differences(

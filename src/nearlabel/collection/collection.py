@@ -19,8 +19,8 @@ from nearlabel.collection.change_log import ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import (
-    CollectionError,
     DamagedVectorsError,
+    NotInCollectionError,
     remove,
     thumbnail_path,
 )
@@ -40,7 +40,7 @@ from nearlabel.collection.records import (
 from nearlabel.collection.similar_items import SimilarItems
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.tag_names import tag_name, tag_names
-from nearlabel.collection.thumbnails import thumbnail
+from nearlabel.collection.thumbnails import source_of, thumbnail
 from nearlabel.common.validation import (
     ArgumentError,
     ArgumentTypeError,
@@ -186,7 +186,7 @@ class Collection:
         with self._database.reading() as connection:
             found = item_tables.read_items(connection, [number], self.settings.kind)
         if not found:
-            raise CollectionError(f"has no item {number}", self.path)
+            raise NotInCollectionError(f"has no item {number}", self.path)
         return found[0]
 
     def items(
@@ -220,6 +220,12 @@ class Collection:
         with self._database.reading() as connection:
             ids = self.ids(tag, state, after, limit, name=name)
             return item_tables.read_items(connection, ids, self.settings.kind)
+
+    def items_of(self, ids: Sequence[int]) -> dict[int, Item]:
+        """Several items by their ids; those that are not there are left out."""
+        with self._database.reading() as connection:
+            found = item_tables.read_items(connection, _ids(ids), self.settings.kind)
+        return {item.id: item for item in found}
 
     def ids(
         self,
@@ -300,11 +306,24 @@ class Collection:
             A JPEG file.
         """
         item = self.item(id)
-        files = [Path(file.root) / file.path for file in item.files]
-        made = thumbnail(self.path, item.content, files, size, readonly=self.readonly)
+        made = thumbnail(self.path, item.content, _paths(item), size, readonly=self.readonly)
         if not self.readonly and item.content not in self.known_contents([item.content]):
             remove(thumbnail_path(self.path, item.content))  # forgotten in the meantime
         return made
+
+    def content(self, id: int) -> bytes:
+        """The content of an item's file; a FileNotFoundError where none is as it was.
+
+        Parameters
+        ----------
+        id : int
+
+        Returns
+        -------
+        bytes
+        """
+        item = self.item(id)
+        return source_of(item.content, _paths(item))
 
     def vectors(self, ids: Sequence[int]) -> Any:
         """The vectors of items.
@@ -339,19 +358,30 @@ class Collection:
         with self._database.reading() as connection:
             return change_log.read_changes(connection, check_integer(limit, "limit", low=0))
 
+    def next_undo(self) -> list[Change]:
+        """The changes that `undo` would take back, the latest first: one, or those of a run."""
+        with self._database.reading() as connection:
+            return change_log.last_run(connection)
+
     def last_change(self) -> int:
         """The number of the last change; 0 where there was none."""
         with self._database.reading() as connection:
             return change_log.last_change(connection)
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self, *, learned: bool = True) -> Iterator[None]:
         """Have all that this thread asks inside be answered from one state of the collection.
 
         Whatever other threads and processes change meanwhile is seen after it. Nothing can be
         changed inside.
+
+        Parameters
+        ----------
+        learned : bool, default=True
+            Whether suggestions and the like are asked for, too. They are loaded or learned first,
+            which may take long.
         """
-        with self._folder.learned.asking(self.settings):
+        with self._folder.learned.asking(self.settings) if learned else self._database.reading():
             yield
 
     # What changes it.
@@ -859,7 +889,7 @@ class Collection:
                 if _is_id(query):
                     item = _id(query)
                     if not self._has(connection, item):
-                        raise CollectionError(f"has no item {item}", self.path)
+                        raise NotInCollectionError(f"has no item {item}", self.path)
                     select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
                     refused = {tag for (tag,) in connection.execute(select, (item,))}
                 names = dict(connection.execute("SELECT id, name FROM tags").fetchall())
@@ -886,6 +916,10 @@ def _ids(values: Any, *, are_unique: bool = True) -> list[int]:
     listed = [values] if np.ndim(values) == 0 and not isinstance(values, Iterable) else [*values]
     ids = [_id(value) for value in listed]
     return list(dict.fromkeys(ids)) if are_unique else ids
+
+
+def _paths(item: Item) -> list[Path]:
+    return [Path(file.root, file.path) for file in item.files]
 
 
 def _root(root: str | os.PathLike[str]) -> str:

@@ -28,7 +28,15 @@ class CollectionError(FileError):
 
     def of(self, path: Any) -> CollectionError:
         """The error with the name of its folder, which it may have already."""
-        return CollectionError(str(self), path) if self.path is None else self
+        return type(self)(str(self), path) if self.path is None else self
+
+
+class NotInCollectionError(CollectionError):
+    """An item or a tag that a collection does not have."""
+
+
+class TagTakenError(CollectionError):
+    """A new name of a tag that another one has already."""
 
 
 class DamagedVectorsError(CollectionError):

@@ -36,7 +36,7 @@ from nearlabel.features.picture_files import Skipping, in_parallel
 _FILES_AT_ONCE = 32
 _BYTES_AT_ONCE = 2**26
 _UNMOUNTED = "if its disk is not mounted, mount it; nothing was changed"
-_TEXT_KEPT = 300  # characters of a text, to be shown
+TEXT_KEPT = 300  # characters of a text, to be shown
 
 
 @dataclass(frozen=True)
@@ -376,7 +376,7 @@ class _Run:
         """The beginning of a text, to be shown."""
         if self._collection.settings.kind != "texts":
             return None
-        return content[: 4 * _TEXT_KEPT].decode("utf-8-sig", "replace")[:_TEXT_KEPT]
+        return content[: 4 * TEXT_KEPT].decode("utf-8-sig", "replace")[:TEXT_KEPT]
 
     def _batches(self, paths: Sequence[str], keeps_content: bool = True) -> Iterator[list[_Found]]:
         """Files that could be read, some at a time; a batch is done when the next is asked for."""

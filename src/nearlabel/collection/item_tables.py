@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.collection.change_log import moment
-from nearlabel.collection.folder_checks import CollectionError
+from nearlabel.collection.folder_checks import CollectionError, NotInCollectionError
 from nearlabel.collection.records import Decision, FileState, Item, TagCount
 from nearlabel.common.messages import did_you_mean, shown, some
 
@@ -148,7 +148,7 @@ def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
         names = [
             one for (one,) in connection.execute("SELECT name FROM tags LIMIT ?", (_MOST_NAMES,))
         ]
-        raise CollectionError(f"has no tag {shown(name)}{did_you_mean(name, names)}", folder)
+        raise NotInCollectionError(f"has no tag {shown(name)}{did_you_mean(name, names)}", folder)
     return numbers[name]
 
 
@@ -190,7 +190,7 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
     ids = ids or _by_file_name(connection, path_bytes(text))
     if not ids:
         names = [n for (n,) in connection.execute("SELECT name FROM items LIMIT ?", (_MOST_NAMES,))]
-        raise CollectionError(
+        raise NotInCollectionError(
             f"has no item with the id, file or name {shown(text)}{did_you_mean(text, names)}",
             folder,
         )

@@ -12,6 +12,20 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 
+_CHANGES = {  # for people, with how many items were touched
+    "add": "added {}",
+    "files": "updated the files of {}",
+    "tag": "tagged {}",
+    "reject": "took tags away from {}",
+    "clear": "cleared tags of {}",
+    "set_tags": "set the tags of {}",
+    "decide": "changed tags of {}",
+    "rename_tag": "renamed a tag of {}",
+    "merge_tags": "merged tags of {}",
+    "undo": "took back a change to {}",
+    "forget": "forgot {}",
+}
+
 
 class Settings(NamedTuple):
     """What a collection was created with, and what its first item has settled.
@@ -171,6 +185,20 @@ class Change(NamedTuple):
     group: int | None
     items: int
     is_undone: bool
+
+    @property
+    def said(self) -> str:
+        """What was done, for people."""
+        items = "1 item" if self.items == 1 else f"{self.items} items"
+        return _CHANGES.get(self.kind, f"{self.kind} {{}}").format(items)
+
+
+def said_changes(run: Sequence[Change]) -> str:
+    """What the changes of a run, the latest first, have done, for people."""
+    items: dict[str, int] = {}
+    for change in reversed(run):
+        items[change.kind] = items.get(change.kind, 0) + change.items
+    return ", ".join(run[0]._replace(kind=kind, items=n).said for kind, n in items.items())
 
 
 class Voter(NamedTuple):

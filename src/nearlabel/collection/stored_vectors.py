@@ -17,6 +17,7 @@ from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import (
     CollectionError,
     DamagedVectorsError,
+    NotInCollectionError,
     remove,
     vector_files,
     vectors_path,
@@ -104,7 +105,7 @@ class StoredVectors:
         is_there = at < len(known)
         is_there[is_there] = known[at[is_there], 0] == wanted[is_there]
         if gone != "zeros" and not is_there.all():
-            raise CollectionError(f"has no item {wanted[~is_there][0]}", self.folder)
+            raise NotInCollectionError(f"has no item {wanted[~is_there][0]}", self.folder)
         file = self.file(connection)
         if file is None:
             return np.zeros((len(wanted), form.width), np.float32)

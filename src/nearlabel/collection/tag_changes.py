@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nearlabel.collection.change_log import ChangeLog, Row, What, next_id
-from nearlabel.collection.folder_checks import CollectionError
+from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
 from nearlabel.collection.item_tables import LISTED, known_tag, tag_numbers
 from nearlabel.collection.tag_names import LEVELS
 from nearlabel.common.messages import shown
@@ -57,7 +57,7 @@ def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
     there = tag_numbers(log.connection, names.values())
     for name, number in there.items():
         if number not in names:
-            raise CollectionError(
+            raise TagTakenError(
                 f"has the tag {shown(name)} already: merge the two to have one of them", folder
             )
     log.write(What.TAG, {(number,): (name,) for number, name in names.items()})
@@ -90,7 +90,7 @@ def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
     found = log.connection.execute(select, (json.dumps(sorted(wanted)),))
     missing = wanted - {item for (item,) in found}
     if missing:
-        raise CollectionError(f"has no item {min(missing)}", folder)
+        raise NotInCollectionError(f"has no item {min(missing)}", folder)
 
 
 def _numbers(log: ChangeLog, names: Iterable[str]) -> dict[str, int]:

@@ -57,7 +57,7 @@ def thumbnail(
     path = thumbnail_path(folder, content)
     kept = _kept(path)
     if kept is None:
-        source = _source(content, files)
+        source = source_of(content, files)
         made = _reduced(source, max(size, _KEPT_SIZE))
         kept = made if size <= _KEPT_SIZE else _reduced(made, _KEPT_SIZE)
         if not readonly:
@@ -65,11 +65,11 @@ def thumbnail(
         if size > _KEPT_SIZE:
             return made
     elif size > _KEPT_SIZE:
-        return _reduced(_source(content, files), size)
+        return _reduced(source_of(content, files), size)
     return kept if size == _KEPT_SIZE else _reduced(kept, size)
 
 
-def _source(content: bytes, files: Iterable[Path]) -> bytes:
+def source_of(content: bytes, files: Iterable[Path]) -> bytes:
     """The bytes of the first file that has this content."""
     for path in files:
         with suppress(UnreadablePicture, OSError), regular_file(path) as file:

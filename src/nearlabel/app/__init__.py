@@ -1,0 +1,1 @@
+"""The web service of a collection: the page for people, the interface for programs."""

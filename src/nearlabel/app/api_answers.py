@@ -1,0 +1,209 @@
+"""What a collection says, as the interface and the page give it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from nearlabel.app import api_models as models
+from nearlabel.app.asked_queries import Query
+from nearlabel.app.responses import Refusal
+from nearlabel.app.served import Served
+from nearlabel.collection import Change, Item, TagCount
+
+Decided = list[tuple[int, str, bool | None, str]]
+_ITEMS_TOLD = 100  # of those that a change has touched
+
+
+def thumbnail_of(served: Served, item: Item) -> str | None:
+    """The address of the small picture of an item, which changes with its content."""
+    if served.kind != "pictures":
+        return None
+    return f"/thumbnails/{item.id}?{item.content.hex()[:16]}"
+
+
+def described(served: Served, item: Item) -> models.Described:
+    """An item."""
+    return models.Described(
+        id=item.id,
+        name=item.shown_name,
+        tags=item.yes,
+        accepted=[name for name in item.yes if item.tags[name].by == "suggestion"],
+        no=item.no,
+        is_missing=item.is_missing,
+        text=item.text,
+        files=[file.path.encode("utf-8", "replace").decode() for file in item.files],
+        sha256=item.content.hex(),
+        thumbnail=thumbnail_of(served, item),
+    )
+
+
+def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested]:
+    """The likeliest tags of what is asked about, with the neighbors that voted."""
+    found = served.collection.suggest(query.question, query.top or top)
+    items = served.collection.items_of([voter.id for one in found for voter in one.voters])
+    return [
+        models.Suggested(
+            tag=one.tag,
+            probability=one.probability,
+            voters=[
+                models.Voter(**_near(served, items[by.id], by.distance), part=by.part)
+                for by in one.voters
+                if by.id in items
+            ],
+        )
+        for one in found
+    ]
+
+
+def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.Group]:
+    """For each of the likeliest tags, the nearest items that carry it."""
+    found = served.collection.retrieve(query.question, query.top or top, per_tag)
+    items = served.collection.items_of([id for group in found for id, _ in group.items])
+    return [
+        models.Group(
+            tag=group.tag,
+            probability=group.probability,
+            items=_named(served, items, group.items),
+        )
+        for group in found
+    ]
+
+
+def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
+    """The nearest items."""
+    found = served.collection.similar(query.question, n)
+    return _named(served, served.collection.items_of([id for id, _ in found]), found)
+
+
+def asked(query: Query) -> dict[str, Any]:
+    """What was asked about, as the fields of `models.Asked`."""
+    if query.item is None:
+        return {"id": None, "name": query.name, "tags": None, "no": None}
+    return {"id": query.item.id, "name": query.name, "tags": query.item.yes, "no": query.item.no}
+
+
+def questions(
+    served: Served, n: int, strategy: str, tag: str | None, without: Iterable[int]
+) -> list[models.Asking]:
+    """Questions to a person."""
+    found = served.collection.questions(n, strategy, tag=tag, without=without)
+    items = served.collection.items_of([one.item for one in found])
+    return [
+        models.Asking(
+            item=described(served, items[one.item]),
+            why=one.why,
+            suggestions=[
+                models.Suggested(tag=each.tag, probability=each.probability, voters=[])
+                for each in one.suggestions
+            ],
+        )
+        for one in found
+        if one.item in items
+    ]
+
+
+def change_of(change: Change | None) -> models.Changed | None:
+    """A change."""
+    if change is None:
+        return None
+    number, kind, at, _, items, is_undone = change
+    return models.Changed(number=number, kind=kind, at=at, items=items, is_undone=is_undone)
+
+
+def changes(served: Served, limit: int) -> list[models.Changed]:
+    """The last changes."""
+    return [one for each in served.collection.changes(limit) if (one := change_of(each))]
+
+
+def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.ChangeDone:
+    """What a change has done."""
+    items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
+    told = [described(served, item) for item in items.values()]
+    return models.ChangeDone(change=change_of(change), items=told)
+
+
+def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:
+    """What a request decides of some items."""
+    listed = [
+        (change.tags, True, change.by),
+        (change.no, False, "person"),
+        (change.clear, None, "person"),
+    ]
+    names = [name for tags, _, _ in listed for name in tags]
+    if not names:
+        raise Refusal(422, "give tags, no or clear")
+    if len({*names}) < len(names):
+        raise Refusal(422, "a tag is given twice")
+    ids = [*ids]
+    return [(id, tag, answer, by) for tags, answer, by in listed for tag in tags for id in ids]
+
+
+def answered(answers: Iterable[models.Answer]) -> Decided:
+    """What the answers to questions decide."""
+    return [
+        (one.id, tag, is_yes, by)
+        for one in answers
+        for tags, is_yes, by in (
+            (one.no, False, "person"),
+            (one.accepted, True, "suggestion"),
+            (one.tags, True, "person"),
+        )
+        for tag in tags
+    ]
+
+
+def tag_page(
+    served: Served, q: str, sort: str, offset: int, limit: int
+) -> tuple[list[TagCount], int]:
+    """Some of the tags whose names contain a text, and how many these are."""
+    wanted = q.casefold()
+    found = [one for one in served.totals().tags if wanted in one.name.casefold()]
+    if sort == "count":
+        found.sort(key=lambda one: (-one.yes, one.name.casefold()))
+    else:
+        found.sort(key=lambda one: (one.name.casefold(), one.name))
+    if wanted:  # those that begin so are what is meant most often
+        found.sort(key=lambda one: not one.name.casefold().startswith(wanted))
+    return found[offset : offset + limit], len(found)
+
+
+def settled(served: Served) -> models.Settled:
+    """What the collection is, and how it learns."""
+    settings, counts = served.collection.settings, served.totals().counts
+    kept = ("items", "tagged", "untagged", "missing", "tags")
+    return models.Settled(
+        kind=cast("Any", settings.kind),
+        features=str(settings.features.get("name", "")),
+        method=str(settings.method["name"]),
+        n_neighbors=int(settings.method.get("n_neighbors", 10)),
+        metric=str(settings.method.get("metric", "euclidean")),
+        width=settings.width,
+        **{name: counts[name] for name in kept},
+    )
+
+
+def set_method(served: Served, change: models.MethodChange) -> None:
+    """Have the collection learn in another way; what else it was created with stays."""
+    with served.writing() as collection:
+        kept = {
+            key: collection.settings.method[key]
+            for key in ("metric", "search")
+            if key in collection.settings.method
+        }
+        collection.set_method({"name": change.method, "n_neighbors": change.n_neighbors, **kept})
+
+
+def _near(served: Served, item: Item, distance: float) -> dict[str, Any]:
+    thumbnail = thumbnail_of(served, item)
+    return {"id": item.id, "name": item.shown_name, "distance": distance, "thumbnail": thumbnail}
+
+
+def _named(
+    served: Served, items: Mapping[int, Item], found: Iterable[tuple[int, float]]
+) -> list[models.NamedItem]:
+    return [
+        models.NamedItem(**_near(served, items[id], distance))
+        for id, distance in found
+        if id in items
+    ]

@@ -1,0 +1,302 @@
+"""The interface for programs: one address per thing, JSON in and out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Path as InAddress
+from starlette.concurrency import run_in_threadpool
+
+import nearlabel
+from nearlabel.app import api_answers as answers
+from nearlabel.app import api_models as models
+from nearlabel.app.asked_queries import Posted, body_of, posted, query_of, vector_of
+from nearlabel.app.responses import Refusal, documented
+from nearlabel.app.served import Served
+from nearlabel.app.uploads import (
+    keep_file,
+    keep_vector,
+    remove_upload,
+    text_content,
+)
+
+router = APIRouter(prefix="/api", responses=documented())
+
+ItemId = Annotated[int, InAddress(ge=1, le=models.MOST_ID)]
+Few = Annotated[int, Query(ge=1, le=1000)]
+Body = Annotated[Posted, Depends(posted)]
+
+
+def served_by(request: Request) -> Served:
+    """What the application serves."""
+    found: Served = request.app.state.served
+    return found
+
+
+Service = Annotated[Served, Depends(served_by)]
+
+
+@router.get("/health", tags=["service"])
+def health(served: Service) -> models.Health:
+    """Whether the service answers: needs no token."""
+    status: Literal["ok", "starting"] = "ok" if served.is_ready else "starting"
+    return models.Health(status=status, version=nearlabel.__version__)
+
+
+@router.get("/settings", tags=["service"])
+def settings(served: Service) -> models.Settled:
+    """What the collection is, and how it learns."""
+    with served.collection.snapshot(learned=False):
+        return answers.settled(served)
+
+
+@router.put("/settings", tags=["service"])
+def change_settings(served: Service, change: models.MethodChange) -> models.Settled:
+    """Choose the method and the number of neighbors. The next answer waits until it has learned."""
+    answers.set_method(served, change)
+    return settings(served)
+
+
+# Suggestions.
+
+
+@router.post(
+    "/tag", tags=["suggestions"], openapi_extra=body_of("Question"), responses=documented(404, 415)
+)
+async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
+    """Suggest tags for an item of the collection, or for a picture, a text or a vector.
+
+    Nothing is stored. An item of the collection is answered as if it were new.
+    """
+
+    def work() -> models.Suggestions:
+        query = query_of(served, body)
+        with served.collection.snapshot():
+            query = _same_state(served, query)
+            found = answers.suggestions(served, query, top)
+        return models.Suggestions(**answers.asked(query), suggestions=found)
+
+    return await run_in_threadpool(work)
+
+
+@router.post(
+    "/retrieve",
+    tags=["suggestions"],
+    openapi_extra=body_of("Question"),
+    responses=documented(404, 415),
+)
+async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) -> models.Groups:
+    """For each of the likeliest tags, give the nearest items that carry it."""
+
+    def work() -> models.Groups:
+        query = query_of(served, body)
+        with served.collection.snapshot():
+            query = _same_state(served, query)
+            found = answers.groups(served, query, top, per_tag)
+        return models.Groups(**answers.asked(query), groups=found)
+
+    return await run_in_threadpool(work)
+
+
+@router.post(
+    "/similar",
+    tags=["suggestions"],
+    openapi_extra=body_of("Question"),
+    responses=documented(404, 415),
+)
+async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
+    """Give the nearest items, whatever their tags are."""
+
+    def work() -> models.Similar:
+        query = query_of(served, body)
+        with served.collection.snapshot():
+            query = _same_state(served, query)
+            found = answers.similar(served, query, query.top or top)
+        return models.Similar(**answers.asked(query), items=found)
+
+    return await run_in_threadpool(work)
+
+
+@router.get("/questions", tags=["suggestions"], responses=documented(404))
+def questions(
+    served: Service,
+    limit: Annotated[int, Query(ge=1, le=100)] = 5,
+    strategy: models.Strategy = "mixed",
+    tag: models.Tag | None = None,
+    without: Annotated[list[models.Id], Query(max_length=1000)] = [],  # noqa: B006
+) -> models.Questions:
+    """Choose items that a person had best be asked about next."""
+    with served.collection.snapshot():
+        found = answers.questions(served, limit, strategy, tag, without)
+    return models.Questions(questions=found)
+
+
+# Items.
+
+
+@router.get("/items", tags=["items"], responses=documented(404))
+def items(
+    served: Service,
+    tag: Annotated[models.Tag | None, Query(description="only items that have this tag")] = None,
+    name: Annotated[str | None, Query(max_length=1000)] = None,
+    state: models.State = "all",
+    after: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
+    limit: Few = 100,
+) -> models.ItemPage:
+    """List items in the order of their ids."""
+    with served.collection.snapshot(learned=False):
+        found = served.collection.items(tag, state, after, limit + 1, name=name)
+    page = [answers.described(served, item) for item in found[:limit]]
+    return models.ItemPage(items=page, next=page[-1].id if len(found) > limit else None)
+
+
+@router.post(
+    "/items",
+    tags=["items"],
+    status_code=201,
+    openapi_extra=body_of("NewContent"),
+    responses={
+        200: {"model": models.Added, "description": "It was there already."},
+        **documented(404, 415, 507),
+    },
+)
+async def add_item(served: Service, body: Body, response: Response) -> models.Added:
+    """Add a picture, a text or a vector, with tags if they are given.
+
+    What is known by its content is not added again: its id is given, and it gets the tags.
+    """
+
+    def work() -> models.Added:
+        new = None if body.json is None else models.NewContent.model_validate_json(body.json)
+        tags = [*body.tags] if new is None else new.tags
+        with served.writing() as collection:
+            _refuse_readonly(served)
+            group = collection.new_group()
+            if new is None:
+                kept = keep_file(served, body.content, body.name, group)
+            elif served.kind == "vectors" and new.vector is not None and new.text is None:
+                kept = keep_vector(served, vector_of(served, new.vector), new.name, group)
+            elif served.kind == "texts" and new.text is not None and new.vector is None:
+                kept = keep_file(served, text_content(new.text), new.name, group)
+            else:
+                wanted = {"pictures": "a picture as a file", "texts": "text", "vectors": "vector"}
+                raise Refusal(422, f"this collection holds {served.kind}: {wanted[served.kind]}")
+            if tags:
+                collection.tag(kept.id, tags, group=group)
+        item = answers.described(served, served.collection.item(kept.id))
+        return models.Added(id=kept.id, is_new=kept.is_new, item=item)
+
+    added = await run_in_threadpool(work)
+    response.status_code = 201 if added.is_new else 200
+    return added
+
+
+@router.get("/items/{id}", tags=["items"], responses=documented(404))
+def item(served: Service, id: ItemId) -> models.Described:
+    """Give one item."""
+    return answers.described(served, served.collection.item(id))
+
+
+@router.delete("/items/{id}", tags=["items"], responses=documented(404, 507))
+def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
+    """Forget an item for good: this cannot be undone. Files are not touched, but for uploads."""
+    with served.writing() as collection:
+        _refuse_readonly(served)
+        known = collection.item(id)
+        change = collection.forget(id)
+        remove_upload(served, known)
+    return models.ChangeDone(change=answers.change_of(change), items=[])
+
+
+@router.get("/items/{id}/tags", tags=["items"], responses=documented(404))
+def item_tags(served: Service, id: ItemId) -> models.Described:
+    """Give one item with its tags."""
+    return item(served, id)
+
+
+@router.post("/items/{id}/tags", tags=["items"], responses=documented(404, 507))
+def change_tags(served: Service, id: ItemId, change: models.TagChange) -> models.ChangeDone:
+    """Give an item tags, reject tags for it, or decide nothing about them any more."""
+    return _decided(served, answers.decisions_of([id], change))
+
+
+@router.post("/decisions", tags=["items"], responses=documented(404, 507))
+def decide(served: Service, change: models.Decisions) -> models.ChangeDone:
+    """The same for many items at once: one change, which is taken back as one."""
+    return _decided(served, answers.decisions_of(dict.fromkeys(change.ids), change))
+
+
+@router.post("/answers", tags=["suggestions"], responses=documented(404, 507))
+def answer(served: Service, given: models.Answers) -> models.ChangeDone:
+    """Answer questions: one change, which is taken back as one."""
+    decided = answers.answered(given.answers)
+    if not decided:
+        raise Refusal(422, "answers: give accepted, tags or no")
+    return _decided(served, decided)
+
+
+# Tags and changes.
+
+
+@router.get("/tags", tags=["tags"])
+def tags(
+    served: Service,
+    q: Annotated[str, Query(max_length=1000, description="only tags that contain this")] = "",
+    sort: Literal["name", "count"] = "count",
+    offset: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
+    limit: Few = 100,
+) -> models.TagPage:
+    """List the tags, with how many items have them."""
+    found, total = answers.tag_page(served, q, sort, offset, limit)
+    counted = [models.Counted(**one._asdict()) for one in found]
+    return models.TagPage(tags=counted, total=total)
+
+
+@router.post("/tags/rename", tags=["tags"], responses=documented(404, 409, 507))
+def rename(served: Service, change: models.Renaming) -> models.ChangeDone:
+    """Give a tag another name, and with it all levels below it."""
+    with served.writing() as collection:
+        _refuse_readonly(served)
+        return answers.done(served, collection.rename_tag(change.old, change.new), [])
+
+
+@router.post("/tags/merge", tags=["tags"], responses=documented(404, 507))
+def merge(served: Service, change: models.Merging) -> models.ChangeDone:
+    """Make one tag of several. Where they differ on an item, a yes counts more than a no."""
+    with served.writing() as collection:
+        _refuse_readonly(served)
+        return answers.done(served, collection.merge_tags(change.tags, change.into), [])
+
+
+@router.get("/changes", tags=["changes"])
+def changes(served: Service, limit: Few = 20) -> models.Changes:
+    """List the last changes, the latest first."""
+    return models.Changes(changes=answers.changes(served, limit))
+
+
+@router.post("/undo", tags=["changes"], responses=documented(507))
+def undo(served: Service) -> models.Undone:
+    """Take back the last change; again, the one before it."""
+    with served.writing() as collection:
+        _refuse_readonly(served)
+        return models.Undone(undone=answers.change_of(collection.undo()))
+
+
+def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:
+    with served.writing() as collection:
+        _refuse_readonly(served)
+        change = collection.decide(decisions)
+        return answers.done(served, change, (id for id, *_ in decisions))
+
+
+def _refuse_readonly(served: Served) -> None:
+    if served.collection.readonly:
+        raise Refusal(403, "the collection is served to be read only", "readonly")
+
+
+def _same_state(served: Served, query: Any) -> Any:
+    """A question about an item with the item as it is in the state that is asked."""
+    if query.item is None:
+        return query
+    return query._replace(item=served.collection.item(query.question))

@@ -1,0 +1,150 @@
+"""What a request asks about or brings: an item, a vector, a text, or the content of a file."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from fastapi import Request
+from starlette.datastructures import UploadFile
+
+from nearlabel.app.api_models import Question
+from nearlabel.app.responses import Refusal
+from nearlabel.app.served import Served
+from nearlabel.app.uploads import check_content, text_content
+from nearlabel.collection import Item
+
+_FORM, _JSON = "multipart/form-data", "application/json"
+_MOST_FIELDS, _MOST_FIELD = 1100, 2**16  # of a form
+_PART = {"type": "string", "format": "binary"}
+
+
+class Posted(NamedTuple):
+    """The body of a request.
+
+    Attributes
+    ----------
+    json : bytes or None
+    content : bytes
+        Of a file, where there is no JSON.
+    name : str
+        What the client calls that file: for people, never a path.
+    tags : list of str
+        Further fields of a form.
+    """
+
+    json: bytes | None
+    content: bytes = b""
+    name: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class Query(NamedTuple):
+    """What is asked about.
+
+    Attributes
+    ----------
+    question : int or array
+        What `suggest` and the like of a collection take.
+    item : Item or None
+        What the collection has of it.
+    name : str
+    top : int or None
+    """
+
+    question: Any
+    item: Item | None
+    name: str
+    top: int | None = None
+
+
+def body_of(model: str) -> dict[str, Any]:
+    """The body of an address that takes JSON or a file, for the description of the interface."""
+    form = {"type": "object", "required": ["file"], "properties": {"file": _PART}}
+    if model == "NewContent":
+        tags = {"type": "array", "items": {"$ref": "#/components/schemas/Tag"}}
+        form["properties"] = {"file": _PART, "tags": {**tags, "maxItems": 1000}}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                _JSON: {"schema": {"$ref": f"#/components/schemas/{model}"}},
+                _FORM: {"schema": form},
+                "image/*": {"schema": _PART},
+            },
+        }
+    }
+
+
+async def posted(request: Request) -> Posted:
+    """Read the body of a request."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == _JSON:
+        return Posted(await request.body())
+    if kind == _FORM:
+        async with request.form(
+            max_files=1, max_fields=_MOST_FIELDS, max_part_size=_MOST_FIELD
+        ) as form:
+            files = [one for one in form.values() if isinstance(one, UploadFile)]
+            if not files:
+                raise Refusal(422, "file: a form must have one file")
+            unknown = {*form} - {"file", "picture", "tags"}
+            if unknown:
+                raise Refusal(422, "the form has a field other than file and tags")
+            tags = tuple(str(one) for one in form.getlist("tags"))
+            return Posted(None, await files[0].read(), files[0].filename or "", tags)
+    if kind.startswith("image/") or kind in ("application/octet-stream", "text/plain"):
+        return Posted(None, await request.body())
+    raise Refusal(415, f"send {_JSON}, {_FORM}, or the content of a picture as image/jpeg")
+
+
+def query_of(served: Served, body: Posted) -> Query:
+    """What a request asks about."""
+    if body.json is None:
+        return query_of_file(served, body.content, body.name)
+    asked = Question.model_validate_json(body.json)
+    given = [name for name in ("id", "vector", "text") if getattr(asked, name) is not None]
+    if len(given) != 1:
+        raise Refusal(422, "give one of id, vector and text")
+    if asked.id is not None:
+        return query_of_item(served, asked.id)._replace(top=asked.top)
+    if given[0] != served.kind.removesuffix("s"):
+        raise Refusal(422, f"{given[0]}: this collection holds {served.kind}: {_instead(served)}")
+    if asked.text is not None:
+        return query_of_file(served, text_content(asked.text), "")._replace(top=asked.top)
+    return Query(vector_of(served, asked.vector), None, "", asked.top)
+
+
+def query_of_item(served: Served, id: int) -> Query:
+    """The same for an item of the collection."""
+    item = served.collection.item(id)
+    return Query(item.id, item, item.shown_name)
+
+
+def query_of_file(served: Served, content: bytes, name: str) -> Query:
+    """The same for the content of a file, which may be an item of the collection."""
+    check_content(served, content)
+    digest = hashlib.sha256(content).digest()
+    known = served.collection.known_contents([digest]).get(digest)
+    if known is not None:
+        return query_of_item(served, known)
+    return Query(served.vector_of(content), None, name)
+
+
+def vector_of(served: Served, values: Any) -> Any:
+    """A vector that was sent, as the collection can compare it."""
+    width = served.collection.settings.width
+    if width is not None and len(values) != width:
+        raise Refusal(422, f"vector: must have {width} numbers; got {len(values)}")
+    with np.errstate(over="ignore"):
+        vector = np.array(values, np.float32)
+    if not np.isfinite(vector).all():
+        raise Refusal(422, "vector: has a number that is too large")
+    return vector
+
+
+def _instead(served: Served) -> str:
+    if served.kind == "pictures":
+        return "send a picture"
+    return f'send {{"{served.kind.removesuffix("s")}": …}}'

@@ -1,0 +1,155 @@
+"""What a request must be before it reaches the service: from whom, by which name, how large.
+
+A page of any other site can send requests to this machine through the browser of whoever looks at
+it. So the host must be one of ours, against names that are made to point here, and what changes
+something must come from our own page, or from a program, which has no origin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nearlabel.app.logins import is_logged_in
+from nearlabel.app.responses import Refusal, error_response
+from nearlabel.app.service_settings import ServiceSettings, is_loopback
+
+OPEN = ("/login", "/static/", "/api/health")
+"""Beginnings of addresses that need no token."""
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # with none, a browser would hide the origin of a form, too
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_SLOWEST = 50_000  # bytes a second that a large request may come with
+
+
+class Guard:
+    """Refuses what must not reach an application, and closes the doors of what leaves it."""
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+        self._app, self._settings = app, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                found = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    found.setdefault(name, value)
+                found.setdefault("cache-control", "private, no-cache")
+            await send(message)
+
+        answer = self._refused(scope, headers)
+        if answer is not None:
+            await answer(scope, receive, send_guarded)
+            return
+        await self._app(scope, self._limited(receive), send_guarded)
+
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to a request that goes no further."""
+        settings, path = self._settings, scope["path"]
+        try:
+            check_host(headers, settings)
+            check_site(scope["method"], headers)
+            check_size(headers, settings.most_bytes)
+            if settings.token is None or path.startswith(OPEN):
+                return None
+            if is_logged_in(headers, settings.token):
+                return None
+            if "text/html" in headers.get("accept", "") and not path.startswith("/api/"):
+                query = f"?{scope['query_string'].decode('latin-1')}".rstrip("?")
+                return RedirectResponse(f"/login?next={quote(path + query, safe='')}", 303)
+            raise Refusal(401, headers={"WWW-Authenticate": "Bearer"})
+        except Refusal as refusal:
+            return error_response(refusal)
+
+    def _limited(self, receive: Receive) -> Receive:
+        """What gives a body, but not more of it, nor more slowly, than is allowed."""
+        settings, begin, size = self._settings, time.monotonic(), 0
+
+        async def receive_limited() -> Message:
+            nonlocal size
+            left = settings.seconds + size / _SLOWEST - (time.monotonic() - begin)
+            try:
+                message = await asyncio.wait_for(receive(), max(left, 0.001))
+            except TimeoutError:
+                raise Refusal(408, headers={"Connection": "close"}) from None
+            size += len(message.get("body", b""))
+            if size > settings.most_bytes:
+                raise _too_large(settings.most_bytes)
+            return message
+
+        return receive_limited
+
+
+def check_host(headers: Mapping[str, str], settings: ServiceSettings) -> None:
+    """Refuse a host by which this service is not called."""
+    given = headers.get("host", "")
+    try:
+        host = urlsplit(f"//{given}").hostname or ""
+    except ValueError:
+        host = ""
+    if host == "localhost" or host in settings.names or host == settings.host.lower():
+        return
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise Refusal(
+            403,
+            "this service is not called by that name; if it should be, start it with "
+            "--allow-host NAME",
+            "host_refused",
+        ) from None
+    if is_loopback(settings.host) and not address.is_loopback:
+        raise Refusal(403, "this service has another address", "host_refused")
+
+
+def check_site(method: str, headers: Mapping[str, str]) -> None:
+    """Refuse what a page of another site asks for, but for following a link to here."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    is_foreign = site in ("cross-site", "same-site")
+    if method in _SAFE:
+        if is_foreign and headers.get("sec-fetch-mode") != "navigate":
+            raise Refusal(403, "another site may not read this", "origin_refused")
+        return
+    if origin is not None:
+        is_foreign |= urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    if is_foreign:
+        raise Refusal(403, "another site may not change anything here", "origin_refused")
+
+
+def check_size(headers: Mapping[str, str], most: int) -> None:
+    """Refuse a body that says that it is too large, before it is sent."""
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise Refusal(400, "Content-Length is not a number")
+    if len(length) > 18 or int(length) > most:
+        raise _too_large(most)
+
+
+def _too_large(most: int) -> Refusal:
+    headers: dict[str, Any] = {"Connection": "close"}
+    return Refusal(413, f"a request may have {most:,} bytes at most", headers=headers)

@@ -1,0 +1,312 @@
+"""The page for people: each view is a template, filled from what the interface would answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Query, Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from nearlabel.app import api_answers as answers
+from nearlabel.app import api_models as models
+from nearlabel.app.api_routes import Body, Few, ItemId, Service
+from nearlabel.app.asked_queries import Query as Asked
+from nearlabel.app.asked_queries import query_of, query_of_item
+from nearlabel.app.logins import COOKIE, SECONDS, cookie_of, is_token
+from nearlabel.app.responses import Refusal
+from nearlabel.app.served import Served
+from nearlabel.collection.learning_methods import METHODS
+from nearlabel.collection.records import said_changes
+
+ITEMS_A_PAGE = 120
+TAGS_A_PAGE = 200
+ROWS_AT_ONCE = 6  # questions of a queue
+TILES_AT_ONCE = 24  # questions about one tag
+NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
+_SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
+_TEXT_SHOWN = 20_000  # characters
+_PREVIEW = 1280  # pixels of the longer side
+_KEPT = {"cache-control": "private, max-age=31536000, immutable"}
+
+router = APIRouter(default_response_class=HTMLResponse)
+_templates = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.globals["address"] = lambda path, **query: _address(path, query)
+Tag = Annotated[str, Query(max_length=1000)]
+
+
+@router.get("/")
+def grid(
+    served: Service,
+    tag: Tag = "",
+    name: Annotated[str, Query(max_length=1000)] = "",
+    state: models.State = "all",
+    after: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
+) -> HTMLResponse:
+    """The items of the collection."""
+    collection = served.collection
+    with collection.snapshot(learned=False):
+        found, missing = [], ""
+        try:
+            found = collection.items(tag or None, state, after, ITEMS_A_PAGE + 1, name=name or None)
+        except ValueError as error:  # there is no such tag
+            missing = answers_reason(error)
+        items = [answers.described(served, item) for item in found[:ITEMS_A_PAGE]]
+        return _page(
+            served,
+            "grid.html",
+            items=items,
+            following=items[-1].id if len(found) > ITEMS_A_PAGE else None,
+            after=after,
+            tag=tag,
+            name=name,
+            state=state,
+            missing=missing,
+        )
+
+
+@router.get("/items/{id}")
+def item_page(served: Service, id: ItemId) -> HTMLResponse:
+    """One item, with its tags, and what is suggested for it."""
+    with served.collection.snapshot():
+        query = query_of_item(served, id)
+        return _answer_page(served, query)
+
+
+@router.post("/ask")
+async def ask(served: Service, body: Body) -> HTMLResponse:
+    """What is suggested for a file that was dropped on the page."""
+
+    def work() -> HTMLResponse:
+        query = query_of(served, body)
+        with served.collection.snapshot():
+            return _answer_page(served, query)
+
+    return await run_in_threadpool(work)
+
+
+@router.get("/items/{id}/near")
+def near(served: Service, id: ItemId) -> HTMLResponse:
+    """The items near one, by tags and altogether: fetched when the rest of its page is there."""
+    with served.collection.snapshot():
+        return _near(served, query_of_item(served, id))
+
+
+@router.post("/near")
+async def near_file(served: Service, body: Body) -> HTMLResponse:
+    """The same for a file that was dropped on the page."""
+
+    def work() -> HTMLResponse:
+        query = query_of(served, body)
+        with served.collection.snapshot():
+            return _near(served, query)
+
+    return await run_in_threadpool(work)
+
+
+@router.get("/review")
+def review(
+    served: Service,
+    strategy: models.Strategy = "mixed",
+    tag: Tag = "",
+    threshold: Annotated[float, Query(ge=0, le=1)] = 0.5,
+    without: Annotated[list[int], Query(max_length=1000)] = [],  # noqa: B006
+) -> HTMLResponse:
+    """Questions about items without tags, or about one tag."""
+    collection = served.collection
+    with collection.snapshot():
+        found, missing = [], ""
+        try:
+            n = TILES_AT_ONCE if tag else ROWS_AT_ONCE
+            found = answers.questions(served, n, strategy, tag or None, without)
+        except ValueError as error:
+            missing = answers_reason(error)
+        return _page(
+            served,
+            "review.html",
+            questions=found,
+            strategy=strategy,
+            tag=tag,
+            threshold=threshold,
+            missing=missing,
+            no_in_a_row=NO_IN_A_ROW,
+        )
+
+
+@router.get("/tags")
+def tag_list(
+    served: Service,
+    q: Tag = "",
+    sort: Annotated[str, Query(pattern="^(name|count)$")] = "count",
+    offset: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
+) -> HTMLResponse:
+    """The vocabulary."""
+    with served.collection.snapshot(learned=False):
+        found, total = answers.tag_page(served, q, sort, offset, TAGS_A_PAGE)
+        return _page(
+            served,
+            "tags.html",
+            tags=found,
+            total=total,
+            q=q,
+            sort=sort,
+            offset=offset,
+            size=TAGS_A_PAGE,
+        )
+
+
+@router.get("/changes")
+def change_list(served: Service, limit: Few = 50) -> HTMLResponse:
+    """What was done, the latest first."""
+    with served.collection.snapshot(learned=False):
+        found = served.collection.changes(limit)
+        following = {one.number for one in served.collection.next_undo()}
+        return _page(served, "changes.html", changes=found, following=following, limit=limit)
+
+
+@router.get("/settings")
+def settings_page(served: Service) -> HTMLResponse:
+    """How the collection learns."""
+    with served.collection.snapshot(learned=False):
+        return _page(served, "settings.html", settled=answers.settled(served), methods=METHODS)
+
+
+@router.get("/thumbnails/{id}")
+def thumbnail(served: Service, id: ItemId, request: Request) -> Response:
+    """The small picture of an item."""
+    return _picture(served, id, request, 256)
+
+
+@router.get("/previews/{id}")
+def preview(served: Service, id: ItemId, request: Request) -> Response:
+    """A larger picture of an item: made anew, so that nothing of its file but pixels is shown."""
+    return _picture(served, id, request, _PREVIEW)
+
+
+@router.get("/login")
+def login_form(
+    served: Service, target: Annotated[str, Query(alias="next", max_length=2000)] = "/"
+) -> Response:
+    """Ask for the token."""
+    if served.settings.token is None:
+        return RedirectResponse("/", 303)
+    return _rendered("login.html", target=target, is_wrong=False)
+
+
+@router.post("/login")
+def login(
+    served: Service,
+    request: Request,
+    token: Annotated[str, Form(max_length=5000)],
+    target: Annotated[str, Form(alias="next", max_length=2000)] = "/",
+) -> Response:
+    """Give a browser that knows the token a cookie."""
+    wanted = served.settings.token
+    if wanted is None or not is_token(token.strip(), wanted):
+        time.sleep(0.5)
+        return _rendered("login.html", 401, target=target, is_wrong=True)
+    # Only to a path of ours: // and \ would lead elsewhere.
+    is_ours = target.startswith("/") and not target.startswith(("//", "/\\"))
+    answer = RedirectResponse(target if is_ours else "/", 303)
+    answer.set_cookie(
+        COOKIE,
+        cookie_of(wanted, int(time.time()) + SECONDS),
+        max_age=SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+def _answer_page(served: Served, query: Asked) -> HTMLResponse:
+    """The page of what is asked about."""
+    has = set() if query.item is None else {*query.item.yes}
+    found = answers.suggestions(served, query, _SUGGESTED + len(has))
+    return _page(
+        served,
+        "item.html",
+        item=None if query.item is None else answers.described(served, query.item),
+        name=query.name,
+        suggestions=[one for one in found if one.tag not in has][:_SUGGESTED],
+        known={one.tag: one.probability for one in found if one.tag in has},
+        text=_text(served, query),
+    )
+
+
+def _near(served: Served, query: Asked) -> HTMLResponse:
+    return _rendered(
+        "near.html",
+        groups=answers.groups(served, query, _GROUPS, _PER_GROUP),
+        similar=answers.similar(served, query, _SIMILAR),
+        kind=served.kind,
+    )
+
+
+def _text(served: Served, query: Asked) -> str:
+    """The text of an item, as far as a person would read it here."""
+    if query.item is None or served.kind != "texts":
+        return ""
+    try:
+        content = served.collection.content(query.item.id)[: 4 * _TEXT_SHOWN]
+    except FileNotFoundError:
+        return query.item.text or ""
+    return content.decode("utf-8-sig", "replace")[:_TEXT_SHOWN]
+
+
+def _picture(served: Served, id: int, request: Request, size: int) -> Response:
+    item = served.collection.item(id)
+    if served.kind != "pictures":
+        raise Refusal(404, "the items of this collection are no pictures")
+    tag = f'"{item.content.hex()[:32]}-{size}"'
+    headers = {"etag": tag}
+    if request.url.query and item.content.hex().startswith(request.url.query):
+        headers |= _KEPT
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    try:
+        made = served.thumbnail(id, size)
+    except FileNotFoundError:
+        raise Refusal(404, "the file of this item is missing") from None
+    return Response(made, media_type="image/jpeg", headers=headers)
+
+
+def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
+    """A whole page, with what stands on all of them."""
+    run = served.collection.next_undo()
+    return _rendered(
+        template,
+        title=served.collection.path.absolute().name.removesuffix(".nearlabel"),
+        kind=served.kind,
+        counts=served.totals().counts,
+        undo=said_changes(run) if run else None,
+        readonly=served.collection.readonly,
+        view=template.removesuffix(".html"),
+        **values,
+    )
+
+
+def _rendered(template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    return HTMLResponse(_templates.get_template(template).render(values), status)
+
+
+def _address(path: str, query: Mapping[str, Any]) -> str:
+    """An address with those parameters that say something."""
+    given = {name: value for name, value in query.items() if value not in (None, "", "all")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def answers_reason(error: ValueError) -> str:
+    """What a collection says is wrong, for people."""
+    return "The collection " + str(error).removeprefix(f"{getattr(error, 'path', '')} ")

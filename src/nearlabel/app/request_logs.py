@@ -1,0 +1,82 @@
+"""Logs of the service: one JSON object per line, or short lines for a terminal.
+
+What may be secret is in no line: neither headers nor bodies, nor what stands behind the ? of an
+address.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.types import Scope
+
+_FIELDS = ("method", "path", "status", "bytes", "ms", "client")
+_LONGEST = 500
+_log = logging.getLogger("nearlabel.requests")
+
+
+def log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
+    """Write the line of a request that was answered."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    client = scope.get("client")
+    values = (
+        scope["method"][:20],
+        scope["path"][:_LONGEST],
+        status,
+        size,
+        round(1000 * seconds, 1),
+        client[0] if client else None,
+    )
+    _log.info("request", extra=dict(zip(_FIELDS, values, strict=True)))
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line |= {name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+class PlainLines(logging.Formatter):
+    """A record as a line for people; what would control a terminal is escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        at = f"{datetime.fromtimestamp(record.created):%H:%M:%S}"
+        said = record.getMessage()
+        if hasattr(record, "status"):
+            path = json.dumps(record.__dict__["path"])[1:-1]
+            values = record.__dict__
+            said = f"{values['method']} {path} {values['status']} {values['ms']:.0f} ms"
+        error = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{at} {said}{error}"
+
+
+def set_up_logs(form: str) -> None:
+    """Have the logs of the service go to standard error: "json", "text", or "auto" by what it is.
+
+    On a terminal only what goes wrong is told.
+    """
+    plain = form == "text" or (form == "auto" and sys.stderr.isatty())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PlainLines() if plain else JsonLines())
+    for name in ("nearlabel.requests", "nearlabel.service", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)
+    if form != "auto" or not plain:
+        _log.setLevel(logging.INFO)

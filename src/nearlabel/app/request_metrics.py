@@ -1,0 +1,82 @@
+"""Figures about requests, in the form that Prometheus reads."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.process_collector import ProcessCollector
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nearlabel.app.request_logs import log_request
+from nearlabel.app.served import Served
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+
+class RequestMetrics:
+    """What is counted about requests and the collection."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._registry = CollectorRegistry()
+        kept: Any = {"registry": self._registry}
+        self.requests = Counter(
+            "nearlabel_requests_total", "Requests answered.", ("method", "route", "status"), **kept
+        )
+        self.seconds = Histogram(
+            "nearlabel_request_seconds", "Time to answer.", ("route",), buckets=_SECONDS, **kept
+        )
+        self.under_way = Gauge("nearlabel_requests_under_way", "Requests being answered.", **kept)
+        self._items = Gauge("nearlabel_items", "Items of the collection.", ("state",), **kept)
+        self._tags = Gauge("nearlabel_tags", "Tags of the collection.", **kept)
+        self._changes = Gauge("nearlabel_changes", "Changes of the collection.", **kept)
+        ProcessCollector(registry=self._registry)
+
+    def response(self) -> Response:
+        """All figures as they are now."""
+        totals = self._served.totals()
+        for state in ("tagged", "untagged", "missing"):
+            self._items.labels(state).set(totals.counts[state])
+        self._tags.set(totals.counts["tags"])
+        self._changes.set(totals.change)
+        content = generate_latest(self._registry)
+        return Response(content, headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+class Measured:
+    """Counts and logs the requests of an application, those that are refused, too."""
+
+    def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin, status, size = time.perf_counter(), 500, 0
+
+        async def send_counted(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            size += len(message.get("body", b""))
+            await send(message)
+
+        self._metrics.under_way.inc()
+        try:
+            await self._app(scope, receive, send_counted)
+        finally:
+            self._metrics.under_way.dec()
+            seconds = time.perf_counter() - begin
+            # By the pattern of the address: one figure for all items, and none for nonsense.
+            route = getattr(scope.get("route"), "path", "none")
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics.requests.labels(method, route, status).inc()
+            self._metrics.seconds.labels(route).observe(seconds)
+            log_request(scope, status, size, seconds)

@@ -1,0 +1,139 @@
+"""What the service answers where something is wrong: one form, with codes that stay."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from nearlabel.collection.folder_checks import (
+    CollectionError,
+    NotInCollectionError,
+    TagTakenError,
+)
+from nearlabel.common.messages import one_line
+from nearlabel.common.validation import ArgumentError, ArgumentTypeError
+from nearlabel.features.pictures import UnreadablePicture
+
+CODES = {
+    400: ("bad_request", "The request cannot be understood."),
+    401: ("token_needed", "The token is missing or wrong."),
+    403: ("refused", "The host, the site or the mode of the service does not allow this."),
+    404: ("not_found", "There is no such item, tag or address."),
+    405: ("method_not_allowed", "The address does not know this method."),
+    408: ("too_slow", "The request did not arrive in time."),
+    409: ("conflict", "The name is taken by another tag."),
+    413: ("too_large", "The request has too many bytes, or the picture too many pixels."),
+    415: ("unsupported", "This is no picture of a known format, or no known kind of request."),
+    422: ("invalid", "A value is missing, or is not what is accepted."),
+    500: ("internal", "An error of the service itself; its log says more."),
+    503: ("unavailable", "The service has too much to do, or too little memory."),
+    507: ("disk_full", "There is no room left on the disk."),
+}
+_LISTED = 3  # of the values that are wrong
+_log = logging.getLogger("nearlabel.service")
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong."""
+
+    code: str = Field(description="a word for programs, which stays the same")
+    message: str = Field(description="a sentence for people, which may change")
+
+
+class ErrorBody(BaseModel):
+    """The body of every answer from 400 on."""
+
+    error: ErrorDetail
+
+
+class Refusal(HTTPException):
+    """A request that is answered with a status and a reason."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str = "",
+        code: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message or CODES[status][1], headers)
+        self.code = code or CODES[status][0]
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Answers of an address that are errors, for the description of the interface."""
+    usual = (400, 401, 403, 408, 413, 422, 500, 503)
+    return {
+        status: {"model": ErrorBody, "description": CODES[status][1]}
+        for status in sorted({*usual, *statuses})
+    }
+
+
+def error_body(code: str, message: str) -> dict[str, Any]:
+    """The body of an answer that is an error."""
+    return {"error": {"code": code, "message": message}}
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """The answer to a request that ended with an error."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, HTTPException):
+        return Refusal(error.status_code, headers=dict(error.headers or {}) or None)
+    if isinstance(error, RequestValidationError | ValidationError):
+        return Refusal(422, _said_values(error))
+    if isinstance(error, UnreadablePicture):
+        said = f"the picture {error.reason}"
+        return Refusal(413 if "pixels" in error.reason else 415, one_line(said))
+    if isinstance(error, CollectionError):
+        said = "the collection " + str(error).removeprefix(f"{error.path} ")
+        for kind, status in ((NotInCollectionError, 404), (TagTakenError, 409)):
+            if isinstance(error, kind):
+                return Refusal(status, said)
+        if "readonly=True" in said:
+            return Refusal(403, "the collection is served to be read only", "readonly")
+    elif isinstance(error, ArgumentError | ArgumentTypeError):
+        return Refusal(422, one_line(str(error)))
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return Refusal(507)
+    if isinstance(error, MemoryError):
+        return Refusal(503, "this needs more memory than there is")
+    return Refusal(500)
+
+
+def _said_values(error: RequestValidationError | ValidationError) -> str:
+    """Which values are wrong, and what they must be."""
+    found = error.errors()
+    said = [
+        f"{'.'.join(str(one) for one in each['loc'] if one != 'body') or 'body'}: {each['msg']}"
+        for each in found[:_LISTED]
+    ]
+    more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return one_line("; ".join(said) + more)
+
+
+def error_response(refusal: Refusal) -> JSONResponse:
+    """A refusal as an answer."""
+    body = error_body(refusal.code, refusal.detail)
+    return JSONResponse(body, refusal.status_code, refusal.headers)
+
+
+def install_error_answers(app: FastAPI) -> None:
+    """Have all errors of an application be answered in one form."""
+
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        refusal = refusal_of(error)
+        if refusal.status_code >= 500 and not isinstance(error, Refusal):
+            _log.error("a request failed", exc_info=error, extra={"path": request.url.path})
+        return error_response(refusal)
+
+    kinds = (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError)
+    for kind in (*kinds, Exception):
+        app.add_exception_handler(kind, answer)

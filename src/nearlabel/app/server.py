@@ -1,0 +1,126 @@
+"""The service as a process: its address, slow clients, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from nearlabel.app.service import create_app
+from nearlabel.app.service_settings import ServiceSettings
+from nearlabel.collection import Collection
+
+_CONNECTIONS = 500
+_LAST_SECONDS = 20  # in which requests under way may be answered at the end
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens on an address; an OSError says why it cannot."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def serve(
+    collection: Collection,
+    settings: ServiceSettings,
+    listening: socket.socket,
+    started: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve a collection until the process is told to end by SIGINT or SIGTERM.
+
+    Requests that are under way are answered then. The collection is not closed.
+    """
+    config = uvicorn.Config(
+        create_app(collection, settings),
+        http=_protocol(settings.seconds),
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_LAST_SECONDS,
+        timeout_keep_alive=30,
+    )
+    server = _Server(config, started)
+    asyncio.run(server.serve(sockets=[listening]))
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it has started, and ends as its caller wishes."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self._tell()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on signals; unlike uvicorn's own, they are not raised again afterwards."""
+        kinds = (signal.SIGINT, signal.SIGTERM)
+        before = {one: signal.signal(one, self.handle_exit) for one in kinds}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def _protocol(seconds: float) -> type[H11Protocol]:
+    """A protocol that does not wait for ever: for the head of a request, or a reader."""
+
+    class Impatient(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+        _stuck: Any = None  # the request whose client did not read, when that was last looked at
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._watch()
+
+        def _watch(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_later(seconds, self._look)
+
+        def _look(self) -> None:
+            if self.transport.is_closing():
+                return
+            is_idle = self.cycle is None or self.cycle.response_complete
+            if is_idle and self.timeout_keep_alive_task is None:  # half of a head has come
+                self.transport.abort()
+                return
+            if not is_idle and self.flow.write_paused:
+                if self._stuck is self.cycle:
+                    self.transport.abort()
+                    return
+                self._stuck = self.cycle
+            self._timer = self.loop.call_later(seconds, self._look)
+
+    return Impatient

@@ -1,0 +1,91 @@
+"""The application: the interface, the page, and what stands before them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+import nearlabel
+from nearlabel.app import api_models, api_routes, page_routes
+from nearlabel.app.guards import Guard
+from nearlabel.app.request_metrics import Measured, RequestMetrics
+from nearlabel.app.responses import install_error_answers
+from nearlabel.app.served import Served
+from nearlabel.app.service_settings import ServiceSettings
+from nearlabel.collection import Collection
+
+STATIC = Path(__file__).with_name("static")
+_ABOUT = (
+    "Suggests tags for items from the tagged items nearest to them, finds items, and learns from "
+    "every tag at once. Every error has one form, with a code that stays the same."
+)
+
+
+def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
+    """The application that serves a collection, which it does not close."""
+    served = Served(collection, settings)
+    metrics = RequestMetrics(served)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=served.warm_up, name="warm-up", daemon=True).start()
+        yield
+
+    app = FastAPI(
+        title="nearlabel",
+        description=_ABOUT,
+        version=nearlabel.__version__,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # they load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Measured, metrics=metrics),
+            Middleware(Guard, settings=settings),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
+        ],
+    )
+    app.state.served, app.state.metrics = served, metrics
+    app.include_router(api_routes.router)
+    app.include_router(page_routes.router, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_api_route("/metrics", _metrics(metrics), include_in_schema=False)
+    install_error_answers(app)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def _metrics(metrics: RequestMetrics) -> Any:
+    def figures() -> Response:
+        return metrics.response()
+
+    return figures
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The description of the interface, with the bodies that are read by hand."""
+    if app.openapi_schema is None:
+        described = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+        )
+        _, bodies = models_json_schema(
+            [(api_models.Question, "validation"), (api_models.NewContent, "validation")],
+            ref_template="#/components/schemas/{model}",
+        )
+        described["components"]["schemas"] |= bodies["$defs"]
+        app.openapi_schema = described
+    return app.openapi_schema

@@ -1,0 +1,137 @@
+"""Files that clients send: checked before they are decoded, and kept by their content.
+
+What a client calls a file is shown to people, and never becomes a path: a file is kept under the
+sha256 of its content. So the same upload twice is one file and one item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from nearlabel.app.responses import Refusal
+from nearlabel.app.served import Served
+from nearlabel.collection import FileState, Item, NewItem
+from nearlabel.collection.indexing import TEXT_KEPT
+from nearlabel.collection.records import vector_content
+from nearlabel.common.arrays import Array
+from nearlabel.common.files import replacing
+from nearlabel.features.picture_formats import HEAD, format_of, opened
+from nearlabel.features.pictures import UnreadablePicture, no_warnings_of_pillow
+
+_SUFFIXES = {
+    "JPEG": ".jpg",
+    "PNG": ".png",
+    "GIF": ".gif",
+    "WebP": ".webp",
+    "BMP": ".bmp",
+    "JPEG 2000": ".jp2",
+    "PPM": ".ppm",
+    "AVIF": ".avif",
+    "HEIC": ".heic",
+    "RAW": ".raw",
+    "TIFF": ".tiff",
+}
+_DECODED_ELSEWHERE = ("HEIC", "RAW")  # by a process of their own, with limits of its own
+_LONGEST_NAME = 200
+
+
+class Kept(NamedTuple):
+    """An item that was sent, and whether it is a new one."""
+
+    id: int
+    is_new: bool
+
+
+def check_content(served: Served, content: bytes) -> str:
+    """Refuse a file that is not what the collection holds, or too large; the suffix of it."""
+    if served.kind == "vectors":
+        raise Refusal(415, 'this collection holds vectors: send {"vector": …}')
+    if served.kind == "texts":
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Refusal(415, "the file is no text in UTF-8") from None
+        if "\0" in text or not text.strip():
+            raise Refusal(415, "the file is no text, or an empty one")
+        return ".txt"
+    found = format_of(content[:HEAD])
+    if found is None:
+        what = "is empty" if not content else "is no picture of a known format"
+        raise Refusal(415, f"the file {what}")
+    if found not in _DECODED_ELSEWHERE:
+        width, height = _size(content, found)
+        if width * height > served.settings.most_pixels:
+            most = served.settings.most_pixels
+            raise Refusal(413, f"the picture has {width:,} x {height:,} pixels; {most:,} at most")
+    return _SUFFIXES[found]
+
+
+def _size(content: bytes, found: str) -> tuple[int, int]:
+    """Width and height of a picture, of which only the header is read."""
+    with no_warnings_of_pillow():
+        try:
+            with opened(io.BytesIO(content), found) as image:
+                return image.size
+        except ImportError as error:
+            raise UnreadablePicture("", f"was not read: {error}") from None
+        except Exception as error:  # Pillow raises errors of any kind about a damaged file
+            raise UnreadablePicture("", f"is a damaged {found}") from error
+
+
+def text_content(text: str) -> bytes:
+    """A text as the content of a file."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Refusal(422, "text: has half of a character (an unpaired surrogate)") from None
+
+
+def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
+    """Add the content of a file to the collection, unless it is there."""
+    suffix = check_content(served, content)
+    digest = hashlib.sha256(content).digest()
+    collection = served.collection
+    known = collection.known_contents([digest]).get(digest)
+    if known is not None and not collection.item(known).is_missing:
+        return Kept(known, is_new=False)
+    vector = None if known is not None else served.vector_of(content)
+    folder = served.settings.uploads
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{digest.hex()}{suffix}"
+    with replacing(path) as file:
+        file.write(content)
+    status = path.stat()
+    state = FileState(str(folder.absolute()), path.name, status.st_size, status.st_mtime_ns)
+    shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
+    text = content.decode("utf-8-sig")[:TEXT_KEPT] if served.kind == "texts" else None
+    (id,) = collection.add([NewItem(digest, vector, (state,), shown, text)], group=group)
+    return Kept(id, is_new=known is None)
+
+
+def keep_vector(served: Served, vector: Array, name: str, group: int) -> Kept:
+    """Add a vector to the collection, unless it is there by this name."""
+    digest = vector_content(name, vector)
+    known = served.collection.known_contents([digest]).get(digest)
+    if known is not None:
+        return Kept(known, is_new=False)
+    (id,) = served.collection.add([NewItem(digest, vector, name=name)], group=group)
+    return Kept(id, is_new=True)
+
+
+def remove_upload(served: Served, item: Item) -> None:
+    """Remove the file of a forgotten item, if it is one that was sent here."""
+    for file in item.files:
+        path = Path(file.root, file.path)
+        if path.parent == served.settings.uploads.absolute() and path.stem == item.content.hex():
+            with suppress(OSError):
+                path.unlink()
+
+
+def shown_as(name: str) -> str:
+    """What a client calls a file, for people: the last part of a path, without control marks."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(mark if mark.isprintable() else "?" for mark in last)[-_LONGEST_NAME:].strip()

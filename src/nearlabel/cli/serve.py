@@ -1,0 +1,119 @@
+"""serve."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from nearlabel.cli.open_collections import open_collection
+from nearlabel.cli.options import Switch, Whole
+from nearlabel.cli.output import printable, say_folded, write
+from nearlabel.cli.quick_imports import import_scikit_learn
+
+_MIB = 2**20
+
+
+def serve(
+    collection: str,
+    *,
+    host: str = "127.0.0.1",
+    port: Whole = 8350,
+    token_file: Annotated[str | None, Parameter(metavar="FILE")] = None,
+    allow_host: Annotated[tuple[str, ...], Parameter(metavar="NAME")] = (),
+    uploads: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
+    readonly: Switch = False,
+    max_upload: Annotated[int, Parameter(metavar="MIB")] = 64,
+    log: Literal["auto", "json", "text"] = "auto",
+    browser: Annotated[bool, Parameter(name="--open", show_default=False)] = False,
+) -> None:
+    """Serve a collection: a page to look at it and tag it, and an interface for programs.
+
+    The page suggests tags for pictures that you drop on it, shows the neighbors that voted, and
+    asks about pictures without tags. By default only this machine can reach it. Ctrl-C ends it,
+    when requests under way are answered.
+
+    Parameters
+    ----------
+    collection
+        Folder of a collection, as index makes it.
+    host
+        Address to listen on. One that other machines can reach needs a token.
+    port
+        Port to listen on; 0 for one that is free.
+    token_file
+        File with the token that clients must know; it is made where it is not there. Without it,
+        the variable NEARLABEL_TOKEN is looked at.
+    allow_host
+        A further name by which the service may be called, as behind a reverse proxy.
+    uploads
+        Folder for pictures that are added on the page; by default NAME-uploads beside the
+        collection.
+    readonly
+        Change nothing, so that another process may.
+    max_upload
+        Largest request, in MiB.
+    log
+        Form of the log on standard error: json is one object per request, text is a line; auto is
+        json, but on a terminal only what goes wrong.
+    browser
+        Open the page in a browser.
+
+    Examples
+    --------
+    nearlabel serve photos.nearlabel
+    nearlabel serve photos.nearlabel --open
+    nearlabel serve photos.nearlabel --host 0.0.0.0 --token-file token
+    """
+    from nearlabel.common.extras import extra_module
+
+    for module in ("fastapi", "uvicorn", "jinja2", "multipart", "prometheus_client"):
+        extra_module(module, "serve needs FastAPI and what belongs to it", "serve")
+    if not 0 <= port < 2**16:
+        raise ValueError(f"--port must be from 0 to 65535; got {port}")
+    if not 1 <= max_upload <= 1024:
+        raise ValueError(f"--max-upload must be from 1 to 1024 MiB; got {max_upload}")
+    import_scikit_learn()
+    from nearlabel.app.request_logs import set_up_logs
+    from nearlabel.app.server import bound_socket
+    from nearlabel.app.server import serve as run_server
+    from nearlabel.app.service_settings import ServiceSettings, token_of
+
+    path = Path(collection)
+    settings = ServiceSettings(
+        uploads=_uploads(path) if uploads is None else Path(uploads).absolute(),
+        host=host,
+        names=frozenset(name.lower() for name in allow_host),
+        token=token_of(token_file),
+        most_bytes=max_upload * _MIB,
+    )
+    with open_collection(collection, readonly=readonly) as store:
+        try:
+            listening = bound_socket(host, port)
+        except OSError as error:
+            raise ValueError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+        with listening:
+            set_up_logs(log)
+            shown = f"[{host}]" if ":" in host else host
+            url = f"http://{shown}:{listening.getsockname()[1]}/"
+
+            def started() -> None:
+                say_folded(printable(f"{collection}: {url} (Ctrl-C ends it)"))
+                if settings.token is not None:
+                    where = "NEARLABEL_TOKEN" if token_file is None else token_file
+                    say_folded(printable(f"the page asks for the token in {where}"))
+                write(flush=True)
+                if browser:
+                    webbrowser.open(url)
+
+            run_server(store, settings, listening, started)
+            sys.stderr.write("nearlabel: the service has ended; everything is stored\n")
+
+
+def _uploads(collection: Path) -> Path:
+    """The folder beside a collection for what is uploaded."""
+    absolute = collection.absolute()
+    return absolute.with_name(f"{absolute.name.removesuffix('.nearlabel')}-uploads")
