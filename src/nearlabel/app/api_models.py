@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 MOST_ID = 2**63 - 1
-Id = Annotated[int, Field(ge=1, le=MOST_ID, strict=True, description="the id of an item")]
+Number = Annotated[int, Field(ge=1, le=MOST_ID, description="the id of an item")]
+Id = Annotated[Number, Field(strict=True)]  # in JSON, which has numbers
 Tag = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1000),

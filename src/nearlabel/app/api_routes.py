@@ -20,6 +20,7 @@ from nearlabel.app.uploads import (
     remove_upload,
     text_content,
 )
+from nearlabel.collection.tag_names import tag_names
 
 router = APIRouter(prefix="/api", responses=documented())
 
@@ -124,7 +125,7 @@ def questions(
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
     strategy: models.Strategy = "mixed",
     tag: models.Tag | None = None,
-    without: Annotated[list[models.Id], Query(max_length=1000)] = [],  # noqa: B006
+    without: Annotated[list[models.Number], Query(max_length=1000)] = [],  # noqa: B006
 ) -> models.Questions:
     """Choose items that a person had best be asked about next."""
     with served.collection.snapshot():
@@ -169,7 +170,7 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
 
     def work() -> models.Added:
         new = None if body.json is None else models.NewContent.model_validate_json(body.json)
-        tags = [*body.tags] if new is None else new.tags
+        tags = tag_names(body.tags if new is None else new.tags)  # before anything is kept
         with served.writing() as collection:
             _refuse_readonly(served)
             group = collection.new_group()

@@ -16,7 +16,8 @@ from nearlabel.app.uploads import check_content, text_content
 from nearlabel.collection import Item
 
 _FORM, _JSON = "multipart/form-data", "application/json"
-_MOST_FIELDS, _MOST_FIELD = 1100, 2**16  # of a form
+_FILES = ("file", "picture")  # what a form may call its file
+_MOST_FIELDS, _MOST_FIELD = 1000, 2**16  # of a form
 _PART = {"type": "string", "format": "binary"}
 
 
@@ -86,10 +87,11 @@ async def posted(request: Request) -> Posted:
         async with request.form(
             max_files=1, max_fields=_MOST_FIELDS, max_part_size=_MOST_FIELD
         ) as form:
-            files = [one for one in form.values() if isinstance(one, UploadFile)]
+            given = [one for name in _FILES for one in form.getlist(name)]
+            files = [one for one in given if isinstance(one, UploadFile)]
             if not files:
                 raise Refusal(422, "file: a form must have one file")
-            unknown = {*form} - {"file", "picture", "tags"}
+            unknown = {*form} - {*_FILES, "tags"}
             if unknown:
                 raise Refusal(422, "the form has a field other than file and tags")
             tags = tuple(str(one) for one in form.getlist("tags"))

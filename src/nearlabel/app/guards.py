@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nearlabel.app.logins import is_logged_in
-from nearlabel.app.responses import Refusal, error_response
+from nearlabel.app.responses import Refusal, answer_to, error_response
 from nearlabel.app.service_settings import ServiceSettings, is_loopback
 
 OPEN = ("/login", "/static/", "/api/health")
@@ -52,11 +52,12 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers, is_begun = Headers(scope=scope), False
 
         async def send_guarded(message: Message) -> None:
+            nonlocal is_begun
             if message["type"] == "http.response.start":
-                found = MutableHeaders(scope=message)
+                is_begun, found = True, MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     found.setdefault(name, value)
                 found.setdefault("cache-control", "private, no-cache")
@@ -66,7 +67,12 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, send_guarded)
             return
-        await self._app(scope, self._limited(receive), send_guarded)
+        try:
+            await self._app(scope, self._limited(receive), send_guarded)
+        except Exception as error:  # that no handler within was made for
+            if is_begun:
+                raise
+            await answer_to(error, scope["path"])(scope, receive, send_guarded)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to a request that goes no further."""
@@ -136,7 +142,7 @@ def check_site(method: str, headers: Mapping[str, str]) -> None:
             raise Refusal(403, "another site may not read this", "origin_refused")
         return
     if origin is not None:
-        is_foreign |= urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+        is_foreign |= _netloc(origin) != headers.get("host", "").lower()
     if is_foreign:
         raise Refusal(403, "another site may not change anything here", "origin_refused")
 
@@ -148,6 +154,13 @@ def check_size(headers: Mapping[str, str], most: int) -> None:
         raise Refusal(400, "Content-Length is not a number")
     if len(length) > 18 or int(length) > most:
         raise _too_large(most)
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # no address at all
+        return ""
 
 
 def _too_large(most: int) -> Refusal:

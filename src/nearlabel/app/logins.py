@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import time
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
+
+from starlette.requests import cookie_parser
 
 COOKIE = "nearlabel"
 SECONDS = 30 * 24 * 3600
@@ -20,14 +21,12 @@ def is_logged_in(headers: Mapping[str, str], token: str) -> bool:
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return is_token(given.strip(), token)
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
+    # As browsers read them: cookies of other services on this machine may have any form.
+    cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+    end, _, _ = cookie.partition(".")
+    if not (end.isascii() and end.isdigit() and len(end) < 15):
         return False
-    end, _, _ = ("" if cookie is None else cookie.value).partition(".")
-    if cookie is None or not (end.isascii() and end.isdigit() and len(end) < 15):
-        return False
-    is_ours = hmac.compare_digest(cookie.value.encode(), cookie_of(token, int(end)).encode())
+    is_ours = hmac.compare_digest(cookie.encode(), cookie_of(token, int(end)).encode())
     return is_ours and time.time() < int(end)
 
 

@@ -30,6 +30,7 @@ ROWS_AT_ONCE = 6  # questions of a queue
 TILES_AT_ONCE = 24  # questions about one tag
 NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
 _SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
+_UNDO_UNASKED = 50  # items of a change that is taken back without asking
 _TEXT_SHOWN = 20_000  # characters
 _PREVIEW = 1280  # pixels of the longer side
 _KEPT = {"cache-control": "private, max-age=31536000, immutable"}
@@ -291,6 +292,7 @@ def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
         kind=served.kind,
         counts=served.totals().counts,
         undo=said_changes(run) if run else None,
+        undo_is_large=sum(one.items for one in run) > _UNDO_UNASKED,
         readonly=served.collection.readonly,
         view=template.removesuffix(".html"),
         **values,

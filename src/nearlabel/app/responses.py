@@ -125,15 +125,20 @@ def error_response(refusal: Refusal) -> JSONResponse:
     return JSONResponse(body, refusal.status_code, refusal.headers)
 
 
+def answer_to(error: Exception, path: str) -> JSONResponse:
+    """The answer to a request that ended with an error; one of ours is logged."""
+    refusal = refusal_of(error)
+    if refusal.status_code >= 500 and not isinstance(error, Refusal):
+        _log.error("a request failed", exc_info=error, extra={"path": path})
+    return error_response(refusal)
+
+
 def install_error_answers(app: FastAPI) -> None:
     """Have all errors of an application be answered in one form."""
 
     async def answer(request: Request, error: Exception) -> JSONResponse:
-        refusal = refusal_of(error)
-        if refusal.status_code >= 500 and not isinstance(error, Refusal):
-            _log.error("a request failed", exc_info=error, extra={"path": request.url.path})
-        return error_response(refusal)
+        return answer_to(error, request.url.path)
 
     kinds = (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError)
-    for kind in (*kinds, Exception):
+    for kind in kinds:
         app.add_exception_handler(kind, answer)

@@ -1,0 +1,526 @@
+// The page without this script shows everything; with it, things can be changed.
+// A button or form with data-api is one request to the interface; then its view is fetched anew.
+"use strict";
+
+const $ = (selector, within = document) => within.querySelector(selector);
+const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+let own = null; // a picture that was dropped here, and is not in the collection
+
+// Requests.
+
+async function answered(response) {
+  if (response.ok) return response;
+  if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+  const body = await response.json().catch(() => null);
+  throw new Error(body?.error?.message ?? `The service answered ${response.status}.`);
+}
+
+async function api(method, path, body) {
+  const options = { method };
+  if (body instanceof FormData) options.body = body;
+  else if (body !== undefined) {
+    options.headers = { "Content-Type": "application/json" };
+    options.body = JSON.stringify(body);
+  }
+  return (await answered(await fetch(path, options))).json();
+}
+
+async function documentAt(path, options = {}) {
+  const response = await answered(await fetch(path, { headers: { Accept: "text/html" }, ...options }));
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}
+
+function say(text, failed = false) {
+  const line = document.createElement("p");
+  line.textContent = text[0].toUpperCase() + text.slice(1);
+  line.classList.toggle("failed", failed);
+  $("#message").replaceChildren(line);
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => line.remove(), failed ? 9000 : 4000);
+}
+
+async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    say(error.message === "Failed to fetch" ? "The service does not answer." : error.message, true);
+  }
+}
+
+function form(file) {
+  const body = new FormData();
+  body.append("file", file, file.name || "pasted.png");
+  return body;
+}
+
+// What a view shows is replaced, and the focus stays where it was.
+
+function show(fresh) {
+  const at = document.activeElement?.closest("[data-key]")?.dataset.key;
+  const within = document.activeElement?.getAttribute("aria-label");
+  $("#main").replaceChildren(...$("#main", fresh).childNodes);
+  for (const part of ["#undo", "nav"]) $(part).replaceWith($(part, fresh));
+  document.title = fresh.title;
+  document.body.className = fresh.body.className;
+  const place = at && $$("[data-key]").find((one) => one.dataset.key === at);
+  const same = within && $$("button", place || $("#main")).find((one) => one.getAttribute("aria-label") === within);
+  (same || (place && $("a, button, input", place)) || $("#main")).focus({ preventScroll: true });
+  begin();
+}
+
+async function refresh(path = location.pathname + location.search) {
+  show(await documentAt(path));
+}
+
+function bodyOf(element) {
+  const body = element.dataset.body ? JSON.parse(element.dataset.body) : {};
+  if (!(element instanceof HTMLFormElement)) return element.dataset.body ? body : undefined;
+  for (const field of element.elements) {
+    if (!field.name || field.disabled) continue;
+    if ("split" in field.dataset) body[field.name] = split(field.value);
+    else body[field.name] = "number" in field.dataset ? Number(field.value) : field.value;
+  }
+  return body;
+}
+
+const split = (text) => [...new Set(text.split(";").map((one) => one.trim()).filter(Boolean))];
+
+async function kept() {
+  const added = await api("POST", "/api/items", form(own.file));
+  URL.revokeObjectURL(own.url);
+  own = null;
+  history.pushState(null, "", `/items/${added.id}`);
+  return added.id;
+}
+
+async function act(element, extra = {}) {
+  let [method, path] = element.dataset.api.split(" ");
+  const body = bodyOf(element);
+  if (element.dataset.confirm && !confirm(element.dataset.confirm)) return;
+  element.disabled = true;
+  try {
+    if (own && path === "/api/items") await kept();
+    else {
+      if (path.includes("{kept}")) path = path.replace("{kept}", await kept());
+      await api(method, path, body === undefined ? undefined : { ...body, ...extra });
+    }
+    if (element.dataset.said) say(element.dataset.said);
+    if (element.dataset.then) location.assign(element.dataset.then);
+    else if (own) await ask(own.file);
+    else if ($("section.page")) await renew();
+    else await refresh();
+  } finally {
+    element.disabled = false;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.select) select(button.dataset.select);
+  else if (button.dataset.do) attempt(() => answerOne(button.closest(".question"), button.dataset.do));
+  else if (button.dataset.many) attempt(() => answerMany(button.dataset.many));
+  else if (button.matches(".mark")) mark(button);
+  else if (button.id === "help") $("#keys").showModal();
+  else if (button.id === "go-on") goOn();
+  else if (button.dataset.api) {
+    event.preventDefault();
+    attempt(() => (button.id === "undo" && $(".queue") ? undoInReview(button) : act(button)));
+  }
+});
+
+document.addEventListener("submit", (event) => {
+  const sent = event.target;
+  if (sent.id === "selection" && $("section.page")) {
+    event.preventDefault();
+    attempt(() => decideSelected(sent, event.submitter?.value ?? "tags"));
+  } else if (sent.dataset.api) {
+    event.preventDefault();
+    const tags = sent.id === "selection" ? { tags: [...selected] } : {};
+    attempt(async () => {
+      await act(sent, tags);
+      selected.clear();
+      showSelection();
+    });
+  }
+});
+
+document.addEventListener("error", (event) => {
+  if (event.target instanceof HTMLImageElement) event.target.classList.add("broken");
+}, true);
+
+// A picture to ask about: chosen, dropped or pasted.
+
+async function ask(file) {
+  if (!file) return;
+  if (file.type && !file.type.startsWith("image/")) throw new Error(`${file.name} is not a picture.`);
+  say(`Looking at ${file.name || "the picture"} …`);
+  const fresh = await documentAt("/ask", { method: "POST", body: form(file) });
+  if (own) URL.revokeObjectURL(own.url);
+  own = null;
+  const known = $("[data-item]", fresh)?.dataset.item;
+  if (known) history.pushState(null, "", `/items/${known}`);
+  else own = { file, url: URL.createObjectURL(file) };
+  show(fresh);
+  $("#message").replaceChildren();
+  scrollTo(0, 0);
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.id === "ask") {
+    const [file] = event.target.files;
+    event.target.value = "";
+    attempt(() => ask(file));
+  } else if (event.target.matches(".select input")) toggle(event.target);
+});
+
+if (document.body.dataset.kind === "pictures") {
+  let inside = 0;
+  const carries = (event) => event.dataTransfer?.types.includes("Files");
+  const cover = (by) => { inside = Math.max(0, inside + by); $("#drop").hidden = !inside; };
+  addEventListener("dragenter", (event) => carries(event) && cover(1));
+  addEventListener("dragleave", (event) => carries(event) && cover(-1));
+  addEventListener("dragover", (event) => carries(event) && event.preventDefault());
+  addEventListener("drop", (event) => {
+    if (!carries(event)) return;
+    event.preventDefault();
+    cover(-inside);
+    attempt(() => ask(event.dataTransfer.files[0]));
+  });
+  addEventListener("paste", (event) => {
+    const file = [...event.clipboardData.files].find((one) => one.type.startsWith("image/"));
+    if (file) attempt(() => ask(file));
+  });
+}
+
+addEventListener("popstate", () => { own = null; attempt(() => refresh()); });
+
+async function fillNear() {
+  const article = $(".answer");
+  if (!article) return;
+  if (own) $("#own-preview").src = own.url;
+  const path = article.dataset.near ?? "/near";
+  const fresh = await documentAt(path, own ? { method: "POST", body: form(own.file) } : {});
+  if (article.isConnected) $("#near").replaceWith($("#near", fresh));
+}
+
+// Known tags, offered while one is typed.
+
+let typing = 0;
+document.addEventListener("input", (event) => {
+  if (event.target.id === "threshold") return threshold(event.target);
+  if (!("tags" in event.target.dataset)) return;
+  const number = ++typing;
+  const several = event.target.matches("[data-split], .further input, #selection [name=tags]");
+  const before = several ? event.target.value.replace(/[^;]*$/, "") : "";
+  const last = event.target.value.slice(before.length).trim();
+  setTimeout(async () => {
+    if (number !== typing) return;
+    const found = await api("GET", `/api/tags?limit=12&q=${encodeURIComponent(last)}`).catch(() => null);
+    if (!found || number !== typing) return;
+    $("#known-tags").replaceChildren(...found.tags.map((tag) => {
+      const option = document.createElement("option");
+      option.value = before ? `${before} ${tag.name}` : tag.name;
+      return option;
+    }));
+  }, 120);
+});
+
+// Items that go on for ever: what is far away is taken out again, so that memory stays level.
+
+const pages = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) attempt(() => fill(target));
+    else empty(target);
+  }
+}, { rootMargin: "1200px 0px" });
+
+async function fill(section, again = false) {
+  if (section.children.length && !again) return;
+  const fresh = await documentAt(section.dataset.url);
+  section.replaceChildren(...$("section.page", fresh).childNodes);
+  section.style.height = "";
+  if (again && $("#undo", fresh)) $("#undo").replaceWith($("#undo", fresh));
+  follow(section);
+}
+
+function empty(section) {
+  if (!section.children.length || section.contains(document.activeElement)) return;
+  section.style.height = `${section.offsetHeight}px`;
+  section.replaceChildren();
+}
+
+function follow(section) {
+  for (const box of $$(".select input", section)) box.checked = selected.has(box.value);
+  const next = $("a.next", section);
+  if (!next) return;
+  next.parentElement.hidden = true;
+  if (section.nextElementSibling?.matches("section.page")) return;
+  const following = document.createElement("section");
+  following.className = "page";
+  following.dataset.url = next.getAttribute("href");
+  following.style.height = `${section.offsetHeight}px`;
+  section.after(following);
+  pages.observe(following);
+}
+
+async function renew() {
+  await Promise.all($$("section.page").filter((one) => one.children.length).map((one) => fill(one, true)));
+}
+
+// Many at once.
+
+const selected = new Set();
+let lastBox = null;
+
+function toggle(box) {
+  const boxes = $$(".select input");
+  const range = toggle.shift && lastBox?.isConnected ? [boxes.indexOf(lastBox), boxes.indexOf(box)].sort((a, b) => a - b) : null;
+  for (const one of range ? boxes.slice(range[0], range[1] + 1) : [box]) {
+    one.checked = box.checked;
+    if (box.checked) selected.add(one.value);
+    else selected.delete(one.value);
+  }
+  lastBox = box;
+  showSelection();
+}
+
+addEventListener("click", (event) => { toggle.shift = event.shiftKey; }, true);
+
+function select(which) {
+  const least = Number($("#threshold")?.value ?? 0);
+  selected.clear();
+  for (const box of $$(".select input")) {
+    const question = box.closest(".question");
+    box.checked = which === "all" || (which === "likely" && Number(question.dataset.probability) >= least);
+    if (box.checked) selected.add(box.value);
+  }
+  showSelection();
+}
+
+function showSelection() {
+  const bar = $("#selection");
+  if (!bar) return;
+  bar.hidden = !selected.size;
+  for (const grid of $$(".grid")) grid.classList.toggle("selecting", selected.size > 0);
+  $(".selected-count", bar).textContent = `${selected.size} selected`;
+  const into = $("[name=into]", bar);
+  if (into && selected.size && !into.value) into.value = [...selected][0];
+  if (into && !selected.size) into.value = "";
+}
+
+async function decideSelected(bar, answer) {
+  const tags = split(bar.elements.tags.value);
+  const done = await api("POST", "/api/decisions", { ids: [...selected].map(Number), [answer]: tags });
+  const many = done.change ? done.change.items : 0;
+  say(`${answer === "tags" ? "Given to" : "Taken from"} ${many} ${many === 1 ? "item" : "items"}: ${tags.join("; ")}`);
+  bar.reset();
+  select("none");
+  await renew();
+}
+
+// Review.
+
+const review = { answered: [], skipped: new Set(), noInARow: 0, more: null };
+
+function mark(button) {
+  button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") !== "true");
+}
+
+function threshold(slider) {
+  const least = Number(slider.value);
+  slider.nextElementSibling.value = `${Math.round(100 * least)} %`;
+  for (const one of $$(".mark")) one.setAttribute("aria-pressed", Number(one.dataset.probability) >= least);
+}
+
+function answerOf(question, what) {
+  const id = Number(question.dataset.id);
+  const tag = $(".queue").dataset.tag;
+  if (tag) return what === "none" ? { id, no: [tag] } : { id, accepted: [tag] };
+  const further = split($(".further input", question).value);
+  const marks = $$(".mark", question);
+  const isGiven = (one) => what === "all" || (what === "accept" && one.getAttribute("aria-pressed") === "true");
+  const named = (ones) => ones.map((one) => one.dataset.tag).filter((name) => !further.includes(name));
+  const answer = { id, tags: further, accepted: named(marks.filter(isGiven)), no: named(marks.filter((one) => !isGiven(one))) };
+  if (!further.length && !answer.accepted.length && what !== "none") throw new Error("No tag is marked: a digit marks one, n rejects all of them.");
+  if (!marks.length && !further.length) throw new Error("Nothing is suggested for it: type its tags, or skip it.");
+  return answer;
+}
+
+async function answerOne(question, what) {
+  if (question.classList.contains("busy")) return;
+  if (what === "skip") review.skipped.add(question.dataset.id);
+  else {
+    const answer = answerOf(question, what);
+    question.classList.add("busy");
+    try {
+      await api("POST", "/api/answers", { answers: [answer] });
+    } finally {
+      question.classList.remove("busy");
+    }
+    noted([question]);
+    review.noInARow = what === "none" ? review.noInARow + 1 : 0;
+  }
+  leave([question]);
+}
+
+async function answerMany(what) {
+  const many = $$(".question").filter((one) => selected.has(one.dataset.id));
+  await api("POST", "/api/answers", { answers: many.map((one) => answerOf(one, what)) });
+  noted(many);
+  review.noInARow = 0;
+  leave(many);
+}
+
+function noted(questions) {
+  review.answered.push(questions);
+  const undo = $("#undo");
+  delete undo.dataset.confirm;
+  undo.disabled = false;
+  undo.title = "Take back the last answer (u)";
+}
+
+function tellAnswered() {
+  const many = review.answered.flat().length;
+  $("#answered").textContent = many ? `${many} answered.` : "";
+}
+
+function leave(questions) {
+  const all = $$(".question");
+  const next = all.slice(all.indexOf(questions[0])).find((one) => !questions.includes(one)) ?? all.filter((one) => !questions.includes(one)).pop();
+  for (const one of questions) {
+    selected.delete(one.dataset.id);
+    one.remove();
+  }
+  showSelection();
+  next?.focus();
+  const isPoor = review.noInARow >= Number($(".queue").dataset.noInARow) && $(".queue").dataset.tag;
+  tellAnswered();
+  if (isPoor) {
+    $("#questions").hidden = true;
+    $(".poor").hidden = false;
+    $("#go-on").focus();
+    return;
+  }
+  attempt(() => askMore());
+}
+
+async function askMore() {
+  const few = $(".queue").dataset.tag ? 8 : 3;
+  if ($$(".question").length >= few || review.more) return;
+  const shown = [...$$(".question").map((one) => one.dataset.id), ...review.skipped].slice(-900);
+  const query = shown.map((id) => `&without=${id}`).join("");
+  const base = $(".queue").dataset.url;
+  review.more = documentAt(base + (base.includes("?") ? "" : "?") + query);
+  try {
+    const fresh = await review.more;
+    const there = new Set($$(".question").map((one) => one.dataset.id));
+    $("#questions").append(...$$(".question", fresh).filter((one) => !there.has(one.dataset.id)));
+    $("#undo").replaceWith($("#undo", fresh));
+  } finally {
+    review.more = null;
+  }
+  const slider = $("#threshold");
+  if (slider && slider.value !== slider.defaultValue) threshold(slider);
+  $(".end").hidden = $$(".question").length > 0;
+  if (!document.activeElement?.closest(".question") && !document.activeElement?.matches("input, select")) $(".question")?.focus();
+}
+
+function goOn() {
+  review.noInARow = 0;
+  $("#questions").hidden = false;
+  $(".poor").hidden = true;
+  $(".question")?.focus();
+  attempt(() => askMore());
+}
+
+async function undoInReview(button) {
+  if (button.dataset.confirm && !confirm(button.dataset.confirm)) return;
+  const { undone } = await api("POST", "/api/undo");
+  if (!undone) return say("There is nothing to take back.");
+  const questions = review.answered.pop();
+  review.noInARow = 0;
+  say("Taken back.");
+  if (!questions) return refresh();
+  const fresh = await documentAt($(".queue").dataset.url);
+  $("#undo").replaceWith($("#undo", fresh));
+  $("#questions").hidden = false;
+  $("#questions").prepend(...questions);
+  for (const one of [$(".poor"), $(".end")]) one.hidden = true;
+  questions[0].focus();
+  tellAnswered();
+}
+
+// Keys.
+
+function move(from, key) {
+  const all = $$(from.matches(".question") ? ".question" : ".tile");
+  const at = all.indexOf(from);
+  let to = { ArrowLeft: at - 1, ArrowRight: at + 1 }[key];
+  if (to === undefined) {
+    const { left, top } = from.getBoundingClientRect();
+    const down = key === "ArrowDown";
+    const beyond = all.filter((one) => {
+      const place = one.getBoundingClientRect();
+      return Math.abs(place.left - left) < 5 && (down ? place.top > top + 5 : place.top < top - 5);
+    });
+    to = all.indexOf(down ? beyond[0] : beyond[beyond.length - 1]);
+  }
+  const target = all[to];
+  if (!target) return;
+  (target.matches(".question") ? target : $("a", target)).focus();
+  target.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("#keys").open) return;
+  const field = event.target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
+  if (event.key === "Escape") {
+    if (field) (event.target.closest(".question") ?? $("#main")).focus();
+    else select("none");
+    return;
+  }
+  const question = event.target.closest(".question");
+  if (field) {
+    if (event.key === "Enter" && question) {
+      event.preventDefault();
+      attempt(() => answerOne(question, "accept"));
+    }
+    return;
+  }
+  const tile = question ?? event.target.closest(".tile");
+  const onButton = event.target.matches("button, summary, a") && !tile?.matches(".tile:not(.question)");
+  const done = () => event.preventDefault();
+  if (event.key === "/") { done(); ($("#search") ?? $(".filter input"))?.focus(); }
+  else if (event.key === "?") { done(); $("#keys").showModal(); }
+  else if (event.key === "u" && !$("#undo").disabled) { done(); $("#undo").click(); }
+  else if (event.key.startsWith("Arrow") && tile && !event.target.matches("input")) { done(); move(tile, event.key); }
+  else if (event.key === "x" && tile) { done(); $(".select input", tile)?.click(); }
+  else if (!question && $(".queue") && /^[ansyt0-9]$/.test(event.key)) { done(); $(".question")?.focus(); }
+  else if (question) inQuestion(event, question, onButton);
+});
+
+function inQuestion(event, question, onButton) {
+  const tag = $(".queue").dataset.tag;
+  const what = { a: tag ? "" : "all", n: "none", s: "skip", y: tag ? "accept" : "", Enter: onButton ? "" : "accept" }[event.key];
+  const isDigit = /^[0-9]$/.test(event.key) && !tag;
+  if (!what && !isDigit && event.key !== "t") return;
+  event.preventDefault();
+  if (what) attempt(() => answerOne(question, what));
+  else if (isDigit) {
+    const button = $$(".mark", question)[(Number(event.key) + 9) % 10];
+    if (button) mark(button);
+  } else $(".further input", question)?.focus();
+}
+
+function begin() {
+  for (const section of $$("section.page")) {
+    follow(section);
+    pages.observe(section);
+  }
+  showSelection();
+  if ($(".queue") && !document.activeElement?.closest(".question")) $(".question")?.focus({ preventScroll: true });
+  attempt(fillNear);
+}
+
+begin();
