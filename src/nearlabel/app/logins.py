@@ -10,8 +10,6 @@ import hmac
 import time
 from collections.abc import Mapping
 
-from starlette.requests import cookie_parser
-
 COOKIE = "nearlabel"
 SECONDS = 30 * 24 * 3600
 
@@ -21,8 +19,10 @@ def is_logged_in(headers: Mapping[str, str], token: str) -> bool:
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return is_token(given.strip(), token)
-    # As browsers read them: cookies of other services on this machine may have any form.
-    cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+    # By hand: one cookie in a strange form, as of another service on this machine, would have the
+    # standard library ignore all of them.
+    cookies = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
+    cookie = next((value for name, _, value in cookies if name == COOKIE), "")
     end, _, _ = cookie.partition(".")
     if not (end.isascii() and end.isdigit() and len(end) < 15):
         return False

@@ -1,0 +1,146 @@
+"""Small collections of every kind, and clients of the service that serves them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from collection_lives import picture
+
+pytest.importorskip("fastapi")
+pytest.importorskip("python_multipart")
+pytest.importorskip("prometheus_client")
+pytest.importorskip("PIL")
+
+from starlette.testclient import TestClient
+
+from nearlabel.app.service import create_app
+from nearlabel.app.service_settings import ServiceSettings
+from nearlabel.collection import Collection, NewItem
+from nearlabel.collection.indexing import plan_index, run_index
+from nearlabel.collection.item_features import item_features
+from nearlabel.collection.records import vector_content
+
+TEXTS = [
+    "waves break on the beach, salt water and sand",
+    "sand and salt water, the beach at noon",
+    "snow covers the mountain, ice on the rocks",
+    "the mountain in winter, rocks and snow",
+    "a train leaves the station at night",
+    "the night train waits at the station",
+]
+
+
+class Client(TestClient):
+    """A client with what it talks to at hand."""
+
+    @property
+    def collection(self):
+        return self.app.state.served.collection
+
+    @property
+    def uploads(self):
+        return self.app.state.served.settings.uploads
+
+    def code(self, method, address, **request):
+        """The status and the code of an answer that is an error, which has the one form."""
+        answer = self.request(method, address, **request)
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json().keys() == {"error"}
+        assert answer.json()["error"].keys() == {"code", "message"}
+        assert 10 < len(answer.json()["error"]["message"]) < 500
+        return answer.status_code, answer.json()["error"]["code"]
+
+
+def made_vectors(top):
+    """Forty items on two sides: those with odd numbers are light, the others dark."""
+    random = np.random.default_rng(0)
+    side = np.resize([[3, 0, 0, 0], [0, 3, 0, 0]], (40, 4))
+    rows = (side + random.normal(size=(40, 4))).astype(np.float32)
+    collection = Collection.create(top / "vectors.nearlabel", kind="vectors")
+    collection.add(
+        [NewItem(vector_content(f"v{n}", row), row, name=f"v{n}") for n, row in enumerate(rows, 1)]
+    )
+    collection.tag(range(1, 30, 2), "light")
+    collection.tag(range(2, 30, 2), ["dark", "Places|Rome"])
+    collection.reject([1, 3], "dark")
+    return collection
+
+
+def made_files(top, kind, contents, **how):
+    """A collection of files in a folder."""
+    (top / kind).mkdir()
+    for name, content in contents.items():
+        (top / kind / name).write_bytes(content)
+    collection = Collection.create(top / f"{kind}.nearlabel", kind=kind, **how)
+    features = item_features(kind, collection.settings.features)
+    run_index(collection, plan_index(collection, top / kind, features.files), features)
+    return collection
+
+
+def made_pictures(top):
+    """Ten pictures of noise, of which the first six have tags."""
+    contents = {f"{seed}.png": picture(seed) for seed in range(10)}
+    collection = made_files(top, "pictures", contents, features="moments")
+    collection.tag([1, 2, 3], "sea")
+    collection.tag([4, 5, 6], ["sky", "sea"])
+    return collection
+
+
+def made_texts(top):
+    """Six texts about three things, of which four have tags."""
+    contents = {f"{number}.txt": text.encode() for number, text in enumerate(TEXTS)}
+    collection = made_files(top, "texts", contents)
+    collection.tag([1, 2], "sea")
+    collection.tag([3, 4], "winter")
+    return collection
+
+
+MADE = {"vectors": made_vectors, "pictures": made_pictures, "texts": made_texts}
+
+
+@pytest.fixture(scope="module")
+def module_serving(tmp_path_factory):
+    """Give clients of new collections of a kind; all is closed when the tests of a file end."""
+    with ExitStack() as stack:
+        yield lambda kind, **how: opened(stack, tmp_path_factory.mktemp(kind), kind, **how)
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """Give clients of new collections of a kind; all is closed when the test ends."""
+    with ExitStack() as stack:
+        yield lambda kind, **how: opened(stack, tmp_path, kind, **how)
+
+
+def opened(stack, top, kind, *, readonly=False, **settings):
+    collection = MADE[kind](top)
+    if readonly:
+        collection.close()
+        collection = Collection(collection.path, readonly=True)
+    stack.enter_context(collection)
+    app = create_app(collection, ServiceSettings(top / "uploads", **settings))
+    client = Client(app, base_url="http://127.0.0.1", follow_redirects=False)
+    stack.enter_context(client)
+    for _ in range(3000):
+        if app.state.served.is_ready:
+            return client
+        time.sleep(0.01)
+    raise AssertionError("the service does not get ready")
+
+
+@pytest.fixture
+def vectors(serving):
+    return serving("vectors")
+
+
+@pytest.fixture
+def pictures(serving):
+    return serving("pictures")
+
+
+@pytest.fixture
+def texts(serving):
+    return serving("texts")

@@ -1,0 +1,461 @@
+"""The page in a real browser: headless Chromium against a served collection."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nearlabel.collection import Collection, NewItem
+from nearlabel.collection.indexing import plan_index, run_index
+from nearlabel.collection.item_features import item_features
+from nearlabel.collection.records import vector_content
+
+MARKUP = "<img src=x onerror=alert(1)>"
+COLORS = {"red": (200, 40, 40), "green": (40, 170, 60), "blue": (50, 70, 200)}
+ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+)
+VIEWS = ("/", "/items/1", "/review", "/review?tag=red", "/tags", "/changes", "/settings")
+
+
+def chromium() -> str:
+    """The browser; skips the tests where there is none."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        if os.environ.get("NEARLABEL_REQUIRE_BROWSER"):
+            raise AssertionError("Chromium is required here, and is not installed")
+        pytest.skip("needs Chromium: apt-get install chromium")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api")
+    path = chromium()
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS])
+        yield started
+        started.close()
+
+
+def painted(color, seed):
+    """A small picture of one color with noise, as a JPEG file."""
+    rng = np.random.default_rng(seed)
+    pixels = np.clip(np.array(COLORS[color]) + rng.normal(0, 25, (48, 64, 3)), 0, 255)
+    file = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(file, "JPEG")
+    return file.getvalue()
+
+
+@contextmanager
+def served(path, *arguments):
+    """The address of a collection that a process of its own serves."""
+    command = [sys.executable, "-m", "nearlabel", "serve", str(path), "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        try:
+            line = it.stdout.readline()
+            found = re.search(r"http://\S+:\d+", line)
+            assert found, f"{line}{it.stderr.read()}"
+            yield found[0]
+        finally:
+            it.terminate()
+            _, errors = it.communicate(timeout=20)
+    assert it.returncode == 0, errors
+    assert "traceback" not in errors, errors
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A folder of red, green and blue pictures, three of each with a tag, in a collection."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "files").mkdir()
+    for number in range(27):
+        color = [*COLORS][number % 3]
+        (folder / "files" / f"{number:02d}-{color}.jpg").write_bytes(painted(color, number))
+    with Collection.create(folder / "made", features="moments") as collection:
+        features = item_features("pictures", collection.settings.features)
+        plan = plan_index(collection, folder / "files", features.files)
+        run_index(collection, plan, features)
+        for number in range(9):
+            collection.tag(number + 1, [*COLORS][number % 3])
+    return folder
+
+
+@pytest.fixture
+def collection(pictures, tmp_path):
+    """The address of a fresh copy of the collection, and a function that opens it to look."""
+    shutil.copytree(pictures / "made", tmp_path / "photos.nearlabel")
+    with served(tmp_path / "photos.nearlabel") as address:
+        yield address
+
+
+@contextmanager
+def look(browser, address, **options):
+    """A page whose every request stays on this machine, without errors in its console."""
+    wrong = []
+    context = browser.new_context(base_url=address, **options)
+    page = context.new_page()
+    page.set_default_timeout(8000)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda line: wrong.append(line.text) if line.type == "error" else None,
+    )
+    page.on(
+        "request",
+        lambda one: None if one.url.startswith((address, "blob:")) else wrong.append(one.url),
+    )
+    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def suggested(page):
+    """The tags that a page suggests, best first, with their probabilities in percent."""
+    tags = page.locator(".suggested-tag").all_inner_texts()
+    numbers = page.locator(".suggestion .number").all_inner_texts()
+    return dict(zip(tags, numbers, strict=True))
+
+
+def item(page, id):
+    return page.request.get(f"/api/items/{id}").json()
+
+
+def test_a_picture_is_asked_about_kept_and_taken_back(browser, collection, tmp_path):
+    (tmp_path / "new.jpg").write_bytes(painted("green", 100))
+    (tmp_path / "other.jpg").write_bytes(painted("green", 101))
+    with look(browser, collection) as page:
+        page.goto("/")
+        page.set_input_files("#ask", tmp_path / "new.jpg")
+        page.wait_for_selector("#groups-title")
+        assert [*suggested(page)][0] == "green"
+        assert page.locator("#own-preview").evaluate("image => image.naturalWidth") == 64
+        voters = page.locator(".suggestion").first.locator(".near")
+        assert voters.count() >= 1
+        assert re.search(r"\d\.\d{3}", voters.first.inner_text())  # how far it is
+        groups = page.locator("#near h3 a").all_inner_texts()
+        assert groups[0] == "green"
+        assert page.locator("#near .strip").first.locator("img").count() == 3
+        assert page.request.get("/api/settings").json()["items"] == 27  # nothing is stored yet
+
+        page.click("[aria-label='Accept green']")
+        page.wait_for_url("**/items/28")
+        page.wait_for_selector(".own .chip")
+        assert page.locator(".own .chip a").all_inner_texts() == ["green"]
+        assert "green" not in suggested(page)  # what a machine says is not mixed with it
+        assert item(page, 28)["accepted"] == ["green"]
+        assert item(page, 28)["name"] == "new.jpg"
+
+        page.fill(".give input", f"lawn; {MARKUP}")
+        page.press(".give input", "Enter")
+        page.wait_for_selector(".own .chip >> nth=2")
+        assert page.locator(".own .chip a").all_inner_texts() == ["green", "lawn", MARKUP]
+        assert page.locator("img[src=x]").count() == 0
+
+        page.set_input_files("#ask", tmp_path / "other.jpg")  # the next answer has learned
+        page.wait_for_selector("#own-preview")
+        assert {"green", "lawn", MARKUP} <= {*suggested(page)}
+        page.wait_for_selector("#groups-title")
+
+        page.click("#undo")
+        page.wait_for_function("() => !document.querySelector('[aria-label=\"Accept lawn\"]')")
+        assert "lawn" not in suggested(page)
+        assert item(page, 28)["tags"] == ["green"]
+
+
+def test_pictures_are_dropped_and_pasted_and_known_ones_recognized(browser, collection, pictures):
+    known = (pictures / "files" / "04-green.jpg").read_bytes()
+    put = """([selector, kind, content, name]) => {
+        const bytes = Uint8Array.from(atob(content), (mark) => mark.charCodeAt(0));
+        const data = new DataTransfer();
+        data.items.add(new File([bytes], name, { type: "image/jpeg" }));
+        const target = document.querySelector(selector);
+        const Kind = kind === "paste" ? ClipboardEvent : DragEvent;
+        const key = kind === "paste" ? "clipboardData" : "dataTransfer";
+        target.dispatchEvent(new Kind(kind, { [key]: data, bubbles: true, cancelable: true }));
+    }"""
+    with look(browser, collection) as page:
+        page.goto("/")
+        content = base64.b64encode(painted("blue", 200)).decode()
+        page.evaluate(put, ["main", "dragenter", content, "dropped.jpg"])
+        assert page.locator("#drop").is_visible()
+        page.evaluate(put, ["main", "drop", content, "dropped.jpg"])
+        page.wait_for_selector("h1:has-text('dropped.jpg')")
+        assert not page.locator("#drop").is_visible()
+        assert [*suggested(page)][0] == "blue"
+        page.evaluate(put, ["main", "paste", base64.b64encode(known).decode(), "image.png"])
+        page.wait_for_url("**/items/5")
+        page.wait_for_selector("#groups-title")
+        assert page.locator("h1").inner_text() == "04-green.jpg"
+        page.go_back()
+        page.wait_for_selector("section.page .tile")
+
+
+def test_what_is_no_picture_is_refused_in_a_sentence(browser, collection, tmp_path):
+    (tmp_path / "page.jpg").write_bytes(b"<html><script>alert(1)</script>")
+    with browser.new_context(base_url=collection) as context:
+        page = context.new_page()
+        page.goto("/")
+        page.set_input_files("#ask", tmp_path / "page.jpg")
+        page.wait_for_selector("#message .failed")
+        assert "no picture of a known format" in page.locator("#message").inner_text()
+
+
+def test_questions_are_answered_by_keys_alone(browser, collection):
+    with look(browser, collection) as page:
+        page.goto("/review")
+
+        def current():
+            return int(page.evaluate("document.activeElement.dataset.id"))
+
+        def answered(number):
+            page.wait_for_function(
+                "n => document.querySelector('#answered').textContent.startsWith(n)", arg=f"{number} "
+            )
+
+        first = current()
+        marks = page.locator(f".question[data-id='{first}'] .mark")
+        best = marks.first.get_attribute("data-tag")
+        assert marks.first.get_attribute("aria-pressed") == "true"
+        page.keyboard.press("Enter")
+        answered(1)
+        found = item(page, first)
+        assert found["accepted"] == [best]
+        assert len(found["no"]) == 2  # the others are rejected, and that is remembered
+
+        second = current()
+        assert second != first
+        for key in "123":  # whatever was marked before, the third is marked in the end
+            mark = page.locator(f".question[data-id='{second}'] .mark").nth(int(key) - 1)
+            if (mark.get_attribute("aria-pressed") == "true") != (key == "3"):
+                page.keyboard.press(key)
+        third_tag = page.locator(f".question[data-id='{second}'] .mark").nth(2).inner_text()
+        page.keyboard.press("t")
+        page.keyboard.type("night; sky")
+        page.keyboard.press("Enter")
+        answered(2)
+        found = item(page, second)
+        assert {"night", "sky"} < {*found["tags"]}
+        assert found["accepted"][0] in third_tag
+
+        third = current()
+        page.keyboard.press("n")
+        answered(3)
+        assert item(page, third)["tags"] == []
+        assert {"red", "green", "blue"} <= {*item(page, third)["no"]}
+
+        page.keyboard.press("u")
+        page.wait_for_function("id => document.activeElement.dataset.id === id", arg=str(third))
+        assert item(page, third)["no"] == []
+        page.keyboard.press("s")
+        assert current() != third
+        page.keyboard.press("x")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("x")
+        both = page.locator(".question:has(.select :checked)")
+        ids = [int(one.get_attribute("data-id")) for one in both.all()]
+        assert len(ids) == 2
+        page.click("#selection [data-many=accept]")
+        answered(4)
+        assert all(item(page, id)["tags"] for id in ids)
+        page.keyboard.press("?")
+        assert page.locator("#keys").is_visible()
+
+
+def test_one_tag_at_a_time_ends_when_it_gets_poor(browser, collection):
+    with look(browser, collection) as page:
+        page.goto("/tags")
+        page.click("tr:has-text('red') >> text=Find more")
+        page.wait_for_selector(".question")
+        chances = [
+            float(one.get_attribute("data-probability")) for one in page.locator(".question").all()
+        ]
+        assert chances == sorted(chances, reverse=True)
+        likely = [one for one in chances if one >= 0.5]
+        assert likely
+        page.click("[data-select=likely]")
+        assert page.locator(".selected-count").inner_text() == f"{len(likely)} selected"
+        page.click("#selection [data-many=accept]")
+        page.wait_for_function("() => document.querySelector('#answered').textContent")
+        red = page.request.get("/api/items?tag=red").json()["items"]
+        assert len(red) == 3 + len(likely)
+        assert all("red" in one["name"] for one in red)
+        page.locator(".question").first.focus()
+        for number in range(8):
+            assert not page.locator(".poor").is_visible(), number
+            page.keyboard.press("n")
+            page.wait_for_function(
+                "n => document.querySelector('#answered').textContent.startsWith(n)",
+                arg=f"{len(likely) + number + 1} ",
+            )
+        page.wait_for_selector(".poor", state="visible")
+        page.click("#go-on")
+        assert page.locator(".question").first.is_visible()
+
+
+def test_tags_are_renamed_and_merged(browser, collection):
+    with look(browser, collection) as page:
+        page.goto("/tags")
+        row = page.locator("tr:has(a:text-is('red'))")
+        row.locator("summary").click()
+        row.locator("input[name=new]").fill("crimson")
+        row.locator("text=Rename >> nth=-1").click()
+        page.wait_for_selector("a:text-is('crimson')")
+        for name in ("crimson", "blue"):
+            page.check(f"tr:has(a:text-is('{name}')) input[type=checkbox]")
+        page.fill("#selection [name=into]", "cool")
+        page.click("#selection .primary")
+        page.wait_for_selector("a:text-is('cool')")
+        assert page.locator("tbody th").all_inner_texts() == ["cool", "green"]
+        page.click("a:text-is('cool')")
+        page.wait_for_selector(".tile")
+        assert page.locator(".tile").count() == 6
+        page.goto("/tags")
+        page.once("dialog", lambda dialog: dialog.accept())
+        page.click("#undo")
+        page.wait_for_selector("a:text-is('crimson')")
+
+
+def test_the_grid_is_searched_filtered_and_tagged_in_bulk(browser, collection):
+    with look(browser, collection) as page:
+        page.goto("/")
+        assert page.locator(".tile").count() == 27
+        page.fill("#search", "blue")
+        page.press("#search", "Enter")
+        page.wait_for_url("**/?tag=blue*")
+        assert page.locator(".tile").count() == 3
+        page.goto("/?state=untagged")
+        assert page.locator(".tile").count() == 18
+        page.locator(".tile a.picture").first.focus()
+        page.keyboard.press("x")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("x")
+        page.fill("#selection [name=tags]", f"{MARKUP}; new")
+        page.press("#selection [name=tags]", "Enter")
+        page.wait_for_function("() => document.querySelectorAll('.tile').length === 16")
+        page.goto("/?tag=new")
+        assert page.locator(".tile").count() == 2
+        assert page.locator(".tile .chip").first.inner_text() == MARKUP
+        page.click("#undo")
+        page.wait_for_selector("text=has no tag")
+
+
+def test_a_long_grid_keeps_only_what_is_near(browser, tmp_path):
+    with Collection.create(tmp_path / "many", kind="vectors") as many:
+        vectors = np.random.default_rng(0).normal(size=(1500, 4)).astype(np.float32)
+        many.add([NewItem(vector_content(f"{n}", v), v, name=f"{n}") for n, v in enumerate(vectors)])
+    with served(tmp_path / "many") as address, look(browser, address) as page:
+        page.goto("/")
+        for _ in range(60):
+            page.mouse.wheel(0, 4000)
+            page.wait_for_timeout(40)
+            if page.locator("[data-id='1500']").count():
+                break
+        assert page.locator("[data-id='1500']").count() == 1
+        assert page.locator(".tile").count() < 800  # of 1,500
+        page.keyboard.press("Home")
+        page.evaluate("scrollTo(0, 0)")
+        page.wait_for_selector("[data-id='1']")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_views_are_accessible_on_a_phone_and_in_the_dark(browser, collection, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    phone = {"width": 390, "height": 800}
+    with look(browser, collection, viewport=phone, color_scheme=scheme) as page:
+        for view in VIEWS:
+            page.goto(view)
+            page.wait_for_load_state("networkidle")
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width <= 390, f"{view} is {width} wide"
+            found = axe.run(page).response["violations"]
+            serious = [
+                (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+                for one in found
+                if one["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], view
+        ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        bright = sum(map(int, re.findall(r"\d+", ground)[:3]))
+        assert (bright < 200) == (scheme == "dark")
+
+
+def test_texts_and_vectors_are_plain_lists(browser, tmp_path):
+    (tmp_path / "notes").mkdir()
+    for number, words in enumerate(("tea and cake", "tea with milk", "engine oil", "engine parts")):
+        (tmp_path / "notes" / f"{number}.txt").write_text(f"{words}\n{MARKUP}", encoding="utf-8")
+    with Collection.create(tmp_path / "texts", kind="texts") as texts:
+        features = item_features("texts", texts.settings.features)
+        run_index(texts, plan_index(texts, tmp_path / "notes", features.files), features)
+        texts.tag([1], "drink")
+        texts.tag([3], "machine")
+    with served(tmp_path / "texts") as address, look(browser, address) as page:
+        page.goto("/")
+        assert page.locator(".list .tile").count() == 4
+        assert page.locator("#ask").count() == 0
+        page.click("text=tea with milk")
+        page.wait_for_selector("#groups-title")
+        assert MARKUP in page.locator(".text").inner_text()
+        assert [*suggested(page)][0] == "drink"
+
+
+def test_a_token_opens_the_page(browser, pictures, tmp_path):
+    shutil.copytree(pictures / "made", tmp_path / "photos")
+    token = tmp_path / "token"
+    with (
+        served(tmp_path / "photos", "--token-file", str(token)) as address,
+        browser.new_context(base_url=address) as context,
+    ):
+        page = context.new_page()
+        page.goto("/tags")
+        page.wait_for_url("**/login*")
+        page.fill("[name=token]", "wrong")
+        page.click("text=Open")
+        page.wait_for_selector("[role=alert]")
+        page.fill("[name=token]", token.read_text(encoding="utf-8").strip())
+        page.click("text=Open")
+        page.wait_for_url("**/tags")
+        (cookie,) = context.cookies()
+        assert cookie["httpOnly"]
+        assert cookie["sameSite"] == "Strict"
+        assert token.read_text(encoding="utf-8").strip() not in cookie["value"]
+
+
+def test_the_method_is_chosen_on_the_page(browser, collection):
+    with look(browser, collection) as page:
+        page.goto("/items/10")
+        before = suggested(page)
+        page.goto("/settings")
+        page.select_option("[name=method]", "BRkNN")
+        page.fill("[name=n_neighbors]", "2")
+        page.click(".settings .primary")
+        page.wait_for_selector("#message p")
+        assert page.request.get("/api/settings").json()["method"] == "BRkNN"
+        page.goto("/items/10")
+        assert suggested(page) != before
+
+
+def test_pages_show_everything_without_the_script(browser, collection):
+    with look(browser, collection, java_script_enabled=False) as page:
+        page.goto("/items/10")
+        assert [*suggested(page)]
+        page.goto("/")
+        assert page.locator(".tile").count() == 27
+
+
+def test_static_files_are_small():
+    static = Path(__file__).parents[2] / "src/nearlabel/app/static"
+    assert sum(path.stat().st_size for path in static.iterdir()) < 60_000
