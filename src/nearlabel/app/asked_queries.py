@@ -12,7 +12,7 @@ from starlette.datastructures import UploadFile
 from nearlabel.app.api_models import Question
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
-from nearlabel.app.uploads import check_content, text_content
+from nearlabel.app.uploads import check_content, shown_as, text_content
 from nearlabel.collection import Item
 
 _FORM, _JSON = "multipart/form-data", "application/json"
@@ -131,7 +131,7 @@ def query_of_file(served: Served, content: bytes, name: str) -> Query:
     known = served.collection.known_contents([digest]).get(digest)
     if known is not None:
         return query_of_item(served, known)
-    return Query(served.vector_of(content), None, name)
+    return Query(served.vector_of(content), None, shown_as(name))
 
 
 def vector_of(served: Served, values: Any) -> Any:

@@ -102,6 +102,8 @@ def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
     folder = served.settings.uploads
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{digest.hex()}{suffix}"
+    if path.is_symlink():  # the folder may come from anybody; what it points to is not replaced
+        path.unlink()
     with replacing(path) as file:
         file.write(content)
     status = path.stat()

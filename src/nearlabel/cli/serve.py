@@ -70,7 +70,7 @@ def serve(
     """
     from nearlabel.common.extras import extra_module
 
-    for module in ("fastapi", "uvicorn", "jinja2", "multipart", "prometheus_client"):
+    for module in ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client"):
         extra_module(module, "serve needs FastAPI and what belongs to it", "serve")
     if not 0 <= port < 2**16:
         raise ValueError(f"--port must be from 0 to 65535; got {port}")
