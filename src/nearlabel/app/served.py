@@ -29,23 +29,21 @@ class Served:
     ----------
     collection : Collection
     settings : ServiceSettings
+    kind : str
+        What the items are.
     is_ready : bool
         Whether the first answer will be as fast as the others.
     """
 
     def __init__(self, collection: Collection, settings: ServiceSettings) -> None:
         self.collection, self.settings = collection, settings
+        self.kind = collection.settings.kind  # which stays; each time it would be read anew
         self.is_ready = False
         self._writing = threading.RLock()
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)
         self._making = threading.Lock()
         self._features: ItemFeatures | None = None
         self._totals: Totals | None = None
-
-    @property
-    def kind(self) -> str:
-        """What the items are."""
-        return self.collection.settings.kind
 
     @contextmanager
     def writing(self) -> Iterator[Collection]:
@@ -85,7 +83,9 @@ class Served:
         """Load what the first request would have to wait for."""
         try:
             with self.collection.snapshot():
-                pass
+                for id in self.collection.ids(limit=1):
+                    self.collection.suggest(id)
+                    self.collection.similar(id)
             self.totals()
             if self.kind != "vectors":
                 self.features()

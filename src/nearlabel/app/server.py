@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from nearlabel.app.service import create_app
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection
+from nearlabel.common.threads import one_blas_thread
 
 _CONNECTIONS = 500
 _LAST_SECONDS = 20  # in which requests under way may be answered at the end
@@ -57,7 +58,10 @@ def serve(
         timeout_keep_alive=30,
     )
     server = _Server(config, started)
-    asyncio.run(server.serve(sockets=[listening]))
+    # Requests at the same time share the cores: were each to use all of them, they would wait for
+    # each other.
+    with one_blas_thread:
+        asyncio.run(server.serve(sockets=[listening]))
 
 
 class _Server(uvicorn.Server):
