@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +45,17 @@ def serve(
 
     Requests that are under way are answered then. The collection is not closed.
     """
+    server = server_of(collection, settings, started)
+    # Requests at the same time share the cores: were each to use all of them, they would wait for
+    # each other.
+    with one_blas_thread:
+        asyncio.run(server.serve(sockets=[listening]))
+
+
+def server_of(
+    collection: Collection, settings: ServiceSettings, started: Callable[[], None] = lambda: None
+) -> uvicorn.Server:
+    """The server of a collection, which has not started yet."""
     config = uvicorn.Config(
         create_app(collection, settings),
         http=_protocol(settings.seconds),
@@ -57,11 +69,7 @@ def serve(
         timeout_graceful_shutdown=_LAST_SECONDS,
         timeout_keep_alive=30,
     )
-    server = _Server(config, started)
-    # Requests at the same time share the cores: were each to use all of them, they would wait for
-    # each other.
-    with one_blas_thread:
-        asyncio.run(server.serve(sockets=[listening]))
+    return _Server(config, started)
 
 
 class _Server(uvicorn.Server):
@@ -79,6 +87,9 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """End on signals; unlike uvicorn's own, they are not raised again afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only that one hears of signals
+            return
         kinds = (signal.SIGINT, signal.SIGTERM)
         before = {one: signal.signal(one, self.handle_exit) for one in kinds}
         try:

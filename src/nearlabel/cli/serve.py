@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Switch, Whole
-from nearlabel.cli.output import printable, say_folded, write
+from nearlabel.cli.output import printable, say, say_folded, write
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 _MIB = 2**20
@@ -101,7 +101,8 @@ def serve(
             url = f"http://{shown}:{listening.getsockname()[1]}/"
 
             def started() -> None:
-                say_folded(printable(f"{collection}: {url} (Ctrl-C ends it)"))
+                say(f"{url} (Ctrl-C ends it)")
+                say_folded(printable(f"serves {collection}"))
                 if settings.token is not None:
                     where = "NEARLABEL_TOKEN" if token_file is None else token_file
                     say_folded(printable(f"the page asks for the token in {where}"))
