@@ -10,7 +10,7 @@ PIP = pip install --quiet --disable-pip-version-check --no-compile
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:  # two targets may install into one environment
 endif
-.PHONY: help demo test ready test-all test-oldest sanitize bench lint docs clean
+.PHONY: help demo demo-serve test ready test-all test-oldest sanitize bench lint docs clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,12 @@ help:  ## Show the targets
 demo: $(VENV)/.cli  ## Index painted pictures, suggest tags for new ones, and write a contact sheet
 	@rm -rf build/demo
 	@$(BIN)/nearlabel demo --folder build/demo
+
+demo-serve: $(VENV)/.serve  ## Serve a collection of painted pictures, and open the page
+	@test -d build/demo-serve/scenes.nearlabel || { rm -rf build/demo-serve \
+		&& $(BIN)/nearlabel demo --folder build/demo-serve > /dev/null \
+		&& $(BIN)/nearlabel index build/demo-serve/new/pictures -c build/demo-serve/scenes.nearlabel; }
+	@$(BIN)/nearlabel serve build/demo-serve/scenes.nearlabel --open
 
 test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
 test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers
@@ -93,12 +99,16 @@ $(VENV)/.cli: $(VENV)/.core pyproject.toml
 	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli,pictures]'
 	@touch $@
 
+$(VENV)/.serve: $(VENV)/.cli pyproject.toml
+	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli,pictures,serve]'
+	@touch $@
+
 $(VENV)/.packages: $(VENV)/.compiler pyproject.toml
 	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.packages $(VENV)/.core
-	@touch $@ $(VENV)/.cli
+	@touch $@ $(VENV)/.cli $(VENV)/.serve
 
 $(VENV)/.fuzz: $(VENV)/.dev
 	-$(BIN)/$(PIP) atheris  # has no wheel for every Python
