@@ -247,6 +247,8 @@ async function fill(section, again = false) {
 function empty(section) {
   if (!section.children.length || section.contains(document.activeElement)) return;
   section.style.height = `${section.offsetHeight}px`;
+  // A browser keeps pictures that it was to load later, and all around them, unless they have none.
+  for (const image of $$("img", section)) image.removeAttribute("src");
   section.replaceChildren();
 }
 
