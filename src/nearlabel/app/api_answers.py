@@ -40,7 +40,8 @@ def described(served: Served, item: Item) -> models.Described:
 
 def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested]:
     """The likeliest tags of what is asked about, with the neighbors that voted."""
-    found = served.collection.suggest(query.question, query.top or top)
+    with served.computing:
+        found = served.collection.suggest(query.question, query.top or top)
     items = served.collection.items_of([voter.id for one in found for voter in one.voters])
     return [
         models.Suggested(
@@ -58,7 +59,8 @@ def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested
 
 def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.Group]:
     """For each of the likeliest tags, the nearest items that carry it."""
-    found = served.collection.retrieve(query.question, query.top or top, per_tag)
+    with served.computing:
+        found = served.collection.retrieve(query.question, query.top or top, per_tag)
     items = served.collection.items_of([id for group in found for id, _ in group.items])
     return [
         models.Group(
@@ -72,7 +74,8 @@ def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.
 
 def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
     """The nearest items."""
-    found = served.collection.similar(query.question, n)
+    with served.computing:
+        found = served.collection.similar(query.question, n)
     return _named(served, served.collection.items_of([id for id, _ in found]), found)
 
 
@@ -87,7 +90,8 @@ def questions(
     served: Served, n: int, strategy: str, tag: str | None, without: Iterable[int]
 ) -> list[models.Asking]:
     """Questions to a person."""
-    found = served.collection.questions(n, strategy, tag=tag, without=without)
+    with served.computing:
+        found = served.collection.questions(n, strategy, tag=tag, without=without)
     items = served.collection.items_of([one.item for one in found])
     return [
         models.Asking(

@@ -39,7 +39,7 @@ Service = Annotated[Served, Depends(served_by)]
 
 
 @router.get("/health", tags=["service"])
-def health(served: Service) -> models.Health:
+async def health(served: Service) -> models.Health:
     """Whether the service answers: needs no token."""
     status: Literal["ok", "starting"] = "ok" if served.is_ready else "starting"
     return models.Health(status=status, version=nearlabel.__version__)

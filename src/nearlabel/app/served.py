@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection, TagCount
 from nearlabel.collection.item_features import ItemFeatures, item_features
+from nearlabel.common.validation import check_n_jobs
 
 _DECODED_AT_ONCE = 2  # pictures, each of which may take a few hundred megabytes
 
@@ -33,12 +34,15 @@ class Served:
         What the items are.
     is_ready : bool
         Whether the first answer will be as fast as the others.
+    computing : BoundedSemaphore
+        Held by requests that compute, one for each core: more at once would slow each other down.
     """
 
     def __init__(self, collection: Collection, settings: ServiceSettings) -> None:
         self.collection, self.settings = collection, settings
         self.kind = collection.settings.kind  # which stays; each time it would be read anew
         self.is_ready = False
+        self.computing = threading.BoundedSemaphore(check_n_jobs(-1))
         self._writing = threading.RLock()
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)
         self._making = threading.Lock()
