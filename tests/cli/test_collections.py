@@ -337,6 +337,21 @@ def test_what_is_in_a_collection(ask, asked, scenes):
     assert "00000.jpg" in ask("collection", "items", "c", "--limit", 1)
 
 
+def test_another_method_is_chosen(ask, asked, fail, scenes):
+    printed = "c suggests tags by MLkNN(n_neighbors=10, metric='cosine')\n"
+    assert ask("collection", "method", "c") == printed
+    before = asked("tag", "c", 1)
+    printed = "c now suggests tags by BRkNN(n_neighbors=2, metric='cosine')\n"
+    assert ask("collection", "method", "c", "BRkNN", "--k", 2) == printed
+    votes = [one["probability"] for one in asked("tag", "c", 1)[0]["suggestions"]]
+    assert votes != [one["probability"] for one in before[0]["suggestions"]]
+    chosen = asked("collection", "method", "c", "MLkNN", "--k", 10)["method"]
+    assert chosen == {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
+    assert asked("tag", "c", 1) == before
+    assert "IBLR" in fail("collection", "method", "c", "IBLR")
+    assert "--k" in fail("collection", "method", "c", "--k", 0)
+
+
 def test_tags_are_renamed_and_merged(ask, asked, scenes):
     counts = {one["name"]: one["yes"] for one in asked("collection", "c")["tag_counts"]}
     renamed = ask("collection", "rename", "c", "sea", " Places|Sea ")
@@ -515,7 +530,7 @@ def test_an_interrupt_says_that_nothing_is_lost(answer, scenes, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nearlabel.collection.indexing.run_index", interrupted)
+    monkeypatch.setattr("nearlabel.collection.folder_watch.run_index", interrupted)
     code, printed, told = answer("index", scenes / "new", "-c", "c")
     assert (code, printed) == (130, "")
     assert told == f"nearlabel: interrupted; {index_folders._GOES_ON}\n"
@@ -551,7 +566,7 @@ def test_another_process_that_writes(fail, ask, scenes):
 def test_watch(answer, painted, tmp_path, monkeypatch):
     """New files, changed ones and such that vanish are found, and the collection is left alone."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(index_folders, "_STILL_WRITTEN", 0)
+    monkeypatch.setattr("nearlabel.collection.folder_watch.STILL_WRITTEN", 0)
     folder = tmp_path / "photos"
     folder.mkdir()
     sources = sorted((painted / "new" / "pictures").iterdir())

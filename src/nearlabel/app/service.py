@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 import nearlabel
 from nearlabel.app import api_models, api_routes, page_routes
+from nearlabel.app.followed_folders import FollowedFolders
 from nearlabel.app.guards import Guard
 from nearlabel.app.request_metrics import Measured, RequestMetrics
 from nearlabel.app.responses import install_error_answers
@@ -40,7 +42,12 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         threading.Thread(target=served.warm_up, name="warm-up", daemon=True).start()
+        folders = FollowedFolders(served) if settings.follows_folders else None
+        if folders is not None:
+            folders.start()
         yield
+        if folders is not None:
+            await run_in_threadpool(folders.stop)
 
     app = FastAPI(
         title="nearlabel",

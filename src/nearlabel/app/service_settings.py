@@ -34,6 +34,8 @@ class ServiceSettings:
         Of a picture that is uploaded.
     seconds : float
         In which a request must have arrived; a large one has longer.
+    follows_folders : bool, default=False
+        Whether files of the folders that were indexed are followed.
     """
 
     uploads: Path
@@ -43,6 +45,7 @@ class ServiceSettings:
     most_bytes: int = 64 * 2**20
     most_pixels: int = 50_000_000
     seconds: float = 20.0
+    follows_folders: bool = False
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):

@@ -177,6 +177,12 @@ for _verb in ("items", "changes", "undo", "rename", "compact"):
     _add(_collection, getattr(collection_verbs, _verb), _verb)
 _add(
     _collection,
+    collection_verbs.method,
+    "method",
+    "nearlabel collection method [OPTIONS] COLLECTION [NAME]",
+)
+_add(
+    _collection,
     collection_verbs.merge,
     "merge",
     "nearlabel collection merge [OPTIONS] COLLECTION TAG...",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -16,6 +16,7 @@ from nearlabel.cli.open_collections import (
     told_item,
 )
 from nearlabel.cli.options import Count, Json
+from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
 from nearlabel.cli.tag import State
 
@@ -289,6 +290,53 @@ def merge(
         say_json({"collection": collection, "merged": tags, "into": into, "items": left})
     else:
         say(printable(f"{listed_tags(tags)}: {counted(left, 'item')} with the tag {into} now"))
+
+
+def method(
+    collection: str,
+    name: Literal["MLkNN", "BRkNN", "MallowskNN", "MLCWkNN"] | None = None,
+    /,
+    *,
+    k: Count | None = None,
+    json: Json = False,
+) -> None:
+    """Tell by which method a collection suggests tags, or choose another one.
+
+    The next suggestion takes as long as learning all tagged items anew.
+
+    Parameters
+    ----------
+    collection
+        Folder of a collection.
+    name
+        The method; by default it stays.
+    k
+        Number of neighbors; by default it stays. With few tagged items, fewer are used.
+
+    Examples
+    --------
+    nearlabel collection method photos.nearlabel
+    nearlabel collection method photos.nearlabel BRkNN --k 7
+    """
+    from nearlabel.collection.learning_methods import with_other
+
+    is_change = name is not None or k is not None
+    with open_collection(collection, readonly=not is_change) as store:
+        if is_change:
+            with naming(n_neighbors="--k"):
+                store.set_method(with_other(store.settings.method, name, k))
+        chosen = dict(store.settings.method)
+    if json:
+        say_json({"collection": collection, "method": chosen})
+    else:
+        now = "now " * is_change
+        say_folded(f"{collection} {now}suggests tags by {_said_method(chosen)}")
+
+
+def _said_method(chosen: dict[str, Any]) -> str:
+    """A method and its parameters, for people."""
+    given = [f"{name}={value!r}" for name, value in chosen.items() if name != "name"]
+    return f"{chosen['name']}({', '.join(given)})"
 
 
 def compact(collection: str, /, *, json: Json = False) -> None:

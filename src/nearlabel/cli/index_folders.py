@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from nearlabel.collection import Collection
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.exchange.tag_tables import TaggedFile
-    from nearlabel.collection.folder_scan import FileStamp
-    from nearlabel.collection.indexing import IndexPlan, IndexReport
+    from nearlabel.collection.indexing import IndexReport
 
-_STILL_WRITTEN = 10**9  # nanoseconds after which a file that is watched is taken for complete
 _REST = 10  # times as long as a look takes is the least time until the next one
 _COUNTS = {
     "new": "new",
@@ -169,40 +167,38 @@ def _create(path: str, **settings: Any) -> None:
 
 
 class _Watched:
-    """A folder and its collection."""
+    """A folder and its collection, which is open only while it is looked at."""
 
     def __init__(self, folder: str, collection: str, jobs: int) -> None:
-        self._folder, self._collection, self._jobs = folder, collection, jobs
-        self._passed_over: dict[str, FileStamp] = {}
+        from nearlabel.collection.folder_watch import FolderWatch
+
+        self._folder, self._collection = folder, collection
+        self._watch = FolderWatch(folder, n_jobs=jobs)
         self._is_there = True
         self.seconds = 0.0  # that the last look took
 
     def look(self, patience_ns: int = 0) -> IndexReport:
         """Bring the collection up to date with the folder."""
-        from nearlabel.collection.indexing import run_index
-
         with open_collection(self._collection) as store:
             store.salvage_vectors()
-            plan, features = self._plan(store, patience_ns)
+            self._check(store)
             with steps("indexing", store.settings.kind) as progress:
                 try:
-                    report = run_index(store, plan, features, n_jobs=self._jobs, progress=progress)
+                    return self._watch.look(store, patience_ns, progress)
                 except KeyboardInterrupt:
                     raise KeyboardInterrupt(_GOES_ON) from None
-        stamps = plan.scan.files
-        skipped = {*self._passed_over, *(path for path, _ in report.skipped)}
-        self._passed_over = {path: stamps[path] for path in skipped if path in stamps}
-        return report
 
     def look_again(self) -> IndexReport | None:
         """The same where something has changed; the collection is open only for that."""
+        from nearlabel.collection.folder_watch import STILL_WRITTEN
+
         begin = time.monotonic()
         try:
             with open_collection(self._collection, readonly=True) as store:
-                plan, _ = self._plan(store, _STILL_WRITTEN)
+                is_new = self._watch.has_news(store, STILL_WRITTEN)
             self._is_there = True
             self.seconds = time.monotonic() - begin
-            return self.look(_STILL_WRITTEN) if plan else None
+            return self.look(STILL_WRITTEN) if is_new else None
         except BlockingIOError:  # somebody else writes: the next time, then
             return None
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -212,21 +208,9 @@ class _Watched:
             self._is_there = False
             return None
 
-    def _plan(self, store: Collection, patience_ns: int) -> tuple[IndexPlan, Any]:
-        from nearlabel.collection.indexing import plan_index
-        from nearlabel.collection.item_features import item_features
-
-        settings = store.settings
-        if settings.kind == "vectors":
+    def _check(self, store: Collection) -> None:
+        if store.settings.kind == "vectors":
             raise ValueError(f"{self._collection} holds vectors; give a table in place of a folder")
-        features = item_features(settings.kind, settings.features, n_jobs=self._jobs)
-        return plan_index(
-            store,
-            self._folder,
-            features.files,
-            passed_over=self._passed_over,
-            patience_ns=patience_ns,
-        ), features
 
 
 def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:

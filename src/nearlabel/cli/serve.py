@@ -25,6 +25,7 @@ def serve(
     token_file: Annotated[str | None, Parameter(metavar="FILE")] = None,
     allow_host: Annotated[tuple[str, ...], Parameter(metavar="NAME")] = (),
     uploads: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
+    watch: Switch = False,
     readonly: Switch = False,
     max_upload: Annotated[int, Parameter(metavar="MIB")] = 64,
     log: Literal["auto", "json", "text"] = "auto",
@@ -52,6 +53,8 @@ def serve(
     uploads
         Folder for pictures that are added on the page; by default NAME-uploads beside the
         collection.
+    watch
+        Look for new, changed and vanished files of the folders that were indexed.
     readonly
         Change nothing, so that another process may.
     max_upload
@@ -65,7 +68,7 @@ def serve(
     Examples
     --------
     nearlabel serve photos.nearlabel
-    nearlabel serve photos.nearlabel --open
+    nearlabel serve photos.nearlabel --open --watch
     nearlabel serve photos.nearlabel --host 0.0.0.0 --token-file token
     """
     from nearlabel.common.extras import extra_module
@@ -76,6 +79,8 @@ def serve(
         raise ValueError(f"--port must be from 0 to 65535; got {port}")
     if not 1 <= max_upload <= 1024:
         raise ValueError(f"--max-upload must be from 1 to 1024 MiB; got {max_upload}")
+    if watch and readonly:
+        raise ValueError("--watch changes the collection: it cannot stand beside --readonly")
     import_scikit_learn()
     from nearlabel.app.request_logs import set_up_logs
     from nearlabel.app.server import bound_socket
@@ -89,8 +94,11 @@ def serve(
         names=frozenset(name.lower() for name in allow_host),
         token=token_of(token_file),
         most_bytes=max_upload * _MIB,
+        follows_folders=watch,
     )
     with open_collection(collection, readonly=readonly) as store:
+        if watch and store.settings.kind == "vectors":
+            raise ValueError(f"--watch: {collection} holds vectors, which have no files")
         try:
             listening = bound_socket(host, port)
         except OSError as error:

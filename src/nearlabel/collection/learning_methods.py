@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nearlabel.common.choices import DISTANCES, SEARCHES
 from nearlabel.common.validation import check_choice
 from nearlabel.methods.registry import method
 
@@ -21,7 +22,23 @@ def estimator(settings: Mapping[str, Any]) -> Any:
     name = parameters.pop("name", None)
     model = method(check_choice(name, "method", METHODS))(**parameters)
     model.check_parameters()
+    check_choice(model.metric, "metric", DISTANCES)
+    check_choice(model.search, "search", SEARCHES)
     return model
+
+
+def with_other(
+    settings: Mapping[str, Any], name: str | None = None, n_neighbors: int | None = None
+) -> dict[str, Any]:
+    """The settings of a method with another name or number of neighbors, or both.
+
+    Another method has only the distance and the search of the one before, not its own parameters.
+    """
+    kept = dict(settings)
+    if name is not None and name != settings["name"]:
+        common = ("n_neighbors", "metric", "search")
+        kept = {"name": name} | {key: settings[key] for key in common if key in settings}
+    return kept if n_neighbors is None else {**kept, "n_neighbors": n_neighbors}
 
 
 def estimator_of(n: int, settings: Mapping[str, Any]) -> Any:

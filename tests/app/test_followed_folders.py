@@ -1,0 +1,74 @@
+"""Files of folders that were indexed are followed while their collection is served."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+import pytest
+from collection_lives import picture
+
+from nearlabel.app.followed_folders import FollowedFolders
+from nearlabel.app.served import Served
+from nearlabel.app.service_settings import ServiceSettings
+from nearlabel.collection import Collection
+from nearlabel.collection.folder_watch import FolderWatch
+
+
+@pytest.fixture
+def served(tmp_path):
+    (tmp_path / "photos").mkdir()
+    put(tmp_path, 0)
+    with Collection.create(tmp_path / "c", features="moments") as collection:
+        FolderWatch(tmp_path / "photos").look(collection)
+        yield Served(collection, ServiceSettings(uploads=tmp_path / "uploads"))
+
+
+def put(top, number, content=None):
+    """Write a picture that was complete long ago."""
+    path = top / "photos" / f"{number}.jpg"
+    path.write_bytes(picture(number) if content is None else content)
+    os.utime(path, ns=(10**18 + number, 10**18 + number))
+
+
+def test_new_and_vanished_files_are_found(served, tmp_path):
+    folders, collection = FollowedFolders(served), served.collection
+    put(tmp_path, 1)
+    put(tmp_path, 2, b"no picture")
+    folders.look()
+    assert [item.name for item in collection.items()] == ["0.jpg", "1.jpg"]
+    before = collection.last_change()
+    folders.look()  # what cannot be read is not tried again
+    assert collection.last_change() == before
+    (tmp_path / "photos" / "0.jpg").unlink()
+    folders.look()
+    assert collection.ids(state="missing") == [1]
+
+
+def test_a_folder_that_is_away_is_told_once_and_may_come_back(served, tmp_path, caplog):
+    folders = FollowedFolders(served)
+    (tmp_path / "photos").rename(tmp_path / "away")
+    with caplog.at_level(logging.WARNING, "nearlabel.service"):
+        folders.look()
+        folders.look()
+    assert len(caplog.records) == 1
+    assert served.collection.ids(state="missing") == []
+    (tmp_path / "away").rename(tmp_path / "photos")
+    put(tmp_path, 3)
+    folders.look()
+    assert len(served.collection.ids()) == 2
+
+
+def test_the_thread_looks_until_it_is_told_to_end(served, tmp_path):
+    folders = FollowedFolders(served, every=0.01)
+    folders.start()
+    put(tmp_path, 4)
+    end = time.monotonic() + 20
+    while len(served.collection.ids()) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    folders.stop()
+    assert len(served.collection.ids()) == 2
+    put(tmp_path, 5)
+    time.sleep(0.05)
+    assert len(served.collection.ids()) == 2
