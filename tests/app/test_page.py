@@ -415,6 +415,14 @@ def test_texts_and_vectors_are_plain_lists(browser, tmp_path):
         page.wait_for_selector("#groups-title")
         assert MARKUP in page.locator(".text").inner_text()
         assert next(iter(suggested(page))) == "drink"
+        page.click("#ask-about")
+        page.fill("#ask-text textarea", "oil for the engine")
+        page.click("#ask-text .primary")
+        page.wait_for_selector("#own-text:has-text('oil')")
+        assert next(iter(suggested(page))) == "machine"
+        page.click("[aria-label='Accept machine']")
+        page.wait_for_url("**/items/5")
+        assert item(page, 5)["tags"] == ["machine"]
 
 
 def test_a_token_opens_the_page(browser, pictures, tmp_path):

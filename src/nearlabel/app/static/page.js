@@ -4,7 +4,7 @@
 
 const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
-let own = null; // a picture that was dropped here, and is not in the collection
+let own = null; // a picture or a text that was asked about, and is not in the collection
 
 // Requests.
 
@@ -26,7 +26,8 @@ async function api(method, path, body) {
 }
 
 async function documentAt(path, options = {}) {
-  const response = await answered(await fetch(path, { headers: { Accept: "text/html" }, ...options }));
+  const headers = { Accept: "text/html", ...options.headers };
+  const response = await answered(await fetch(path, { ...options, headers }));
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
 
@@ -85,10 +86,22 @@ function bodyOf(element) {
 
 const split = (text) => [...new Set(text.split(";").map((one) => one.trim()).filter(Boolean))];
 
-async function kept() {
-  const added = await api("POST", "/api/items", form(own.file));
-  URL.revokeObjectURL(own.url);
+function disown() {
+  if (own?.url) URL.revokeObjectURL(own.url);
   own = null;
+}
+
+// The request that asks about a picture or a text.
+function asking(what) {
+  if (what.file) return { method: "POST", body: form(what.file) };
+  return { method: "POST", body: JSON.stringify({ text: what.text }), headers: { "Content-Type": "application/json" } };
+}
+
+async function kept() {
+  const text = own.text;
+  const name = text?.trim().split("\n")[0].slice(0, 60);
+  const added = await api("POST", "/api/items", own.file ? form(own.file) : { name, text });
+  disown();
   history.pushState(null, "", `/items/${added.id}`);
   return added.id;
 }
@@ -106,7 +119,7 @@ async function act(element, extra = {}) {
     }
     if (element.dataset.said) say(element.dataset.said);
     if (element.dataset.then) location.assign(element.dataset.then);
-    else if (own) await ask(own.file);
+    else if (own) await ask(own);
     else if ($("section.page")) await renew();
     else await refresh();
   } finally {
@@ -123,6 +136,7 @@ document.addEventListener("click", (event) => {
   else if (button.matches(".mark")) mark(button);
   else if (button.id === "help") $("#keys").showModal();
   else if (button.id === "go-on") goOn();
+  else if (button.id === "ask-about") $("#asking").showModal();
   else if (button.dataset.api) {
     event.preventDefault();
     attempt(() => (button.id === "undo" && $(".queue") ? undoInReview(button) : act(button)));
@@ -131,7 +145,11 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("submit", (event) => {
   const sent = event.target;
-  if (sent.id === "selection" && $("section.page")) {
+  if (sent.id === "ask-text" && event.submitter?.value) {
+    const text = sent.elements.text.value;
+    sent.reset();
+    attempt(() => ask({ text }));
+  } else if (sent.id === "selection" && $("section.page")) {
     event.preventDefault();
     attempt(() => decideSelected(sent, event.submitter?.value ?? "tags"));
   } else if (sent.dataset.api) {
@@ -151,16 +169,19 @@ document.addEventListener("error", (event) => {
 
 // A picture to ask about: chosen, dropped or pasted.
 
-async function ask(file) {
+async function askAboutPicture(file) {
   if (!file) return;
   if (file.type && !file.type.startsWith("image/")) throw new Error(`${file.name} is not a picture.`);
-  say(`Looking at ${file.name || "the picture"} …`);
-  const fresh = await documentAt("/ask", { method: "POST", body: form(file) });
-  if (own) URL.revokeObjectURL(own.url);
-  own = null;
+  await ask({ file });
+}
+
+async function ask(what) {
+  say(`Looking at ${what.file?.name ?? "it"} …`);
+  const fresh = await documentAt("/ask", asking(what));
+  disown();
   const known = $("[data-item]", fresh)?.dataset.item;
   if (known) history.pushState(null, "", `/items/${known}`);
-  else own = { file, url: URL.createObjectURL(file) };
+  else own = what.file ? { file: what.file, url: URL.createObjectURL(what.file) } : { text: what.text };
   show(fresh);
   $("#message").replaceChildren();
   scrollTo(0, 0);
@@ -170,7 +191,7 @@ document.addEventListener("change", (event) => {
   if (event.target.id === "ask") {
     const [file] = event.target.files;
     event.target.value = "";
-    attempt(() => ask(file));
+    attempt(() => askAboutPicture(file));
   } else if (event.target.matches(".select input")) toggle(event.target);
 });
 
@@ -185,22 +206,22 @@ if (document.body.dataset.kind === "pictures") {
     if (!carries(event)) return;
     event.preventDefault();
     cover(-inside);
-    attempt(() => ask(event.dataTransfer.files[0]));
+    attempt(() => askAboutPicture(event.dataTransfer.files[0]));
   });
   addEventListener("paste", (event) => {
     const file = [...event.clipboardData.files].find((one) => one.type.startsWith("image/"));
-    if (file) attempt(() => ask(file));
+    if (file) attempt(() => askAboutPicture(file));
   });
 }
 
-addEventListener("popstate", () => { own = null; attempt(() => refresh()); });
+addEventListener("popstate", () => { disown(); attempt(() => refresh()); });
 
 async function fillNear() {
   const article = $(".answer");
   if (!article) return;
-  if (own) $("#own-preview").src = own.url;
-  const path = article.dataset.near ?? "/near";
-  const fresh = await documentAt(path, own ? { method: "POST", body: form(own.file) } : {});
+  if (own?.url) $("#own-preview").src = own.url;
+  else if (own) $("#own-text").textContent = own.text;
+  const fresh = await documentAt(article.dataset.near ?? "/near", own ? asking(own) : {});
   if (article.isConnected) $("#near").replaceWith($("#near", fresh));
 }
 
@@ -475,7 +496,7 @@ function move(from, key) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("#keys").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]")) return;
   const field = event.target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
   if (event.key === "Escape") {
     if (field) (event.target.closest(".question") ?? $("#main")).focus();
