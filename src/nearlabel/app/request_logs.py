@@ -78,5 +78,6 @@ def set_up_logs(form: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)  # what libraries say beside
     if form != "auto" or not plain:
         _log.setLevel(logging.INFO)

@@ -137,7 +137,12 @@ def install_error_answers(app: FastAPI) -> None:
     """Have all errors of an application be answered in one form."""
 
     async def answer(request: Request, error: Exception) -> JSONResponse:
-        return answer_to(error, request.url.path)
+        found = answer_to(error, request.url.path)
+        if found.status_code == 405:  # the framework names the methods of one route of several
+            path = getattr(request.scope.get("route"), "path", "")
+            if methods := app.openapi()["paths"].get(path):
+                found.headers["Allow"] = ", ".join(methods).upper()
+        return found
 
     kinds = (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError)
     for kind in kinds:

@@ -19,6 +19,7 @@ from nearlabel.collection import Collection
 from nearlabel.common.threads import one_blas_thread
 
 _CONNECTIONS = 500
+_SLOWEST = 10_000  # bytes a second that a client must read
 _LAST_SECONDS = 20  # in which requests under way may be answered at the end
 
 
@@ -105,7 +106,7 @@ def _protocol(seconds: float) -> type[H11Protocol]:
 
     class Impatient(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
-        _stuck: Any = None  # the request whose client did not read, when that was last looked at
+        _left: tuple[Any, int] = (None, 0)  # bytes of which answer were unread at the last look
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -126,17 +127,17 @@ def _protocol(seconds: float) -> type[H11Protocol]:
             self._timer = self.loop.call_later(seconds, self._look)
 
         def _look(self) -> None:
-            if self.transport.is_closing():
+            unread, (answer, before) = self.transport.get_write_buffer_size(), self._left
+            if self.transport.is_closing() and not unread:
                 return
-            is_idle = self.cycle is None or self.cycle.response_complete
-            if is_idle and self.timeout_keep_alive_task is None:  # half of a head has come
+            is_idle = not unread and (self.cycle is None or self.cycle.response_complete)
+            is_half = is_idle and self.timeout_keep_alive_task is None  # of a head
+            # An answer counts as complete when it is in the buffer, though nobody reads it there.
+            is_stuck = unread and answer is self.cycle and before - unread < seconds * _SLOWEST
+            if is_half or is_stuck:
                 self.transport.abort()
                 return
-            if not is_idle and self.flow.write_paused:
-                if self._stuck is self.cycle:
-                    self.transport.abort()
-                    return
-                self._stuck = self.cycle
+            self._left = (self.cycle, unread)
             self._timer = self.loop.call_later(seconds, self._look)
 
     return Impatient
