@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from nearlabel.app.service_settings import ServiceSettings
@@ -85,13 +86,23 @@ class Served:
 
     def warm_up(self) -> None:
         """Load what the first request would have to wait for."""
-        try:
+        with suppress(Exception):  # whoever asks is told
             with self.collection.snapshot():
                 for id in self.collection.ids(limit=1):
                     self.collection.suggest(id)
                     self.collection.similar(id)
             self.totals()
             if self.kind != "vectors":
-                self.features()
-        finally:
-            self.is_ready = True
+                self.vector_of(_example(self.kind))
+        self.is_ready = True
+
+
+def _example(kind: str) -> bytes:
+    """The content of a file of a kind."""
+    if kind == "texts":
+        return b"words"
+    from PIL import Image
+
+    content = io.BytesIO()
+    Image.new("RGB", (64, 64)).save(content, "JPEG")
+    return content.getvalue()
