@@ -72,3 +72,15 @@ def test_the_thread_looks_until_it_is_told_to_end(served, tmp_path):
     put(tmp_path, 5)
     time.sleep(0.05)
     assert len(served.collection.ids()) == 2
+
+
+def test_a_long_look_is_ended_between_files(served, tmp_path, monkeypatch):
+    monkeypatch.setattr("nearlabel.collection.indexing._FILES_AT_ONCE", 1)
+    for number in range(10, 40):
+        put(tmp_path, number)
+    folders = FollowedFolders(served)
+    folders.start()
+    while len(served.collection.ids()) < 3:
+        time.sleep(0.001)
+    folders.stop()
+    assert 3 <= len(served.collection.ids()) < 31

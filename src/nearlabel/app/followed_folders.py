@@ -15,6 +15,10 @@ _REST = 10  # times as long as a look takes is the least time until the next one
 _log = logging.getLogger("nearlabel.service")
 
 
+class _EndedError(Exception):
+    """Nobody waits for the rest of a look."""
+
+
 class FollowedFolders:
     """A thread that looks for new, changed and vanished files until it is told to end."""
 
@@ -30,7 +34,7 @@ class FollowedFolders:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the look that is under way."""
+        """End after the files that are being read; the others are found the next time."""
         self._end.set()
         self._thread.join()
 
@@ -43,7 +47,7 @@ class FollowedFolders:
             watch = self._watches.setdefault(root, FolderWatch(root))
             try:
                 if watch.has_news(collection, STILL_WRITTEN):
-                    found = watch.look(collection, STILL_WRITTEN)
+                    found = watch.look(collection, STILL_WRITTEN, self._go_on)
                     done = f"{found.new} new, {found.changed} changed, {found.gone} gone"
                     _log.info("files of a folder: %s", done, extra={"path": root})
                 self._missing.discard(root)
@@ -53,12 +57,18 @@ class FollowedFolders:
                     _log.warning("a folder was not looked at: %s", why, extra={"path": root})
                 self._missing.add(root)
 
+    def _go_on(self, *_: object) -> None:
+        if self._end.is_set():
+            raise _EndedError
+
     def _follow(self) -> None:
         pause = 0.0
         while not self._end.wait(pause):
             begin = time.monotonic()
             try:
                 self.look()
+            except _EndedError:
+                return
             except Exception:
                 _log.exception("folders are not followed any more")
                 return
