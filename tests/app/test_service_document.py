@@ -395,7 +395,7 @@ def test_limits_are_those_of_the_code(described):
         ("What never happens", f"previews ({page_routes._PREVIEW:,} pixels)"),
         ("Stopping and backups", f"have {server._LAST_SECONDS} seconds to finish"),
         ("Tags, changes and settings", f"more than {page_routes._UNDO_UNASKED} items asks"),
-        ("Review", f"After {NUMBERS[page_routes.NO_IN_A_ROW]} times No in a row"),
+        ("Review", f"After {NUMBERS[page_routes.NO_IN_A_ROW]} answers of No in a row"),
         ("Tags, changes and settings", f"`{METHODS[0]}` (the default)"),
         (
             "One process writes",
