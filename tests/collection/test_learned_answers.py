@@ -9,6 +9,7 @@ import pytest
 
 from nearlabel.collection import Collection
 from nearlabel.collection.records import NewItem, vector_content
+from nearlabel.methods import retrieval
 
 
 @pytest.fixture
@@ -77,3 +78,16 @@ def test_readers_see_a_tag_in_their_next_answer(folder: Path) -> None:
         store.save_index()
         store.clear(35, "new")
         assert answers(reader) == answers(store)
+
+
+def test_items_with_a_tag_are_the_same_however_they_are_searched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Collection(folder, readonly=True) as store:
+        asked = (1, 7, 35, [1, 0, -1, 0, 2])
+        before = [store.retrieve(query, 3, 9) for query in asked]
+        assert all(len(group.items) == 9 for groups in before for group in groups)
+        monkeypatch.setattr(retrieval, "_FEW_CELLS", 1)
+        for most in (1, 12, 40):
+            monkeypatch.setattr(retrieval, "_MANY_NEAR", most)
+            assert [store.retrieve(query, 3, 9) for query in asked] == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -21,7 +22,8 @@ from nearlabel.collection import (
     change_log,
     is_collection,
 )
-from nearlabel.collection.records import content_of, vector_content
+from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
+from nearlabel.collection.records import Change, content_of, said_changes, vector_content
 
 
 def vector(name: str) -> list[float]:
@@ -192,6 +194,29 @@ def test_decisions(photos):
     assert (counts["tagged"], counts["learned"], counts["yes"], counts["no"]) == (2, 2, 2, 0)
 
 
+def test_each_decision_may_have_an_author_of_its_own(photos):
+    photos.add([new("a"), new("b")])
+    change = photos.decide(
+        [(1, "sea", True), (1, "sky", True, "suggestion"), (2, "sky", False, "person")], by="person"
+    )
+    assert (change.kind, change.items) == ("decide", 2)
+    assert {tag: one.by for tag, one in photos.item(1).tags.items()} == {
+        "sea": "person",
+        "sky": "suggestion",
+    }
+    assert photos.item(2).tags["sky"][:2] == (False, "person")
+    photos.decide([(1, "dog", True), (1, "cat", False, "person")], by="suggestion")
+    assert [one.by for one in photos.item(1).tags.values()][2:] == ["suggestion", "person"]
+    assert photos.decide([(1, "sky", True, "person")]) is None  # it was said already
+    assert photos.item(1).tags["sky"].by == "suggestion"
+    photos.decide([(1, "sky", None, "person"), (1, "sky", False, "suggestion")])
+    assert photos.item(1).tags["sky"][:2] == (False, "suggestion")  # of two the last one counts
+    for by in ("robot", None, 1):
+        with pytest.raises(ValueError, match="by must be one of 'person', 'suggestion'; got"):
+            photos.decide([(1, "new", True), (2, "new", True, by)])
+    assert "new" not in [tag.name for tag in photos.tags()]
+
+
 @pytest.mark.parametrize("name", ["", "  ", "a|", "|a", "a||b", "a\nb", "a\x1b[31mb", "\ud800"])
 def test_names_that_no_tag_has(photos, name):
     photos.add([new("a")])
@@ -220,6 +245,30 @@ def test_unknown_ids_and_tags(photos):
         photos.items(tag="dog")
     assert [tag.name for tag in photos.tags()] == ["sea"]
     assert photos.suggest(1) == []
+
+
+def test_what_is_not_there_and_what_is_taken_have_errors_of_their_own(photos):
+    photos.add([new("a")])
+    photos.tag(1, ["sea", "sky"])
+    for ask in (
+        lambda: photos.item(2),
+        lambda: photos.content(2),
+        lambda: photos.vectors([2]),
+        lambda: photos.suggest(2),
+        lambda: photos.similar(2),
+        lambda: photos.find("b.jpg"),
+        lambda: photos.forget(2),
+        lambda: photos.decide([(2, "sea", True)]),
+        lambda: photos.ids("dog"),
+        lambda: photos.questions(tag="dog"),
+        lambda: photos.rename_tag("dog", "cat"),
+    ):
+        with pytest.raises(NotInCollectionError, match=f"{photos.path} has no (item|tag)"):
+            ask()
+    with pytest.raises(TagTakenError, match="has the tag 'sky' already: merge"):
+        photos.rename_tag("sea", "sky")
+    assert issubclass(NotInCollectionError, CollectionError)
+    assert issubclass(TagTakenError, CollectionError)
 
 
 def test_renamed_tags_take_the_levels_below_along(photos):
@@ -275,6 +324,81 @@ def test_undo_takes_back_a_run_of_changes(photos):
     assert photos.add([new("a")]) == [4]  # ids do not come again
 
 
+def test_the_next_undo_is_what_undo_takes_back(photos):
+    chance, steps = random.Random(1), ["tag"] * 3 + ["add", "forget"] + ["undo"] * 3
+    photos.add([new(str(at)) for at in range(6)])
+    for step in range(100):
+        what, ids = chance.choice(steps), photos.ids()
+        group = chance.choice([None, 500, photos.new_group(), photos.changes(1)[0].group])
+        if what == "undo":
+            run, before = photos.next_undo(), undone_of(photos)
+            undone = photos.undo()
+            assert undone == (run[0]._replace(is_undone=True) if run else None)
+            passed_over = undone_of(photos) - before - {change.number for change in run}
+            assert undone_of(photos) >= {change.number for change in run}
+            assert all(number > run[0].number for number in passed_over)
+        elif what == "add" or len(ids) < 2:
+            photos.add([new(f"more {step}"), new(f"again {step}")], group=group)
+        elif what == "forget":
+            photos.forget(chance.choice(ids))
+        else:
+            photos.tag(chance.sample(ids, 2), chance.choice(["sea", "sky", "dog"]), group=group)
+    while run := photos.next_undo():
+        assert len({(change.group, change.is_undone) for change in run}) == 1
+        assert photos.undo().number == run[0].number
+    assert photos.undo() is None
+
+
+def undone_of(collection):
+    return {change.number for change in collection.changes(1000) if change.is_undone}
+
+
+def test_a_run_that_is_undone_next(photos):
+    assert photos.next_undo() == []
+    assert photos.last_change() == 0
+    group = photos.new_group()
+    photos.add([new("a", "a.jpg"), new("b", "b.jpg")], group=group)
+    photos.tag(1, "sea", group=group)
+    photos.tag(2, "sea", group=group)
+    run = photos.next_undo()
+    assert [change.number for change in run] == [3, 2, 1]
+    assert run == photos.changes(3)
+    assert said_changes(run) == "added 2 items, tagged 2 items"
+    photos.tag(1, "dog")
+    assert [change.kind for change in photos.next_undo()] == ["tag"]
+    assert photos.last_change() == photos.next_undo()[0].number == 4
+    photos.undo()
+    assert photos.next_undo() == run
+    assert photos.last_change() == 5
+
+
+def test_a_change_of_which_nothing_is_left_is_not_undone_next(photos):
+    """Of the first tag the log has its name alone, until the second is taken back."""
+    photos.add([new("a"), new("b")])
+    photos.tag(1, "sea")
+    photos.tag(2, "sea")
+    photos.forget(1)
+    photos.undo()
+    assert [change.kind for change in photos.next_undo()] == ["add"]
+    assert photos.undo().kind == "add"
+    assert photos.next_undo() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "items", "said"),
+    [
+        ("tag", 1, "tagged 1 item"),
+        ("reject", 0, "took tags away from 0 items"),
+        ("vectors", 12, "made the vectors of 12 items again"),
+        ("{1} {0.x}", 2, "{1} {0.x} 2 items"),  # of a database that others have altered
+    ],
+)
+def test_changes_in_words(kind, items, said):
+    change = Change(1, kind, datetime(2024, 1, 1, tzinfo=UTC), None, items, False)
+    assert change.said == said_changes([change]) == said
+    assert said_changes([]) == ""
+
+
 def test_items_in_parts(photos):
     photos.add([new(str(at), f"{at}.jpg") for at in range(5)])
     photos.tag([2, 4], "sea")
@@ -289,6 +413,92 @@ def test_items_in_parts(photos):
     assert ids(state="untagged") == [1, 3, 5]
     assert ids(state="undecided") == [1, 3]
     assert ids(state="missing") == [1]
+
+
+def test_items_by_a_part_of_their_name(photos):
+    odd = os.fsdecode(b"caf\xe9/IMG_2.jpg")
+    photos.add([new("a", "Beach/IMG_1.jpg"), new("b", odd), new("c", "in/img_1.png", "Copy.png")])
+    photos.add([NewItem(content_of(b"d"), vector("d"), name="Gr\u00f6\u00dfe 50%_ca?")])
+
+    def ids(name, **which):
+        found = photos.ids(name=name, **which)
+        assert [item.id for item in photos.items(name=name, **which)] == found
+        return found
+
+    assert ids("img_") == ids("IMG_") == [1, 2, 3]
+    assert ids("IMG_1.P") == ids("in/") == [3]
+    assert ids("cOPY") == [3]  # a second file
+    assert ids(odd) == ids(odd.upper()) == ids("\udce9/img") == ids("af\udce9") == [2]
+    assert ids("gr\u00f6\u00df") == ids("%_") == [4]  # no patterns
+    assert ids("CA") == [2, 4]
+    assert ids("") == ids(None) == [1, 2, 3, 4]
+    assert ids("img 1") == ids("\0") == ids("/photos") == ids("\u00e9") == []
+    assert ids("\ud83d") == ids("?") == [2, 4]  # names have it for half of a character
+    photos.tag([1, 2], "sea")
+    assert ids("img_1", tag="sea") == [1]
+    assert ids("img_1", state="untagged") == [3]
+    assert ids("img", after=1, limit=1) == [2]
+    moved = FileState("/photos", "Summer/x.jpg", 1, 7, item=1)
+    photos.set_files("/photos", [moved], missing=["Beach/IMG_1.jpg"])
+    assert ids("summer") == ids("beach") == [1]
+    with pytest.raises(TypeError, match="name must be a text; got 5"):
+        photos.items(name=5)
+
+
+def test_several_items_by_their_ids(photos):
+    photos.add([new(str(at)) for at in range(1000)])
+    assert photos.items_of([3, 1, 3, 5000]) == {1: photos.item(1), 3: photos.item(3)}
+    assert [*photos.items_of(range(1000, 0, -1))] == [*range(1, 1001)]
+    assert photos.items_of(2) == photos.items_of(np.array([2])) == {2: photos.item(2)}
+    assert photos.items_of([]) == {}
+    with pytest.raises(ValueError, match="id must be"):
+        photos.items_of([1, 0])
+
+
+def test_the_content_of_a_file_that_is_as_it_was(photos, tmp_path):
+    for name in ("a", "copy"):
+        (tmp_path / name).write_bytes(b"content")
+    photos.add([new("content", "a", "copy", root=str(tmp_path)), new("other")])
+    assert photos.content(1) == b"content"
+    (tmp_path / "a").write_bytes(b"CONTENT")
+    assert photos.content(1) == b"content"  # that of the copy
+    (tmp_path / "a").unlink()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "copy").write_bytes(b"content, and more")
+    for item in (1, 2):
+        with pytest.raises(FileNotFoundError, match="no file of this item is there as it was"):
+            photos.content(item)
+    (tmp_path / "copy").write_bytes(b"content")
+    photos.set_files(tmp_path, missing=["a", "copy"])
+    assert photos.content(1) == b"content"  # it has come back
+
+
+def test_items_are_called_by_where_their_files_are(photos):
+    photos.add([new("a", "a.jpg", "b.jpg")])
+
+    def called(found=(), missing=()):
+        photos.set_files("/photos", [FileState("/photos", p, 1, 7, item=1) for p in found], missing)
+        return photos.item(1).shown_name
+
+    assert called() == "a.jpg"
+    assert called(missing=["b.jpg"]) == "a.jpg"
+    assert called(["2024/new.jpg"], ["a.jpg"]) == "2024/new.jpg"
+    assert called([os.fsdecode(b"caf\xe9.jpg")], ["2024/new.jpg"]) == r"caf\xe9.jpg"
+    assert called(missing=[os.fsdecode(b"caf\xe9.jpg")]) == "a.jpg"  # nowhere any more
+    assert called(["a.jpg"]) == "a.jpg"
+
+
+def test_files_that_a_program_has_named_do_not_name_their_items(photos):
+    """Uploads have the sha256 of their content as their names."""
+    upload = f"{content_of(b'a').hex()}.jpg"
+    photos.add([new("a", upload, root="/uploads")._replace(name="holiday.jpg")])
+    assert photos.item(1).shown_name == "holiday.jpg"
+    photos.set_files("/uploads", [FileState("/uploads", f"12/{upload}", 1, 7, item=1)], [upload])
+    assert photos.item(1).shown_name == "holiday.jpg"
+    photos.add([new("a", "2024/beach.jpg")])  # a person has the same photo
+    assert photos.item(1).shown_name == "2024/beach.jpg"
+    photos.set_files("/photos", missing=["2024/beach.jpg"])
+    assert photos.item(1).shown_name == "holiday.jpg"
 
 
 def test_found_by_what_people_say(photos, monkeypatch, tmp_path):

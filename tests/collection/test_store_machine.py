@@ -38,6 +38,10 @@ def values(content: str) -> np.ndarray:
     return np.random.default_rng(ord(content)).normal(size=2).astype(np.float32)
 
 
+def far(x: np.ndarray, y: np.ndarray) -> float:
+    return float(1 - x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+
 class Content:
     """What is in a collection: contents, files and decisions of items."""
 
@@ -245,6 +249,9 @@ class Machine(RuleBasedStateMachine):
     def ask(self, content) -> None:
         found = answers(self.collection, values(content))
         assert found == fresh_answers(self.collection, values(content))
+        near = self.collection.similar(values(content), 3)
+        all_items = [(far(values(content), values(c)), item) for item, c in self.now.items.items()]
+        assert [item for item, _ in near] == [item for _, item in sorted(all_items)[:3]]
         rejected = {tag for (_, tag), yes in self.now.decisions.items() if not yes}
         for item in self.now.items:
             suggested = {one.tag for one in self.collection.suggest(item)}
@@ -292,8 +299,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def undo(self) -> None:
+        following = self.collection.next_undo()
         undone = self.collection.undo()
-        assert (undone is None) == (not self.before)
+        assert (undone is None) == (not self.before) == (not following)
+        assert undone is None or undone.number == following[0].number
         if self.before:
             self.now = self.before.pop()
 

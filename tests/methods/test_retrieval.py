@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
 
 import nearlabel as nl
 from nearlabel.methods import retrieval
@@ -31,6 +33,81 @@ def test_more_neighbors_find_the_same_items(monkeypatch, widened, change):
             order = np.lexsort((carriers, distances))[:7]
             assert group.ids.tolist() == carriers[order].tolist()
             assert group.distances == pytest.approx(distances[order])
+
+
+def far_carriers():
+    """Items in two places, and labels of which all, or most, are in the first one."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(300, 6)) * (random.random((300, 6)) < 0.7)
+    X[250:] = X[:50]  # so that some are equally far
+    X[:, 0] = np.where(np.arange(300) % 50 < 20, -9, 9)
+    is_first = X[:, 0] < 0
+    return X, np.column_stack([is_first, random.random(300) < 0.4, is_first & (X[:, 1] > 0)])
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """How many carriers were searched each time, where more than a few are not compared alone."""
+    counts, build = [], retrieval.build_index
+    monkeypatch.setattr(retrieval, "_FEW_CELLS", 100)
+    monkeypatch.setattr(retrieval, "_MANY_NEAR", 20)
+    monkeypatch.setattr(
+        retrieval,
+        "build_index",
+        lambda rows, *how: counts.append(rows.shape[0]) or build(rows, *how),
+    )
+    return counts
+
+
+def assert_nearest_carriers(groups, distances, Y, there, m):
+    assert sorted(group.label for group in groups) == [0, 1, 2]
+    for group in groups:
+        carriers = there[Y[there, group.label]]
+        order = np.lexsort((carriers, distances[carriers]))[:m]
+        assert group.ids.tolist() == carriers[order].tolist()
+        assert group.distances == pytest.approx(distances[carriers[order]], abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("change", [False, True])
+def test_many_carriers_of_which_few_are_near(searched, metric, form, change):
+    X, Y = far_carriers()
+    model, there = nl.MLkNN(5, metric=metric).fit(form(X), Y.astype(int)), np.arange(300)
+    if change:
+        model.forget([3, 6, 9])
+        there = np.delete(there, [3, 6, 9])
+    at = [20, 21, 49]  # in the second place
+    for row, groups in zip(at, model.retrieve(form(X[at]), 3, 9), strict=True):
+        assert_nearest_carriers(groups, cdist(X[[row]], X, metric)[0], Y, there, 9)
+    for label in (0, 2):
+        assert searched.count(np.count_nonzero(Y[there, label])) == len(at)
+
+
+@pytest.mark.parametrize("m", [100, 1000])
+def test_as_many_carriers_as_are_asked_for_or_all(searched, m):
+    X, Y = far_carriers()
+    (groups,) = nl.MLkNN(5).fit(X, Y.astype(int)).retrieve(X[:1], 3, m)
+    assert_nearest_carriers(groups, cdist(X[:1], X)[0], Y, np.arange(300), m)
+    assert searched
+
+
+def test_carriers_by_another_search_or_by_given_distances(searched):
+    """A search from outside is not asked for more neighbors, nor is there one of distances."""
+    X, Y = far_carriers()
+    D = cdist(X, X)
+
+    def search(rows, queries, k):
+        distances = cdist(rows if queries is None else queries, rows)
+        indices = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        return indices, np.take_along_axis(distances, indices, axis=1)
+
+    (groups,) = nl.MLkNN(5, search=search).fit(X, Y.astype(int)).retrieve(X[[20]], 3, 9)
+    assert_nearest_carriers(groups, D[20], Y, np.arange(300), 9)
+    assert len(searched) == 3
+    (groups,) = nl.MLkNN(5, metric="precomputed").fit(D, Y.astype(int)).retrieve(D[[20]], 3, 9)
+    assert_nearest_carriers(groups, D[20], Y, np.arange(300), 9)
+    assert len(searched) == 3
 
 
 def test_approximate_searches_are_not_planned_for_more_neighbors(monkeypatch):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -65,6 +66,7 @@ class ChangeLog:
         self.connection, self.kind, self.at = connection, kind, now()
         self._noted: set[tuple[int, Row]] = set()
         self.has_effect = False  # beyond tags that come and go with what is decided of them
+        self._uncounted: set[int] = set()
         self._with_new_vectors: set[int] = set()
         self._with_new_files: set[int] = set()
         insert = "INSERT INTO changes (kind, at, run, items, is_undone) VALUES (?, ?, ?, 0, 0)"
@@ -120,7 +122,8 @@ class ChangeLog:
             self.write(What.TAG, dict.fromkeys(found))
         items = sorted(self.touched())
         self._renumber(items)
-        count = len(items) or len(self._with_new_files) or self._n_carriers()
+        counted = self.touched() - self._uncounted
+        count = len(counted) or len(self._with_new_files) or self._n_carriers()
         kind = self.kind if items or self.kind != "add" else "files"  # all of them were known
         update = "UPDATE changes SET kind = ?, items = ? WHERE id = ?"
         self.connection.execute(update, (kind, count, self.number))
@@ -136,9 +139,11 @@ class ChangeLog:
         """The items of which something was changed: their content or what is decided of them."""
         return {key[0] for what, key in self._noted if what in (What.ITEM, What.DECISION)}
 
-    def note_only(self, what: What, keys: Iterable[Row]) -> None:
-        """Note that rows have changed, without what they were."""
+    def note_only(self, what: What, keys: Sequence[Row], *, are_counted: bool = True) -> None:
+        """Note that rows have changed, without what they were; perhaps in a change before."""
         self._note(what, [(key, None) for key in keys])
+        if not are_counted:
+            self._uncounted.update(key[0] for key in keys)
 
     def _note(self, what: What, rows: Sequence[tuple[Row, Row | None]]) -> None:
         is_kept = self.kind not in ("undo", "vectors")  # which nothing takes back
@@ -231,14 +236,42 @@ def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False
 
 def last_run(connection: sqlite3.Connection) -> list[Change]:
     """The last change that can be undone and those before it of the same run, the latest first."""
-    found = connection.execute(f"SELECT {_COLUMNS} FROM changes WHERE {_UNDOABLE} ORDER BY id DESC")
+    with closing(_runs(connection)) as runs:
+        return next(runs, [])
+
+
+def next_undo(connection: sqlite3.Connection) -> list[Change]:
+    """The changes that `undo` would take back: it passes over those that have no effect."""
+    with closing(_runs(connection)) as runs:
+        return next((run for run in runs if _has_effect(connection, run)), [])
+
+
+def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
+    """All changes that can be undone, those of one run together, the latest first."""
+    select = f"SELECT {_COLUMNS} FROM changes WHERE {_UNDOABLE} ORDER BY id DESC"
     run: list[Change] = []
-    for change in map(_change, found):
-        if run and (run[0].group is None or change.group != run[0].group):
-            break
-        run.append(change)
-    found.close()
-    return run
+    with closing(connection.execute(select)) as found:
+        for change in map(_change, found):
+            if run and (run[0].group is None or change.group != run[0].group):
+                yield run
+                run = []
+            run.append(change)
+    if run:
+        yield run
+
+
+def _has_effect(connection: sqlite3.Connection, run: Sequence[Change]) -> bool:
+    """Whether `undo` would have an effect, as `ChangeLog.write` says what that is."""
+    rows: dict[tuple[What, Row], Row | None] = {}
+    for change in run:
+        for what, key, before in differences(connection, change.number):
+            if (what, key) not in rows:
+                rows[what, key] = stored_rows(connection, what, [key]).get(key)
+            now, rows[what, key] = rows[what, key], before
+            is_small = what in (What.TAG, What.ROOT)
+            if now != before and not (is_small and (now is None or before is None)):
+                return True
+    return False
 
 
 def differences(
@@ -248,7 +281,7 @@ def differences(
     found = connection.execute(
         "SELECT what, key, tag, before FROM differences WHERE change = ? ORDER BY place DESC",
         (change,),
-    ).fetchall()
+    )
     for number, key, tag, before in found:
         if number not in _TABLES:
             raise CollectionError("is damaged: its log of changes makes no sense")

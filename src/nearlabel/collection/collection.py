@@ -211,7 +211,8 @@ class Collection:
         limit : int, optional
             At most so many.
         name : str, optional
-            Only items whose name, or the path of a file, contains this.
+            Only items whose name, or the path of a file, contains this. The letters A to Z may be
+            written large or small.
 
         Returns
         -------
@@ -241,6 +242,8 @@ class Collection:
         after = check_integer(after, "after", low=0, high=_MOST)
         if limit is not None:
             limit = check_integer(limit, "limit", low=0, high=_MOST)
+        if name is not None and not isinstance(name, str):
+            raise ArgumentTypeError(f"name must be a text; got {name!r}", "name")
         with self._database.reading() as connection:
             number = None
             if tag is not None:
@@ -361,7 +364,7 @@ class Collection:
     def next_undo(self) -> list[Change]:
         """The changes that `undo` would take back, the latest first: one, or those of a run."""
         with self._database.reading() as connection:
-            return change_log.last_run(connection)
+            return change_log.next_undo(connection)
 
     def last_change(self) -> int:
         """The number of the last change; 0 where there was none."""
@@ -381,7 +384,8 @@ class Collection:
             Whether suggestions and the like are asked for, too. They are loaded or learned first,
             which may take long.
         """
-        with self._folder.learned.asking(self.settings) if learned else self._database.reading():
+        with self._folder.learned.asking() if learned else self._database.reading():
+            self.last_change()  # a state is that of the first read
             yield
 
     # What changes it.
@@ -660,11 +664,7 @@ class Collection:
         method : estimator or mapping
             As in `create`.
         """
-        chosen = _json(_method(method), "method")
-        with self._database.writing() as connection:
-            connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (chosen,))
-            connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
-        self._folder.learned.remove_others()
+        self._folder.learned.set_method(_json(_method(method), "method"))
 
     def undo(self) -> Change | None:
         """Take back the last change, of whatever kind but `forget`; again, the one before it.
@@ -721,7 +721,7 @@ class Collection:
         self._vectors.compact()
         with self._database.alone() as connection:
             remove_thumbnails(self.path, connection)
-        self._folder.learned.compact(self.settings)
+        self._folder.learned.compact()
         self._database.rewrite()
 
     def backup(self, target: str | os.PathLike[str]) -> None:
@@ -750,7 +750,7 @@ class Collection:
             differences = store_differences(connection, self._vectors)
             if not differences:
                 compared.append("what was learned")
-                differences = self._folder.learned.differences(self.settings)
+                differences = self._folder.learned.differences()
         return CollectionCheck(items, tuple(compared), tuple(differences))
 
     # What it has learned.
@@ -847,7 +847,7 @@ class Collection:
 
     def save_index(self) -> None:
         """Write what was learned to a file, from which the next opening takes it."""
-        self._folder.learned.save(self.settings)
+        self._folder.learned.save()
 
     # Its life.
 
@@ -883,7 +883,7 @@ class Collection:
     @contextmanager
     def _asking(self, query: Any) -> Iterator[tuple[Any, set[int], dict[int, str]]]:
         """What answers now, the tags that are refused for an item, and the names of all tags."""
-        with self._folder.learned.asking(self.settings) as learner:
+        with self._folder.learned.asking() as learner:
             with self._database.reading() as connection:  # the same state
                 refused: set[int] = set()
                 if _is_id(query):
@@ -904,7 +904,7 @@ def _is_id(query: Any) -> bool:
 
 
 def _query(query: Any) -> Any:
-    return int(query) if _is_id(query) else query
+    return _id(query) if isinstance(query, int | np.integer) else query
 
 
 def _id(value: Any) -> int:

@@ -149,11 +149,8 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all that is done inside is on the disk at the end, or nothing is."""
-        if self.readonly:
-            raise CollectionError("was opened with readonly=True", self.folder)
+        self.refuse_changes()
         with self._lock:
-            if getattr(self._current, "connection", None) is not None:
-                raise RuntimeError("a collection cannot be changed while this thread reads it")
             self._refuse_closed()
             self._refuse_vanished()
             writer = self._writer
@@ -172,6 +169,13 @@ class Database:
                         with suppress(sqlite3.Error):
                             writer.execute("ROLLBACK")
 
+    def refuse_changes(self) -> None:
+        """Refuse what `writing` could not do, before anything else is done for it."""
+        if self.readonly:
+            raise CollectionError("was opened with readonly=True", self.folder)
+        if getattr(self._current, "connection", None) is not None:
+            raise RuntimeError("a collection cannot be changed while this thread reads it")
+
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
         """The writing connection outside of a transaction; nobody else of this process writes."""
@@ -181,6 +185,11 @@ class Database:
             assert writer is not None
             with self.errors():
                 yield writer
+
+    def wait_for_readers(self) -> None:
+        """Wait until all who read, in any process, read the present state; not forever."""
+        with self.alone() as writer:
+            writer.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
 
     def rewrite(self) -> bool:
         """Write the file anew without what was deleted; whether the log beside it is empty, too.

@@ -39,14 +39,15 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
         f"DELETE FROM differences WHERE what IN (?, ?) AND key IN {LISTED}",
         (int(What.ITEM), int(What.DECISION), listed),
     )
-    _forget_contents(connection, contents)
+    others = _forget_contents(connection, contents)
     _forget_files(connection, files, set(ids))
     remove_unneeded_tags(connection, in_log=True)
     connection.execute(
         f"DELETE FROM changes WHERE id IN {LISTED}",
         (json.dumps(sorted(had_rows - _changes_with_rows(connection))),),
     )
-    log.note_only(What.ITEM, ((item,) for item in ids))
+    log.note_only(What.ITEM, [(item,) for item in ids])
+    log.note_only(What.ITEM, [(item,) for item in sorted(others)], are_counted=False)
     connection.execute("UPDATE state SET is_erasing = 1")
 
 
@@ -59,11 +60,12 @@ def _contents(connection: sqlite3.Connection, listed: str) -> set[bytes]:
     return contents | {unpacked(What.ITEM, before)[_CONTENT] for (before,) in noted}
 
 
-def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> None:
+def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> set[int]:
     """Have the log know nothing of other items that once had a forgotten content.
 
     Their file was altered or moved since. Steps back leave them the content that they have. Of
     two items that would then have one content at a time, the log forgets that of the other, too.
+    Returns all these items: whoever has not followed their changes yet must be told again.
     """
     select = "SELECT content, id FROM items"
     now = {item: content for content, item in connection.execute(select)}
@@ -91,6 +93,7 @@ def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> No
         forgotten = found
     delete = "DELETE FROM differences WHERE change = ? AND place = ?"
     connection.executemany(delete, sorted(forgotten))
+    return {item for change, place, item, _ in rows if (change, place) in forgotten}
 
 
 def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]) -> None:

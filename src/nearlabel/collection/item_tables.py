@@ -96,13 +96,20 @@ def item_ids(
         given.append(tag)
     if name:
         where += (
-            " AND (instr(lower(name), lower(?)) OR EXISTS "
-            "(SELECT 1 FROM files WHERE item = items.id AND instr(path, ?)))"
+            " AND (instr(lower(name), lower(?)) OR EXISTS (SELECT 1 FROM files "
+            "WHERE item = items.id AND instr(CAST(lower(CAST(path AS TEXT)) AS BLOB), ?)))"
         )
-        given += [name.encode("utf-8", "replace").decode(), path_bytes(name)]
+        given += [name.encode("utf-8", "replace").decode(), _part_of_path(name).lower()]
     given.append(-1 if limit is None else limit)
     select = f"SELECT id FROM items WHERE {where}{STATES[state]} ORDER BY id LIMIT ?"
     return [item for (item,) in connection.execute(select, given)]
+
+
+def _part_of_path(text: str) -> bytes:
+    try:
+        return path_bytes(text)
+    except UnicodeEncodeError:
+        return b"\0"  # no path has half a character, nor this
 
 
 def known_ids(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -27,16 +27,22 @@ _UNSAVED = 500  # changed items that are worth a new file when a collection is c
 class LearnedAnswers:
     """The learner of a collection, made when it is first asked."""
 
-    def __init__(self, database: Database, source: LearnedRows, notes: list[str]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        source: LearnedRows,
+        settings: Callable[[], Settings],
+        notes: list[str],
+    ) -> None:
         self._database, self._source, self._notes = database, source, notes
-        self._folder = database.folder
+        self._folder, self._settings = database.folder, settings
         self._learner: Learner | None = None
         self._followed = 0  # the last change that the learner knows
         self._lock = threading.RLock()
         self._held = threading.local()  # what this thread asks
 
     @contextmanager
-    def asking(self, settings: Settings) -> Iterator[Learner]:
+    def asking(self) -> Iterator[Learner]:
         """What was learned from the state that is read inside, whatever is changed meanwhile.
 
         Within a thread it nests: what is asked inside is answered from the same state.
@@ -51,7 +57,7 @@ class LearnedAnswers:
                     connection = read.enter_context(self._database.reading())
                     if self._is_replaced(connection) and not last_try:
                         continue  # by another process: a newer state has another file
-                    self._held.learner = self._current(connection, settings).as_it_is()
+                    self._held.learner = self._current(connection).as_it_is()
                 try:
                     yield self._held.learner
                 finally:
@@ -68,11 +74,12 @@ class LearnedAnswers:
         with self._database.reading() as connection:
             return len(touched_after(connection, _stored(connection)[0] or 0)) >= _UNSAVED
 
-    def save(self, settings: Settings) -> None:
+    def save(self) -> None:
         """Write what was learned to a file, and remove the one before."""
+        self._database.refuse_changes()
         with self._lock:
             with self._database.reading() as connection:
-                learner = self._current(connection, settings)
+                learner = self._current(connection)
             change = self._followed
             digest = learner.save(change)
             with self._database.writing() as connection:
@@ -82,31 +89,38 @@ class LearnedAnswers:
                 )
         self.remove_others()
 
-    def forget(self, settings: Settings) -> None:
+    def set_method(self, method: str) -> None:
+        """Have the settings name another method, in JSON, and nothing be left of the one before."""
+        with self._lock, self._database.writing() as connection:  # nobody saves that one meanwhile
+            connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (method,))
+            connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
+        self.remove_others()
+
+    def forget(self) -> None:
         """Have a file without what is forgotten, where there was one, or what was learned."""
         with self._lock:
             with self._database.reading() as connection:
                 index, _ = _stored(connection)
             if self._learner is not None or index is not None:
                 with suppress(OSError, FileError):  # it can be made again
-                    self.save(settings)
+                    self.save()
                     return
             with self._database.writing() as connection:
                 connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
         self.remove_others()
 
-    def differences(self, settings: Settings) -> list[str]:
+    def differences(self) -> list[str]:
         """What the model has learned otherwise than a fresh one would, in words."""
         with self._database.reading() as connection, self._lock:
-            learner = self._current(connection, settings)
+            learner = self._current(connection)
             return list(learner.verify().differences)
 
-    def compact(self, settings: Settings) -> None:
+    def compact(self) -> None:
         """Arrange what was learned anew, if there is something, and write it."""
         with self._lock:
             if self._learner is not None:
                 self._learner.compact()
-        self.save(settings)
+        self.save()
 
     def remove_others(self) -> None:
         """Remove all files but the one that counts."""
@@ -130,11 +144,15 @@ class LearnedAnswers:
         is_needed = self._learner is None and index is not None
         return is_needed and not index_path(self._folder, index).exists()
 
-    def _current(self, connection: sqlite3.Connection, settings: Settings) -> Learner:
+    def _current(self, connection: sqlite3.Connection) -> Learner:
         """The learner, which knows all changes of the state that is being read."""
         with self._lock:
-            last = last_change(connection)
+            last, settings = last_change(connection), self._settings()
             learner, followed = self._learner, self._followed
+            if learner is not None and followed > last:  # of an older state, for its reader alone
+                learner = self._made(settings)
+                learner.opened(None)
+                return learner
             self._learner = None  # until it is known to be right
             if learner is not None and not learner.is_by(settings.method):
                 learner = None
@@ -147,7 +165,7 @@ class LearnedAnswers:
                 followed = last if notes or index is None else index
             if followed < last:
                 learner.follow(touched_after(connection, followed))
-            self._learner, self._followed = learner, max(last, followed)
+            self._learner, self._followed = learner, last
             return learner
 
     def _made(self, settings: Settings) -> Learner:

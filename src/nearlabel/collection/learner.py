@@ -32,7 +32,7 @@ from nearlabel.common.files import NONSENSE, FileError
 from nearlabel.common.growing import Grown
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.common.validation import check_integer
+from nearlabel.common.validation import ArgumentError, check_integer
 from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.model_trees import model_tree
 from nearlabel.methods.states import state_of
@@ -339,7 +339,10 @@ class Learner:
 
     def _asked(self, state: State, query: Any) -> tuple[Any, int | None]:
         if not isinstance(query, int | np.integer):
-            return state.model._check_queries(as_one_row(query)), None
+            x = state.model._check_queries(as_one_row(query))
+            if x.shape[0] != 1:
+                raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
+            return x, None
         place = state.place_of(int(query))
         if place is None:
             return state.model._check_queries(self._source.vectors([int(query)])), None

@@ -53,7 +53,9 @@ class OpenedFolder:
         try:
             self.vectors = StoredVectors(self.database)
             self.source = LearnedRows(self.database, self.vectors)
-            self.learned = LearnedAnswers(self.database, self.source, self.notes)
+            self.learned = LearnedAnswers(
+                self.database, self.source, self._read_settings, self.notes
+            )
             self._read_settings()
             with self.database.reading() as connection:
                 self.vectors.check(connection)
@@ -88,18 +90,19 @@ class OpenedFolder:
                 return None
         if self.learned.is_worth_saving():
             with suppress(OSError):  # what is derived must not make a change fail that was made
-                self.learned.save(self.settings)
+                self.learned.save()
         return change
 
     def finish_erasing(self) -> None:
-        """Erase from files what the tables have forgotten.
+        """Erase from files what the tables have forgotten, when nobody reads it any more.
 
         Where another process reads an older state for long, its log is left to the next time.
         """
+        self.database.wait_for_readers()
         self.vectors.erase_unused()
         with self.database.alone() as connection:
             remove_thumbnails(self.path, connection)
-        self.learned.forget(self.settings)
+        self.learned.forget()
         if self.database.rewrite():
             with self.database.writing() as connection:
                 connection.execute("UPDATE state SET is_erasing = 0")
@@ -114,7 +117,7 @@ class OpenedFolder:
                     if self._is_erasing():
                         self.finish_erasing()
                     if self.learned.is_worth_saving(closing=True):
-                        self.learned.save(self.settings)
+                        self.learned.save()
         finally:
             self.vectors.close()
             self.database.close()

@@ -56,7 +56,7 @@ def questions(
     """What `Collection.questions` gives."""
     n = check_integer(n, "n", low=1)
     check_choice(strategy, "strategy", STRATEGIES)
-    asking = collection._folder.learned.asking(collection.settings)
+    asking = collection._folder.learned.asking()
     with asking as learner, collection._database.reading() as connection:
         state = learner._state
         # The same questions for the same state, and others after each change.

@@ -22,6 +22,7 @@ _CHANGES = {  # for people, with how many items were touched
     "decide": "changed tags of {}",
     "rename_tag": "renamed a tag of {}",
     "merge_tags": "merged tags of {}",
+    "vectors": "made the vectors of {} again",
     "undo": "took back a change to {}",
     "forget": "forgot {}",
 }
@@ -139,9 +140,10 @@ class Item(NamedTuple):
     def shown_name(self) -> str:
         """What it is called: by where its file is now, if a person gave that file its name."""
         paths = [file.path for file in self.files if not file.is_missing]
-        if not paths or self.name in paths or self.content.hex() in paths[0]:
+        named = [path for path in paths if self.content.hex() not in path]
+        if not named or self.name in paths:
             return self.name
-        return os.fsencode(paths[0]).decode(errors="backslashreplace")
+        return os.fsencode(named[0]).decode(errors="backslashreplace")
 
     @property
     def yes(self) -> list[str]:
@@ -169,7 +171,8 @@ class Change(NamedTuple):
     ----------
     number : int
     kind : str
-        add, files, tag, reject, clear, set_tags, decide, rename_tag, merge_tags, undo or forget.
+        add, files, tag, reject, clear, set_tags, decide, rename_tag, merge_tags, vectors, undo or
+        forget.
     at : datetime
         When, by the clock of then; numbers say what came first.
     group : int or None
@@ -190,7 +193,8 @@ class Change(NamedTuple):
     def said(self) -> str:
         """What was done, for people."""
         items = "1 item" if self.items == 1 else f"{self.items} items"
-        return _CHANGES.get(self.kind, f"{self.kind} {{}}").format(items)
+        said = _CHANGES.get(self.kind)
+        return f"{self.kind} {items}" if said is None else said.format(items)
 
 
 def said_changes(run: Sequence[Change]) -> str:

@@ -50,24 +50,24 @@ class SimilarItems:
 
     def nearest(self, collection: Collection, query: Any, n: int) -> list[tuple[int, float]]:
         """What `Collection.similar` gives."""
-        settings, own = collection.settings, query if isinstance(query, int) else None
-        if settings.width is None:
-            return []
+        own = query if isinstance(query, int) else None
         with (
-            collection._folder.learned.asking(settings) as learner,
+            collection._folder.learned.asking() as learner,
             collection._database.reading() as connection,
         ):
-            state = learner._state
+            settings = collection.settings
             x = _checked(query, settings.width) if own is None else collection.vectors([own])
-            found = {} if state is None else _learned(state, x, n + 1)
+            if settings.width is None:
+                return []
+            found = dict(learner._answer(x, lambda state, x, _: _learned(state, x, n + 1)))
+            state = learner._state
             indexed, touched = self._current(collection, connection, settings, state)
             for part in indexed.parts if indexed else _parts(collection, state, collection.ids()):
                 near = _nearest(part, x, n + 1 + len(touched))
                 found |= {item: near[item] for item in near.keys() - touched}
             for part in _parts(collection, state, sorted(known_ids(connection, touched))):
                 found |= _nearest(part, x, n + 1)
-            there = known_ids(connection, found)  # the index may be of a later state than is read
-        nearest = sorted((distance, item) for item, distance in found.items() if item in there)
+        nearest = sorted((distance, item) for item, distance in found.items())
         return [(item, distance) for distance, item in nearest if item != own][:n]
 
     def _current(
@@ -77,10 +77,12 @@ class SimilarItems:
         settings: Settings,
         state: State | None,
     ) -> tuple[_Indexed | None, set[int]]:
-        """The index, if there is room for one, and the items that were touched since."""
-        metric = estimator(settings.method).metric
+        """The index, if there is one to use, and the items that were touched since."""
+        metric, last = estimator(settings.method).metric, last_change(connection)
         with self._lock.held():
             indexed = self._indexed
+            if indexed is not None and indexed.change > last:
+                return None, set()  # others read a later state already
             if indexed is not None and indexed.metric == metric:
                 touched = {*touched_after(connection, indexed.change)}
                 if len(touched) <= _MOST_TOUCHED:
@@ -89,22 +91,32 @@ class SimilarItems:
             if not settings.is_sparse and 4 * (settings.width or 0) * len(ids) > _MOST_KEPT:
                 return None, set()
             parts = [*_parts(collection, state, ids)]
-            self._indexed = _Indexed(last_change(connection), metric, parts)
+            self._indexed = _Indexed(last, metric, parts)
             return self._indexed, set()
 
 
-def _checked(query: Any, width: int) -> Any:
+def _checked(query: Any, width: int | None) -> Any:
     x = check_vectors(as_one_row(query), "query")
-    if x.shape[1] != width:
+    if x.shape[0] != 1:
+        raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
+    if width is not None and x.shape[1] != width:
         raise ArgumentError(f"query must have {width} numbers; got {x.shape[1]}", "query")
     return x
 
 
-def _learned(state: State, x: Any, n: int) -> dict[int, float]:
-    """The nearest of the items that a model has learned from."""
-    items = state.model._items
-    near = items.neighbors(x, min(n, len(items)))
-    return dict(zip(state.items[near.indices[0]].tolist(), near.distances[0].tolist(), strict=True))
+def _learned(state: State, x: Any, n: int) -> list[tuple[int, float]]:
+    """The nearest of the items that a model has learned from, and all as far as the last of them.
+
+    The model has equal ones in the order in which it has learned them.
+    """
+    items, k = state.model._items, n
+    while True:
+        k = min(k + 1, len(items))
+        near = items.neighbors(x, k, planned_for=n)
+        ids, distances = state.items[near.indices[0]].tolist(), near.distances[0].tolist()
+        if k == len(items) or distances[-1] > distances[n - 1]:
+            return list(zip(ids, distances, strict=True))
+        k *= 4
 
 
 def _parts(

@@ -164,9 +164,10 @@ class StoredVectors:
         file = None if self.damage else self.file(connection)
         if file is None:
             return 0
+        (end,) = connection.execute("SELECT vectors_end FROM state").fetchone()
         if file.form.is_sparse:
-            return sum(map(file.size_of, self.unused(connection)))
-        return file.end - HEAD_SIZE - len(self.used(connection)) * file.stride
+            return sum(file.size_of(place) for place in self.unused(connection) if place < end)
+        return int(end) - HEAD_SIZE - len(self.used(connection)) * file.stride
 
     def erase_unused(self) -> int:
         """Overwrite all that nothing refers to; how many records that were."""
@@ -188,6 +189,7 @@ class StoredVectors:
             connection.execute(
                 "UPDATE state SET vectors_file = ?, vectors_end = ?", (number + 1, copy.end)
             )
+        self._database.wait_for_readers()
         self._file = number + 1, copy
         file.close()
         remove(file.path)
