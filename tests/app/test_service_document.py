@@ -371,6 +371,7 @@ def test_limits_are_those_of_the_code(described):
         "`top`, `per_tag`, `limit`": [limits["limit"], few],
         "time for a request to arrive": [int(settings.seconds), guards._SLOWEST],
         "time for the head of a request": [int(settings.seconds)],
+        "reading an answer": [server._SLOWEST, int(settings.seconds)],
         "connections": [server._CONNECTIONS],
     }
     formats = shown.pop("formats").partition(". ")[0]
