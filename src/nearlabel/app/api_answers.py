@@ -10,6 +10,7 @@ from nearlabel.app.asked_queries import Query
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.collection import Change, Item, TagCount
+from nearlabel.collection.learning_methods import with_other
 
 Decided = list[tuple[int, str, bool | None, str]]
 _ITEMS_TOLD = 100  # of those that a change has touched
@@ -188,14 +189,10 @@ def settled(served: Served) -> models.Settled:
 
 
 def set_method(served: Served, change: models.MethodChange) -> None:
-    """Have the collection learn in another way; what else it was created with stays."""
+    """Have the collection learn in another way."""
     with served.writing() as collection:
-        kept = {
-            key: collection.settings.method[key]
-            for key in ("metric", "search")
-            if key in collection.settings.method
-        }
-        collection.set_method({"name": change.method, "n_neighbors": change.n_neighbors, **kept})
+        method = collection.settings.method
+        collection.set_method(with_other(method, change.method, change.n_neighbors))
 
 
 def _near(served: Served, item: Item, distance: float) -> dict[str, Any]:

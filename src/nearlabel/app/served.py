@@ -62,7 +62,8 @@ class Served:
         with collection.snapshot(learned=False):
             change, totals = collection.last_change(), self._totals
             if totals is None or totals.change != change:
-                totals = self._totals = Totals(change, collection.counts(), collection.tags())
+                counts = collection.counts(garbage=False)
+                totals = self._totals = Totals(change, counts, collection.tags())
         return totals
 
     def features(self) -> ItemFeatures:

@@ -158,18 +158,24 @@ class Collection:
         """Whether it was opened without leave to change it."""
         return self._folder.readonly
 
-    def counts(self) -> dict[str, int]:
+    def counts(self, *, garbage: bool = True) -> dict[str, int]:
         """How many items, tags, decisions, files and changes there are.
+
+        Parameters
+        ----------
+        garbage : bool, default=True
+            Whether to count the bytes that `compact` would give back, which takes longest.
 
         Returns
         -------
         dict of str to int
-            items, tagged, untagged, learned, tags, yes, no, files, missing, changes; garbage_bytes,
-            which `compact` would give back.
+            items, tagged, untagged, learned, tags, yes, no, files, missing, changes; garbage_bytes.
         """
         with self._database.reading() as connection:
             counts = item_tables.read_counts(connection, self.settings.kind)
-            return counts | {"garbage_bytes": self._vectors.garbage(connection)}
+            if garbage:
+                counts["garbage_bytes"] = self._vectors.garbage(connection)
+            return counts
 
     def item(self, id: int) -> Item:
         """Look at one item.
