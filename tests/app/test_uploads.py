@@ -208,11 +208,11 @@ def test_what_clients_call_files_is_for_people(given, shown):
         "日本.png",
     ],
 )
-def test_names_of_uploads_never_become_paths(serving, tmp_path, name):
-    client, content = serving("pictures"), picture(50)
-    before = {*tmp_path.rglob("*")}
+def test_names_of_uploads_never_become_paths(client, name):
+    content, top = picture(50), client.uploads.parent
+    before = {*top.rglob("*")}
     item = client.post("/api/items", files={"file": (name, content)}).json()["item"]
-    new = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    new = {path for path in top.rglob("*") if path.is_file()} - before
     digest = hashlib.sha256(content).hexdigest()
     assert new - {*client.collection.path.iterdir()} == {client.uploads / f"{digest}.png"}
     assert item["name"].isprintable()
@@ -221,6 +221,7 @@ def test_names_of_uploads_never_become_paths(serving, tmp_path, name):
     asked = client.post("/api/tag", files={"file": (name, picture(51))}).json()
     assert asked["name"].isprintable()
     assert len(asked["name"]) <= 200
+    client.delete(f"/api/items/{item['id']}")
 
 
 def test_a_name_that_is_far_too_long_is_refused(client):
