@@ -46,6 +46,26 @@ def test_new_and_vanished_files_are_found(served, tmp_path):
     assert collection.ids(state="missing") == [1]
 
 
+def test_what_is_taken_back_or_forgotten_does_not_come_again(served, tmp_path):
+    folders, collection = FollowedFolders(served), served.collection
+    put(tmp_path, 1)
+    folders.look()
+    assert collection.ids() == [1, 2]
+    collection.undo()
+    folders.look()
+    assert collection.ids() == [1]
+    put(tmp_path, 2)
+    folders.look()
+    (new,) = set(collection.ids()) - {1}
+    collection.forget(new)
+    folders.look()
+    assert collection.ids() == [1]
+    put(tmp_path, 2, picture(11))  # another content is another file
+    os.utime(tmp_path / "photos" / "2.jpg", ns=(10**18 + 99, 10**18 + 99))
+    folders.look()
+    assert [item.name for item in collection.items()] == ["0.jpg", "2.jpg"]
+
+
 def test_a_folder_that_is_away_is_told_once_and_may_come_back(served, tmp_path, caplog):
     folders = FollowedFolders(served)
     (tmp_path / "photos").rename(tmp_path / "away")

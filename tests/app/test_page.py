@@ -7,16 +7,14 @@ import io
 import os
 import re
 import shutil
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from served_collections import served
 
-from nearlabel.app.server import bound_socket, server_of
-from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection, NewItem
 from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import item_features
@@ -58,24 +56,6 @@ def painted(color, seed):
     file = io.BytesIO()
     Image.fromarray(pixels.astype(np.uint8)).save(file, "JPEG")
     return file.getvalue()
-
-
-@contextmanager
-def served(path, **settings):
-    """The address of a collection that a thread of this process serves."""
-    begun = threading.Event()
-    settings = ServiceSettings(uploads=path.with_name("uploads"), **settings)
-    with Collection(path) as collection, bound_socket("127.0.0.1", 0) as listening:
-        server = server_of(collection, settings, begun.set)
-        thread = threading.Thread(target=server.run, args=[[listening]])
-        thread.start()
-        try:
-            assert begun.wait(20)
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(30)
-            assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")

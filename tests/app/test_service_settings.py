@@ -160,3 +160,21 @@ def test_a_short_token_is_refused_and_not_shown(collection, capsys, monkeypatch)
 def test_what_is_no_collection(tmp_path, capsys):
     assert run(["serve", str(tmp_path / "none")]) == 2
     assert "is not there" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs permissions")
+def test_a_credential_of_systemd_may_look_as_if_others_could_read_it(tmp_path, monkeypatch):
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o440)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert token_of(str(path)) == TOKEN
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "other"))
+    with pytest.raises(ValueError, match="chmod 600"):
+        token_of(str(path))
+
+
+def test_processes_that_are_started_do_not_know_the_token(monkeypatch):
+    monkeypatch.setenv("NEARLABEL_TOKEN", TOKEN)
+    assert token_of(None) == TOKEN
+    assert "NEARLABEL_TOKEN" not in os.environ

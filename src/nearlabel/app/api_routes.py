@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as InAddress
@@ -11,7 +11,14 @@ from starlette.concurrency import run_in_threadpool
 import nearlabel
 from nearlabel.app import api_answers as answers
 from nearlabel.app import api_models as models
-from nearlabel.app.asked_queries import Posted, body_of, posted, query_of, vector_of
+from nearlabel.app.asked_queries import (
+    Posted,
+    body_of,
+    in_this_state,
+    posted,
+    query_of,
+    vector_of,
+)
 from nearlabel.app.responses import Refusal, documented
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import (
@@ -74,7 +81,7 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     def work() -> models.Suggestions:
         query = query_of(served, body)
         with served.collection.snapshot():
-            query = _same_state(served, query)
+            query = in_this_state(served, query)
             found = answers.suggestions(served, query, top)
         return models.Suggestions(**answers.asked(query), suggestions=found)
 
@@ -93,7 +100,7 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
     def work() -> models.Groups:
         query = query_of(served, body)
         with served.collection.snapshot():
-            query = _same_state(served, query)
+            query = in_this_state(served, query)
             found = answers.groups(served, query, top, per_tag)
         return models.Groups(**answers.asked(query), groups=found)
 
@@ -112,7 +119,7 @@ async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
     def work() -> models.Similar:
         query = query_of(served, body)
         with served.collection.snapshot():
-            query = _same_state(served, query)
+            query = in_this_state(served, query)
             found = answers.similar(served, query, query.top or top)
         return models.Similar(**answers.asked(query), items=found)
 
@@ -294,10 +301,3 @@ def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:
 def _refuse_readonly(served: Served) -> None:
     if served.collection.readonly:
         raise Refusal(403, "the collection is served to be read only", "readonly")
-
-
-def _same_state(served: Served, query: Any) -> Any:
-    """A question about an item with the item as it is in the state that is asked."""
-    if query.item is None:
-        return query
-    return query._replace(item=served.collection.item(query.question))

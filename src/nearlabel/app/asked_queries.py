@@ -118,6 +118,13 @@ def query_of(served: Served, body: Posted) -> Query:
     return Query(vector_of(served, asked.vector), None, "", asked.top)
 
 
+def in_this_state(served: Served, query: Query) -> Query:
+    """A question about an item with the item as it is in the state that is asked."""
+    if query.item is None:
+        return query
+    return query._replace(item=served.collection.item(query.question))
+
+
 def query_of_item(served: Served, id: int) -> Query:
     """The same for an item of the collection."""
     item = served.collection.item(id)

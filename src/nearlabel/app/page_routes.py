@@ -17,7 +17,7 @@ from nearlabel.app import api_answers as answers
 from nearlabel.app import api_models as models
 from nearlabel.app.api_routes import Body, Few, ItemId, Service
 from nearlabel.app.asked_queries import Query as Asked
-from nearlabel.app.asked_queries import query_of, query_of_item
+from nearlabel.app.asked_queries import in_this_state, query_of, query_of_item
 from nearlabel.app.logins import COOKIE, SECONDS, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
@@ -92,7 +92,7 @@ async def ask(served: Service, body: Body) -> HTMLResponse:
     def work() -> HTMLResponse:
         query = query_of(served, body)
         with served.collection.snapshot():
-            return _answer_page(served, query)
+            return _answer_page(served, in_this_state(served, query))
 
     return await run_in_threadpool(work)
 
@@ -111,7 +111,7 @@ async def near_file(served: Service, body: Body) -> HTMLResponse:
     def work() -> HTMLResponse:
         query = query_of(served, body)
         with served.collection.snapshot():
-            return _near(served, query)
+            return _near(served, in_this_state(served, query))
 
     return await run_in_threadpool(work)
 

@@ -79,5 +79,11 @@ def set_up_logs(form: str) -> None:
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.WARNING)
     logging.basicConfig(handlers=[handler], level=logging.WARNING)  # what libraries say beside
+    logging.getLogger("nearlabel.service").setLevel(logging.INFO)
     if form != "auto" or not plain:
         _log.setLevel(logging.INFO)
+
+
+def tell_end() -> None:
+    """Write that nothing more will come."""
+    logging.getLogger("nearlabel.service").info("the service has ended; everything is stored")

@@ -76,6 +76,8 @@ class Measured:
             seconds = time.perf_counter() - begin
             # By the pattern of the address: one figure for all items, and none for nonsense.
             route = getattr(scope.get("route"), "path", "none")
+            if scope["path"].startswith("/static/"):
+                route = "/static"
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.requests.labels(method, route, status).inc()
             self._metrics.seconds.labels(route).observe(seconds)

@@ -75,17 +75,28 @@ def check_token(token: str) -> None:
         raise ValueError("a token must consist of letters, digits and signs of ASCII, no spaces")
 
 
+def _is_credential(file: Path) -> bool:
+    """Whether systemd keeps a file for this service alone, whatever its mode says."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return bool(folder) and file.resolve().parent == Path(str(folder)).resolve()
+
+
 def token_of(path: str | None) -> str | None:
-    """The token in a file, which is made where it is not there; else that of the environment."""
+    """The token in a file, which is made where it is not there; else that of the environment.
+
+    The variable is removed: processes that this one starts need not know it.
+    """
+    given = os.environ.pop(TOKEN_VARIABLE, None)
     if path is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
+        return given or None
     file = Path(path)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         if not stat.S_ISREG(file.stat().st_mode):
             raise ValueError(f"--token-file {path} is not a file") from None
-        if os.name == "posix" and file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+        is_open = os.name == "posix" and file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH)
+        if is_open and not _is_credential(file):
             raise ValueError(
                 f"--token-file {path} can be read by other users: chmod 600 {path}"
             ) from None

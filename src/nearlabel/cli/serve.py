@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
@@ -82,7 +81,7 @@ def serve(
     if watch and readonly:
         raise ValueError("--watch changes the collection: it cannot stand beside --readonly")
     import_scikit_learn()
-    from nearlabel.app.request_logs import set_up_logs
+    from nearlabel.app.request_logs import set_up_logs, tell_end
     from nearlabel.app.server import bound_socket
     from nearlabel.app.server import serve as run_server
     from nearlabel.app.service_settings import ServiceSettings, token_of
@@ -119,7 +118,7 @@ def serve(
                     webbrowser.open(url)
 
             run_server(store, settings, listening, started)
-            sys.stderr.write("nearlabel: the service has ended; everything is stored\n")
+            tell_end()
 
 
 def _uploads(collection: Path) -> Path:

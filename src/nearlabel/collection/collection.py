@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -98,6 +99,7 @@ class Collection:
         self._folder = OpenedFolder(self.path, readonly=readonly)
         self._database, self._vectors = self._folder.database, self._folder.vectors
         self._similar = SimilarItems()
+        self._grouping, self._last_group = threading.Lock(), 0
 
     @classmethod
     def create(
@@ -398,8 +400,9 @@ class Collection:
 
     def new_group(self) -> int:
         """A number for the changes of one run, which `undo` takes back together."""
-        with self._database.reading() as connection:
-            return change_log.last_change(connection) + 1
+        with self._grouping:  # threads that ask at the same time get different ones
+            self._last_group = max(self.last_change(), self._last_group) + 1
+            return self._last_group
 
     def add(self, new_items: Sequence[NewItem], *, group: int | None = None) -> list[int]:
         """Add items, or find those that are there already.

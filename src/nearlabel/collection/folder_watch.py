@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from nearlabel.collection.collection import Collection
 from nearlabel.collection.folder_scan import FileStamp
@@ -10,12 +11,16 @@ from nearlabel.collection.indexing import IndexPlan, IndexReport, plan_index, ru
 from nearlabel.collection.item_features import ItemFeatures, item_features
 from nearlabel.common.progress import Progress
 
+_DOUBT = 10**9  # nanoseconds by which clocks may differ
 STILL_WRITTEN = 10**9
 """Nanoseconds after which a file that is watched is taken for complete."""
 
 
 class FolderWatch:
     """What is known of a folder from the last time that it was looked at.
+
+    A file that was there then, and is not an item any more, was taken back or forgotten: it is not
+    added again until it changes. The same holds for a file that could not be read.
 
     Parameters
     ----------
@@ -27,31 +32,43 @@ class FolderWatch:
     def __init__(self, folder: str | os.PathLike[str], *, n_jobs: int | None = None) -> None:
         self._folder, self._n_jobs = folder, n_jobs
         self._features: ItemFeatures | None = None
-        self._passed_over: dict[str, FileStamp] = {}
+        self._seen: dict[str, FileStamp] = {}
 
     def has_news(self, collection: Collection, patience_ns: int = 0) -> bool:
-        """Whether files are new, changed or gone; those that cannot be read are told once."""
-        return bool(self._plan(collection, patience_ns))
+        """Whether files are new, changed or gone."""
+        begin = time.time_ns()
+        plan = self._plan(collection, patience_ns)
+        if not plan:
+            self._note(plan, begin, patience_ns)
+        return bool(plan)
 
     def look(
         self, collection: Collection, patience_ns: int = 0, progress: Progress | None = None
     ) -> IndexReport:
         """Bring a collection up to date with the folder."""
+        begin = time.time_ns()
         plan = self._plan(collection, patience_ns)
         report = run_index(
             collection, plan, self._made(collection), n_jobs=self._n_jobs, progress=progress
         )
-        stamps = plan.scan.files
-        skipped = {*self._passed_over, *(path for path, _ in report.skipped)}
-        self._passed_over = {path: stamps[path] for path in skipped if path in stamps}
+        self._note(plan, begin, patience_ns)
         return report
+
+    def _note(self, plan: IndexPlan, begin: int, patience_ns: int) -> None:
+        """Note which files were there, but for those that may have been too young to be read."""
+        youngest = begin - patience_ns - _DOUBT
+        self._seen = {
+            path: stamp
+            for path, stamp in plan.scan.files.items()
+            if not patience_ns or stamp.mtime_ns < youngest
+        }
 
     def _plan(self, collection: Collection, patience_ns: int) -> IndexPlan:
         return plan_index(
             collection,
             self._folder,
             self._made(collection).files,
-            passed_over=self._passed_over,
+            passed_over=self._seen,
             patience_ns=patience_ns,
         )
 

@@ -219,6 +219,7 @@ addEventListener("popstate", () => { disown(); attempt(() => refresh()); });
 async function fillNear() {
   const article = $(".answer");
   if (!article) return;
+  $("#near p").hidden = false;
   if (own?.url) $("#own-preview").src = own.url;
   else if (own) $("#own-text").textContent = own.text;
   const fresh = await documentAt(article.dataset.near ?? "/near", own ? asking(own) : {});
