@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from contextlib import ExitStack
 
 import numpy as np
@@ -14,7 +15,9 @@ pytest.importorskip("python_multipart")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("PIL")
 
-from starlette.testclient import TestClient
+with warnings.catch_warnings():  # Starlette would rather have httpx2, which does the same
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
 
 from nearlabel.app.service import create_app
 from nearlabel.app.service_settings import ServiceSettings
@@ -98,7 +101,17 @@ def made_texts(top):
     return collection
 
 
-MADE = {"vectors": made_vectors, "pictures": made_pictures, "texts": made_texts}
+def made_nothing(top):
+    """A collection of vectors without any."""
+    return Collection.create(top / "nothing.nearlabel", kind="vectors")
+
+
+MADE = {
+    "vectors": made_vectors,
+    "pictures": made_pictures,
+    "texts": made_texts,
+    "nothing": made_nothing,
+}
 
 
 @pytest.fixture(scope="module")

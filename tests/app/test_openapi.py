@@ -77,7 +77,7 @@ def test_answers_are_as_described(module_serving, kind, tags):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["vectors", "texts", "pictures"])
+@pytest.mark.parametrize("kind", ["vectors", "texts", "pictures", "nothing"])
 def test_thousands_of_answers_are_as_described(module_serving, kind):
     client = served(module_serving, kind)
     count, faults = examined(client, ALL, 300)

@@ -15,7 +15,7 @@ Tag = Annotated[
     StringConstraints(min_length=1, max_length=1000),
     Field(description="a tag; | separates the levels of a hierarchy", examples=["Places|Rome"]),
 ]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Tags = Annotated[list[Tag], Field(max_length=1000)]
 Author = Literal["person", "suggestion"]
 State = Literal["all", "tagged", "untagged", "undecided", "missing"]
@@ -38,7 +38,7 @@ class Question(_Taken):
     text: str | None = Field(
         None, min_length=1, max_length=2**22, description="for collections of texts"
     )
-    top: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+    top: Annotated[int, Field(ge=1, le=1000, strict=True)] | None = Field(
         None, description="in place of the parameter of the address"
     )
 
