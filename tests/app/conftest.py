@@ -19,6 +19,7 @@ with warnings.catch_warnings():  # Starlette would rather have httpx2, which doe
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
+from nearlabel.app.served import Served
 from nearlabel.app.service import create_app
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection, NewItem
@@ -121,11 +122,26 @@ def module_serving(tmp_path_factory):
         yield lambda kind, **how: opened(stack, tmp_path_factory.mktemp(kind), kind, **how)
 
 
-@pytest.fixture
-def serving(tmp_path):
-    """Give clients of new collections of a kind; all is closed when the test ends."""
+@pytest.fixture(scope="session")
+def any_client(tmp_path_factory):
+    """A client of an application, which takes longer to make than all that a test asks."""
     with ExitStack() as stack:
-        yield lambda kind, **how: opened(stack, tmp_path, kind, **how)
+        yield opened(stack, tmp_path_factory.mktemp("nothing"), "nothing")
+
+
+@pytest.fixture
+def serving(any_client, tmp_path):
+    """Have an application serve a new collection of a kind, until the test ends."""
+    with ExitStack() as stack:
+
+        def served(kind):
+            collection = stack.enter_context(MADE[kind](tmp_path))
+            served = Served(collection, ServiceSettings(tmp_path / "uploads"))
+            served.warm_up()
+            any_client.app.state.served = served
+            return any_client
+
+        yield served
 
 
 def opened(stack, top, kind, *, readonly=False, **settings):
