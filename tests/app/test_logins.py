@@ -10,7 +10,7 @@ import pytest
 from nearlabel.app.logins import COOKIE, SECONDS, cookie_of, is_logged_in
 
 TOKEN = "a-token-of-many-letters"
-FAR = int(time.time()) + 10**6
+FAR = 2**32  # the year 2106
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_our_cookie_is_found_among_others(others):
         f"{FAR}.",
         f"{FAR}.{'0' * 64}",
         cookie_of("another-token-of-many", FAR),
-        cookie_of(TOKEN, int(time.time()) - 1),
+        cookie_of(TOKEN, 10**9),
         cookie_of(TOKEN, 0),
         cookie_of(TOKEN, FAR).replace(str(FAR), str(FAR + 1)),
         f"0{cookie_of(TOKEN, FAR)}",
@@ -95,6 +95,13 @@ def test_our_cookie_is_found_among_others(others):
 def test_cookies_that_are_forged_or_too_old(cookie):
     assert not is_logged_in({"cookie": f"{COOKIE}={cookie}"}, TOKEN)
     assert not is_logged_in({"cookie": f"other={cookie_of(TOKEN, FAR)}"}, TOKEN)
+
+
+def test_a_cookie_ends_with_its_time(monkeypatch):
+    headers = {"cookie": f"{COOKIE}={cookie_of(TOKEN, FAR)}"}
+    for now, is_let_in in [(FAR - 1, True), (FAR, False), (FAR + 1, False)]:
+        monkeypatch.setattr("nearlabel.app.logins.time", SimpleNamespace(time=lambda now=now: now))
+        assert is_logged_in(headers, TOKEN) == is_let_in
 
 
 def test_a_cookie_does_not_contain_the_token():

@@ -73,6 +73,7 @@ def body_of(model: str) -> dict[str, Any]:
                 _JSON: {"schema": {"$ref": f"#/components/schemas/{model}"}},
                 _FORM: {"schema": form},
                 "image/*": {"schema": _PART},
+                "text/plain": {"schema": {"type": "string"}},
             },
         }
     }
