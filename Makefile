@@ -1,6 +1,7 @@
 # Every target makes the environment that it needs from nothing but Python 3.11 or newer.
 PYTHON ?= python3
 VENV ?= .venv
+PORT ?= 0
 BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
 unexport PYTHONDONTWRITEBYTECODE  # else every process compiles again what it imports
@@ -23,7 +24,7 @@ demo-serve: $(VENV)/.serve  ## Serve a collection of painted pictures, and open 
 	@test -d build/demo-serve/scenes.nearlabel || { rm -rf build/demo-serve \
 		&& $(BIN)/nearlabel demo --folder build/demo-serve > /dev/null \
 		&& $(BIN)/nearlabel index build/demo-serve/new/pictures -c build/demo-serve/scenes.nearlabel; }
-	@$(BIN)/nearlabel serve build/demo-serve/scenes.nearlabel --open
+	@$(BIN)/nearlabel serve build/demo-serve/scenes.nearlabel --port $(PORT) --open
 
 test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
 test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers

@@ -41,8 +41,7 @@ def described(served: Served, item: Item) -> models.Described:
 
 def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested]:
     """The likeliest tags of what is asked about, with the neighbors that voted."""
-    with served.computing:
-        found = served.collection.suggest(query.question, query.top or top)
+    found = served.collection.suggest(query.question, query.top or top)
     items = served.collection.items_of([voter.id for one in found for voter in one.voters])
     return [
         models.Suggested(
@@ -60,8 +59,7 @@ def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested
 
 def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.Group]:
     """For each of the likeliest tags, the nearest items that carry it."""
-    with served.computing:
-        found = served.collection.retrieve(query.question, query.top or top, per_tag)
+    found = served.collection.retrieve(query.question, query.top or top, per_tag)
     items = served.collection.items_of([id for group in found for id, _ in group.items])
     return [
         models.Group(
@@ -75,8 +73,7 @@ def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.
 
 def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
     """The nearest items."""
-    with served.computing:
-        found = served.collection.similar(query.question, n)
+    found = served.collection.similar(query.question, n)
     return _named(served, served.collection.items_of([id for id, _ in found]), found)
 
 
@@ -91,8 +88,7 @@ def questions(
     served: Served, n: int, strategy: str, tag: str | None, without: Iterable[int]
 ) -> list[models.Asking]:
     """Questions to a person."""
-    with served.computing:
-        found = served.collection.questions(n, strategy, tag=tag, without=without)
+    found = served.collection.questions(n, strategy, tag=tag, without=without)
     items = served.collection.items_of([one.item for one in found])
     return [
         models.Asking(
@@ -112,8 +108,8 @@ def change_of(change: Change | None) -> models.Changed | None:
     """A change."""
     if change is None:
         return None
-    number, kind, at, _, items, is_undone = change
-    return models.Changed(number=number, kind=kind, at=at, items=items, is_undone=is_undone)
+    fields = {**change._asdict(), "said": change.said}
+    return models.Changed(**{name: fields[name] for name in models.Changed.model_fields})
 
 
 def changes(served: Served, limit: int) -> list[models.Changed]:

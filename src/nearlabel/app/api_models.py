@@ -96,6 +96,14 @@ class Merging(_Taken):
     into: Tag
 
 
+class Undoing(_Taken):
+    """Which change is to be taken back."""
+
+    change: Number = Field(
+        description="the number of the last change: if another one came since, nothing is done"
+    )
+
+
 class MethodChange(_Taken):
     """How the collection learns."""
 
@@ -211,6 +219,7 @@ class Changed(BaseModel):
 
     number: int
     kind: str
+    said: str = Field(description="what was done, for people")
     at: datetime
     items: int
     is_undone: bool

@@ -27,6 +27,7 @@ from nearlabel.app.uploads import (
     remove_upload,
     text_content,
 )
+from nearlabel.collection.records import said_changes
 from nearlabel.collection.tag_names import tag_names
 
 router = APIRouter(prefix="/api", responses=documented())
@@ -80,7 +81,7 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
 
     def work() -> models.Suggestions:
         query = query_of(served, body)
-        with served.collection.snapshot():
+        with served.answering():
             query = in_this_state(served, query)
             found = answers.suggestions(served, query, top)
         return models.Suggestions(**answers.asked(query), suggestions=found)
@@ -99,7 +100,7 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
 
     def work() -> models.Groups:
         query = query_of(served, body)
-        with served.collection.snapshot():
+        with served.answering():
             query = in_this_state(served, query)
             found = answers.groups(served, query, top, per_tag)
         return models.Groups(**answers.asked(query), groups=found)
@@ -118,7 +119,7 @@ async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
 
     def work() -> models.Similar:
         query = query_of(served, body)
-        with served.collection.snapshot():
+        with served.answering():
             query = in_this_state(served, query)
             found = answers.similar(served, query, query.top or top)
         return models.Similar(**answers.asked(query), items=found)
@@ -135,7 +136,7 @@ def questions(
     without: Annotated[list[models.Number], Query(max_length=1000)] = [],  # noqa: B006
 ) -> models.Questions:
     """Choose items that a person had best be asked about next."""
-    with served.collection.snapshot():
+    with served.answering():
         found = answers.questions(served, limit, strategy, tag, without)
     return models.Questions(questions=found)
 
@@ -283,12 +284,20 @@ def changes(served: Service, limit: Few = 20) -> models.Changes:
     return models.Changes(changes=answers.changes(served, limit))
 
 
-@router.post("/undo", tags=["changes"], responses=documented(507))
-def undo(served: Service) -> models.Undone:
+@router.post("/undo", tags=["changes"], responses=documented(409, 507))
+def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone:
     """Take back the last change; again, the one before it."""
     with served.writing() as collection:
         _refuse_readonly(served)
-        return models.Undone(undone=answers.change_of(collection.undo()))
+        run = collection.next_undo()
+        if wanted is not None and wanted.change not in {one.number for one in run[:1]}:
+            said = said_changes(run) if run else "nothing can be taken back"
+            raise Refusal(409, f"the last change is another one now ({said})", "changed_since")
+        undone = collection.undo()
+    told = answers.change_of(undone)
+    if told is not None and run:  # of a run the last one was undone: all of them are told
+        told.said = said_changes(run)
+    return models.Undone(undone=told)
 
 
 def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:

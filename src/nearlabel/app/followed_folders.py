@@ -50,6 +50,8 @@ class FollowedFolders:
                     found = watch.look(collection, STILL_WRITTEN, self._go_on)
                     done = f"{found.new} new, {found.changed} changed, {found.gone} gone"
                     _log.info("files of a folder: %s", done, extra={"path": root})
+                    for name, why in found.skipped:
+                        _log.warning("a file was not read: it %s", why, extra={"path": name})
                 self._missing.discard(root)
             except (OSError, ValueError) as error:  # a disk that is not mounted may come back
                 if root not in self._missing:

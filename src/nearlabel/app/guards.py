@@ -165,4 +165,4 @@ def _netloc(origin: str) -> str:
 
 def _too_large(most: int) -> Refusal:
     headers: dict[str, Any] = {"Connection": "close"}
-    return Refusal(413, f"a request may have {most:,} bytes at most", headers=headers)
+    return Refusal(413, f"this is too large: {most / 2**20:.0f} MiB at most", headers=headers)

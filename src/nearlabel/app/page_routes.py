@@ -28,11 +28,12 @@ ITEMS_A_PAGE = 120
 TAGS_A_PAGE = 200
 ROWS_AT_ONCE = 6  # questions of a queue
 TILES_AT_ONCE = 24  # questions about one tag
+_FEWEST_ASKED, _LEAST_ASKED = 3, 0.1  # suggestions of a question, and how likely others are
 NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
 _SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
 _UNDO_UNASKED = 50  # items of a change that is taken back without asking
 _TEXT_SHOWN = 20_000  # characters
-_PREVIEW = 1280  # pixels of the longer side
+_THUMBNAIL, _PREVIEW = 256, 1280  # pixels of the longer side
 _KEPT = {"cache-control": "private, max-age=31536000, immutable"}
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -64,9 +65,12 @@ def grid(
         except ValueError as error:  # there is no such tag
             missing = answers_reason(error)
         items = [answers.described(served, item) for item in found[:ITEMS_A_PAGE]]
+        is_filtered = bool(tag or name or state != "all") and not missing
+        total = len(collection.ids(tag or None, state, name=name or None)) if is_filtered else None
         return _page(
             served,
             "grid.html",
+            total=total,
             items=items,
             following=items[-1].id if len(found) > ITEMS_A_PAGE else None,
             after=after,
@@ -80,7 +84,7 @@ def grid(
 @router.get("/items/{id}")
 def item_page(served: Service, id: ItemId) -> HTMLResponse:
     """One item, with its tags, and what is suggested for it."""
-    with served.collection.snapshot():
+    with served.answering():
         query = query_of_item(served, id)
         return _answer_page(served, query)
 
@@ -91,7 +95,7 @@ async def ask(served: Service, body: Body) -> HTMLResponse:
 
     def work() -> HTMLResponse:
         query = query_of(served, body)
-        with served.collection.snapshot():
+        with served.answering():
             return _answer_page(served, in_this_state(served, query))
 
     return await run_in_threadpool(work)
@@ -100,7 +104,7 @@ async def ask(served: Service, body: Body) -> HTMLResponse:
 @router.get("/items/{id}/near")
 def near(served: Service, id: ItemId) -> HTMLResponse:
     """The items near one, by tags and altogether: fetched when the rest of its page is there."""
-    with served.collection.snapshot():
+    with served.answering():
         return _near(served, query_of_item(served, id))
 
 
@@ -110,7 +114,7 @@ async def near_file(served: Service, body: Body) -> HTMLResponse:
 
     def work() -> HTMLResponse:
         query = query_of(served, body)
-        with served.collection.snapshot():
+        with served.answering():
             return _near(served, in_this_state(served, query))
 
     return await run_in_threadpool(work)
@@ -125,12 +129,17 @@ def review(
     without: Annotated[list[int], Query(max_length=1000)] = [],  # noqa: B006
 ) -> HTMLResponse:
     """Questions about items without tags, or about one tag."""
-    collection = served.collection
-    with collection.snapshot():
+    with served.answering():
         found, missing = [], ""
         try:
             n = TILES_AT_ONCE if tag else ROWS_AT_ONCE
             found = answers.questions(served, n, strategy, tag or None, without)
+            for one in found:  # what nobody would think of need not be rejected
+                one.suggestions = [
+                    each
+                    for place, each in enumerate(one.suggestions)
+                    if place < _FEWEST_ASKED or each.probability >= _LEAST_ASKED
+                ]
         except ValueError as error:
             missing = answers_reason(error)
         return _page(
@@ -186,7 +195,7 @@ def settings_page(served: Service) -> HTMLResponse:
 @router.get("/thumbnails/{id}")
 def thumbnail(served: Service, id: ItemId, request: Request) -> Response:
     """The small picture of an item."""
-    return _picture(served, id, request, 256)
+    return _picture(served, id, request, _THUMBNAIL)
 
 
 @router.get("/previews/{id}")
@@ -240,6 +249,7 @@ def _answer_page(served: Served, query: Asked) -> HTMLResponse:
         "item.html",
         item=None if query.item is None else answers.described(served, query.item),
         name=query.name,
+        beside=(None, None) if query.item is None else served.collection.ids_beside(query.item.id),
         suggestions=[one for one in found if one.tag not in has][:_SUGGESTED],
         known={one.tag: one.probability for one in found if one.tag in has},
         text=_text(served, query),
@@ -279,7 +289,10 @@ def _picture(served: Served, id: int, request: Request, size: int) -> Response:
     try:
         made = served.thumbnail(id, size)
     except FileNotFoundError:
-        raise Refusal(404, "the file of this item is missing") from None
+        try:
+            made = served.thumbnail(id, _THUMBNAIL)  # which may have been kept
+        except FileNotFoundError:
+            raise Refusal(404, "the file of this item is missing") from None
     return Response(made, media_type="image/jpeg", headers=headers)
 
 
@@ -292,11 +305,18 @@ def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
         kind=served.kind,
         counts=served.totals().counts,
         undo=said_changes(run) if run else None,
+        undo_number=run[0].number if run else None,
         undo_is_large=sum(one.items for one in run) > _UNDO_UNASKED,
         readonly=served.collection.readonly,
         view=template.removesuffix(".html"),
         **values,
     )
+
+
+def error_page(refusal: Refusal) -> HTMLResponse:
+    """An error for people who look at it in a browser."""
+    message = refusal.detail[0].upper() + refusal.detail[1:].rstrip(".") + "."
+    return _rendered("error.html", refusal.status_code, message=message)
 
 
 def _rendered(template: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from nearlabel.collection.folder_checks import (
     CollectionError,
@@ -26,11 +27,14 @@ CODES = {
     401: ("token_needed", "The token is missing or wrong."),
     403: ("refused", "The host, the site or the mode of the service does not allow this."),
     404: ("not_found", "There is no such item, tag or address."),
-    405: ("method_not_allowed", "The address does not know this method."),
+    405: ("method_not_allowed", "This address does not support the method."),
     408: ("too_slow", "The request did not arrive in time."),
     409: ("conflict", "The name is taken by another tag."),
     413: ("too_large", "The request has too many bytes, or the picture too many pixels."),
-    415: ("unsupported", "This is no picture of a known format, or no known kind of request."),
+    415: (
+        "unsupported",
+        "This is not a picture in a known format, or an unknown content type.",
+    ),
     422: ("invalid", "A value is missing, or is not what is accepted."),
     500: ("internal", "An error of the service itself; its log says more."),
     503: ("unavailable", "The service has too much to do, or too little memory."),
@@ -133,11 +137,16 @@ def answer_to(error: Exception, path: str) -> JSONResponse:
     return error_response(refusal)
 
 
-def install_error_answers(app: FastAPI) -> None:
-    """Have all errors of an application be answered in one form."""
+def install_error_answers(app: FastAPI, page: Callable[[Refusal], Response]) -> None:
+    """Have all errors of an application be answered in one form; `page` is that for people."""
 
-    async def answer(request: Request, error: Exception) -> JSONResponse:
-        found = answer_to(error, request.url.path)
+    async def answer(request: Request, error: Exception) -> Response:
+        path = request.url.path
+        if "text/html" in request.headers.get("accept", "") and not path.startswith("/api/"):
+            refusal = refusal_of(error)
+            if refusal.status_code < 500:
+                return page(refusal)
+        found = answer_to(error, path)
         if found.status_code == 405:  # the framework names the methods of one route of several
             path = getattr(request.scope.get("route"), "path", "")
             if methods := app.openapi()["paths"].get(path):

@@ -35,20 +35,27 @@ class Served:
         What the items are.
     is_ready : bool
         Whether the first answer will be as fast as the others.
-    computing : BoundedSemaphore
-        Held by requests that compute, one for each core: more at once would slow each other down.
     """
 
     def __init__(self, collection: Collection, settings: ServiceSettings) -> None:
         self.collection, self.settings = collection, settings
         self.kind = collection.settings.kind  # which stays; each time it would be read anew
         self.is_ready = False
-        self.computing = threading.BoundedSemaphore(check_n_jobs(-1))
+        self._computing = threading.BoundedSemaphore(check_n_jobs(-1))
         self._writing = threading.RLock()
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)
         self._making = threading.Lock()
         self._features: ItemFeatures | None = None
         self._totals: Totals | None = None
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """One state of the collection, and a turn to compute: one for each core.
+
+        More at once would slow each other down.
+        """
+        with self._computing, self.collection.snapshot():
+            yield
 
     @contextmanager
     def writing(self) -> Iterator[Collection]:

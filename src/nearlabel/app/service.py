@@ -68,7 +68,7 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
     app.include_router(page_routes.router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_api_route("/metrics", _metrics(metrics), include_in_schema=False)
-    install_error_answers(app)
+    install_error_answers(app, page_routes.error_page)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 

@@ -51,7 +51,7 @@ class ServiceSettings:
         if self.token is None and not is_loopback(self.host):
             raise ValueError(
                 f"{self.host} can be reached by other machines, so a token is needed: give "
-                f"--token-file FILE, which is made where it is not there, or set {TOKEN_VARIABLE}"
+                f"--token-file FILE, which is created if it does not exist, or set {TOKEN_VARIABLE}"
             )
         if self.token is not None:
             check_token(self.token)
@@ -82,7 +82,7 @@ def _is_credential(file: Path) -> bool:
 
 
 def token_of(path: str | None) -> str | None:
-    """The token in a file, which is made where it is not there; else that of the environment.
+    """The token in a file, which is created if it does not exist; else that of the environment.
 
     The variable is removed: processes that this one starts need not know it.
     """

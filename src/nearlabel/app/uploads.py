@@ -60,7 +60,7 @@ def check_content(served: Served, content: bytes) -> str:
         return ".txt"
     found = format_of(content[:HEAD])
     if found is None:
-        what = "is empty" if not content else "is no picture of a known format"
+        what = "is empty" if not content else "is not a picture in a known format"
         raise Refusal(415, f"the file {what}")
     if found not in _DECODED_ELSEWHERE:
         width, height = _size(content, found)

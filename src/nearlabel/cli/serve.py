@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +23,7 @@ def serve(
     host: str = "127.0.0.1",
     port: Whole = 8350,
     token_file: Annotated[str | None, Parameter(metavar="FILE")] = None,
-    allow_host: Annotated[tuple[str, ...], Parameter(metavar="NAME")] = (),
+    allow_host: Annotated[tuple[str, ...], Parameter(metavar="NAME", show_default=False)] = (),
     uploads: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
     watch: Switch = False,
     readonly: Switch = False,
@@ -33,8 +34,8 @@ def serve(
     """Serve a collection: a page to look at it and tag it, and an interface for programs.
 
     The page suggests tags for pictures that you drop on it, shows the neighbors that voted, and
-    asks about pictures without tags. By default only this machine can reach it. Ctrl-C ends it,
-    when requests under way are answered.
+    asks about pictures without tags. By default only this machine can reach it. Ctrl-C stops it
+    after answering the requests under way.
 
     Parameters
     ----------
@@ -45,15 +46,15 @@ def serve(
     port
         Port to listen on; 0 for one that is free.
     token_file
-        File with the token that clients must know; it is made where it is not there. Without it,
-        the variable NEARLABEL_TOKEN is looked at.
+        File with the token that clients must send; it is created if it does not exist. By default,
+        the variable NEARLABEL_TOKEN is used.
     allow_host
         A further name by which the service may be called, as behind a reverse proxy.
     uploads
         Folder for pictures that are added on the page; by default NAME-uploads beside the
         collection.
     watch
-        Look for new, changed and vanished files of the folders that were indexed.
+        Look for new, changed and deleted files in the folders that were indexed.
     readonly
         Change nothing, so that another process may.
     max_upload
@@ -79,7 +80,7 @@ def serve(
     if not 1 <= max_upload <= 1024:
         raise ValueError(f"--max-upload must be from 1 to 1024 MiB; got {max_upload}")
     if watch and readonly:
-        raise ValueError("--watch changes the collection: it cannot stand beside --readonly")
+        raise ValueError("--watch changes the collection: it cannot be combined with --readonly")
     import_scikit_learn()
     from nearlabel.app.request_logs import set_up_logs, tell_end
     from nearlabel.app.server import bound_socket
@@ -101,10 +102,14 @@ def serve(
         try:
             listening = bound_socket(host, port)
         except OSError as error:
-            raise ValueError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+            message = f"cannot listen on {host}, port {port}: {error.strerror}"
+            if error.errno == errno.EADDRINUSE:
+                message += "; another --port may be free, and --port 0 chooses one"
+            raise ValueError(message) from None
         with listening:
             set_up_logs(log)
-            shown = f"[{host}]" if ":" in host else host
+            shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # of all addresses one
+            shown = f"[{host}]" if ":" in host and shown == host else shown
             url = f"http://{shown}:{listening.getsockname()[1]}/"
 
             def started() -> None:

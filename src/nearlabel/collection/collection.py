@@ -236,6 +236,11 @@ class Collection:
             found = item_tables.read_items(connection, _ids(ids), self.settings.kind)
         return {item.id: item for item in found}
 
+    def ids_beside(self, id: int) -> tuple[int | None, int | None]:
+        """The ids of the items before and after one, None where there is none."""
+        with self._database.reading() as connection:
+            return item_tables.ids_beside(connection, _id(id))
+
     def ids(
         self,
         tag: str | None = None,

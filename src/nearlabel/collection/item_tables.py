@@ -112,6 +112,13 @@ def _part_of_path(text: str) -> bytes:
         return b"\0"  # no path has half a character, nor this
 
 
+def ids_beside(connection: sqlite3.Connection, id: int) -> tuple[int | None, int | None]:
+    """The ids of the items before and after one."""
+    before = connection.execute("SELECT max(id) FROM items WHERE id < ?", (id,)).fetchone()
+    after = connection.execute("SELECT min(id) FROM items WHERE id > ?", (id,)).fetchone()
+    return before[0], after[0]
+
+
 def known_ids(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     """Of some ids those that items have."""
     return {item for (item,) in select_in(connection, "SELECT id FROM items WHERE id", ids)}

@@ -11,8 +11,12 @@ let own = null; // a picture or a text that was asked about, and is not in the c
 async function answered(response) {
   if (response.ok) return response;
   if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
-  const body = await response.json().catch(() => null);
-  throw new Error(body?.error?.message ?? `The service answered ${response.status}.`);
+  const text = await response.text();
+  const isPage = response.headers.get("Content-Type")?.startsWith("text/html");
+  let said = isPage ? $(".error", new DOMParser().parseFromString(text, "text/html"))?.textContent : null;
+  if (!isPage) said = JSON.parse(text || "{}").error?.message;
+  said ??= `The service answered ${response.status}.`;
+  throw Object.assign(new Error(said[0].toUpperCase() + said.slice(1)), { status: response.status });
 }
 
 async function api(method, path, body) {
@@ -33,7 +37,7 @@ async function documentAt(path, options = {}) {
 
 function say(text, failed = false) {
   const line = document.createElement("p");
-  line.textContent = text[0].toUpperCase() + text.slice(1);
+  line.textContent = text;
   line.classList.toggle("failed", failed);
   $("#message").replaceChildren(line);
   clearTimeout(say.timer);
@@ -70,7 +74,13 @@ function show(fresh) {
 }
 
 async function refresh(path = location.pathname + location.search) {
-  show(await documentAt(path));
+  try {
+    show(await documentAt(path));
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    history.replaceState(null, "", "/"); // what was shown is not there any more
+    show(await documentAt("/"));
+  }
 }
 
 function bodyOf(element) {
@@ -97,10 +107,12 @@ function asking(what) {
   return { method: "POST", body: JSON.stringify({ text: what.text }), headers: { "Content-Type": "application/json" } };
 }
 
-async function kept() {
+async function kept(tags = []) {
   const text = own.text;
   const name = text?.trim().split("\n")[0].slice(0, 60);
-  const added = await api("POST", "/api/items", own.file ? form(own.file) : { name, text });
+  const body = own.file ? form(own.file) : { name, text, tags };
+  if (own.file) for (const tag of tags) body.append("tags", tag);
+  const added = await api("POST", "/api/items", body);
   disown();
   history.pushState(null, "", `/items/${added.id}`);
   return added.id;
@@ -109,19 +121,27 @@ async function kept() {
 async function act(element, extra = {}) {
   let [method, path] = element.dataset.api.split(" ");
   const body = bodyOf(element);
+  if (body?.tags && !body.tags.length) throw new Error("Type a tag first.");
   if (element.dataset.confirm && !confirm(element.dataset.confirm)) return;
   element.disabled = true;
   try {
+    let done = {};
     if (own && path === "/api/items") await kept();
+    else if (own && element.matches("form.give")) await kept(body.tags); // both, or neither
     else {
       if (path.includes("{kept}")) path = path.replace("{kept}", await kept());
-      await api(method, path, body === undefined ? undefined : { ...body, ...extra });
+      done = await api(method, path, body === undefined ? undefined : { ...body, ...extra });
     }
-    if (element.dataset.said) say(element.dataset.said);
+    if (done.undone) say(`Taken back: ${done.undone.said}`);
+    else if (done.change === null) say("Nothing has changed: it was like that already.");
+    else if (element.dataset.said) say(element.dataset.said);
     if (element.dataset.then) location.assign(element.dataset.then);
     else if (own) await ask(own);
     else if ($("section.page")) await renew();
     else await refresh();
+  } catch (error) {
+    if (error.status === 409 && element.id === "undo" && !own) await refresh().catch(() => null);
+    throw error;
   } finally {
     element.disabled = false;
   }
@@ -169,19 +189,21 @@ document.addEventListener("error", (event) => {
 
 // A picture to ask about: chosen, dropped or pasted.
 
-async function askAboutPicture(file) {
+async function askAboutPicture(file, many = 1) {
   if (!file) return;
   if (file.type && !file.type.startsWith("image/")) throw new Error(`${file.name} is not a picture.`);
   await ask({ file });
+  if (many > 1) say(`Only the first of ${many} files is shown: drop one at a time.`);
 }
 
 async function ask(what) {
   say(`Looking at ${what.file?.name ?? "it"} …`);
   const fresh = await documentAt("/ask", asking(what));
-  disown();
   const known = $("[data-item]", fresh)?.dataset.item;
   if (known) history.pushState(null, "", `/items/${known}`);
-  else own = what.file ? { file: what.file, url: URL.createObjectURL(what.file) } : { text: what.text };
+  else if (!own) history.pushState(null, "", location.href); // Back leads to what was shown before
+  disown();
+  if (!known) own = what.file ? { file: what.file, url: URL.createObjectURL(what.file) } : { text: what.text };
   show(fresh);
   $("#message").replaceChildren();
   scrollTo(0, 0);
@@ -206,7 +228,8 @@ if (document.body.dataset.kind === "pictures") {
     if (!carries(event)) return;
     event.preventDefault();
     cover(-inside);
-    attempt(() => askAboutPicture(event.dataTransfer.files[0]));
+    const { files } = event.dataTransfer;
+    attempt(() => askAboutPicture(files[0], files.length));
   });
   addEventListener("paste", (event) => {
     const file = [...event.clipboardData.files].find((one) => one.type.startsWith("image/"));
@@ -259,11 +282,24 @@ const pages = new IntersectionObserver((entries) => {
 
 async function fill(section, again = false) {
   if (section.children.length && !again) return;
-  const fresh = await documentAt(section.dataset.url);
+  let fresh;
+  try {
+    fresh = await documentAt(section.dataset.url);
+  } catch (error) {
+    if (!section.children.length) section.append(retry(section));
+    throw error;
+  }
   section.replaceChildren(...$("section.page", fresh).childNodes);
   section.style.height = "";
-  if (again && $("#undo", fresh)) $("#undo").replaceWith($("#undo", fresh));
+  if (again) for (const part of ["#undo", ".count"]) $(part)?.replaceWith($(part, fresh));
   follow(section);
+}
+
+function retry(section) {
+  const button = document.createElement("button");
+  button.textContent = "Try again";
+  button.addEventListener("click", () => attempt(() => fill(section, true)));
+  return button;
 }
 
 function empty(section) {
@@ -335,17 +371,17 @@ function showSelection() {
 
 async function decideSelected(bar, answer) {
   const tags = split(bar.elements.tags.value);
+  if (!tags.length) throw new Error("Type a tag first.");
   const done = await api("POST", "/api/decisions", { ids: [...selected].map(Number), [answer]: tags });
   const many = done.change ? done.change.items : 0;
   say(`${answer === "tags" ? "Given to" : "Taken from"} ${many} ${many === 1 ? "item" : "items"}: ${tags.join("; ")}`);
   bar.reset();
-  select("none");
   await renew();
 }
 
 // Review.
 
-const review = { answered: [], skipped: new Set(), noInARow: 0, more: null };
+const review = { answered: [], last: "", skipped: new Set(), noInARow: 0, more: null };
 
 function mark(button) {
   button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") !== "true");
@@ -378,11 +414,10 @@ async function answerOne(question, what) {
     const answer = answerOf(question, what);
     question.classList.add("busy");
     try {
-      await api("POST", "/api/answers", { answers: [answer] });
+      noted(await api("POST", "/api/answers", { answers: [answer] }), [question], answer);
     } finally {
       question.classList.remove("busy");
     }
-    noted([question]);
     review.noInARow = what === "none" ? review.noInARow + 1 : 0;
   }
   leave([question]);
@@ -390,23 +425,26 @@ async function answerOne(question, what) {
 
 async function answerMany(what) {
   const many = $$(".question").filter((one) => selected.has(one.dataset.id));
-  await api("POST", "/api/answers", { answers: many.map((one) => answerOf(one, what)) });
-  noted(many);
+  noted(await api("POST", "/api/answers", { answers: many.map((one) => answerOf(one, what)) }), many);
   review.noInARow = 0;
   leave(many);
 }
 
-function noted(questions) {
+function noted(done, questions, answer = {}) {
   review.answered.push(questions);
+  const given = [...(answer.accepted ?? []), ...(answer.tags ?? [])].join(", ") || (answer.no ? "none" : "");
+  const rejected = answer.no?.length && given !== "none" ? `; not ${answer.no.join(", ")}` : "";
+  review.last = given && !$(".queue").dataset.tag ? ` ${$("h2", questions[0]).textContent}: ${given}${rejected}` : "";
   const undo = $("#undo");
   delete undo.dataset.confirm;
   undo.disabled = false;
+  if (done.change) undo.dataset.body = JSON.stringify({ change: done.change.number });
   undo.title = "Take back the last answer (u)";
 }
 
 function tellAnswered() {
   const many = review.answered.flat().length;
-  $("#answered").textContent = many ? `${many} answered.` : "";
+  $("#answered").textContent = many ? `${many} answered.${review.last}` : "";
 }
 
 function leave(questions) {
@@ -460,11 +498,18 @@ function goOn() {
 
 async function undoInReview(button) {
   if (button.dataset.confirm && !confirm(button.dataset.confirm)) return;
-  const { undone } = await api("POST", "/api/undo");
+  let undone;
+  try {
+    ({ undone } = await api("POST", "/api/undo", bodyOf(button)));
+  } catch (error) {
+    if (error.status === 409) await refresh();
+    throw error;
+  }
   if (!undone) return say("There is nothing to take back.");
   const questions = review.answered.pop();
   review.noInARow = 0;
-  say("Taken back.");
+  review.last = "";
+  say(`Taken back: ${undone.said}`);
   if (!questions) return refresh();
   const fresh = await documentAt($(".queue").dataset.url);
   $("#undo").replaceWith($("#undo", fresh));
@@ -518,6 +563,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") { done(); ($("#search") ?? $(".filter input"))?.focus(); }
   else if (event.key === "?") { done(); $("#keys").showModal(); }
   else if (event.key === "u" && !$("#undo").disabled) { done(); $("#undo").click(); }
+  else if (/^Arrow(Left|Right)$/.test(event.key) && $(".answer") && !tile) $(`a[rel=${event.key === "ArrowLeft" ? "prev" : "next"}]`)?.click();
   else if (event.key.startsWith("Arrow") && tile && !event.target.matches("input")) { done(); move(tile, event.key); }
   else if (event.key === "x" && tile) { done(); $(".select input", tile)?.click(); }
   else if (!question && $(".queue") && /^[ansyt0-9]$/.test(event.key)) { done(); $(".question")?.focus(); }
