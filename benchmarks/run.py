@@ -33,6 +33,7 @@ WITHOUT = (
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
     *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
+    *("service", "page"),
 )
 
 
