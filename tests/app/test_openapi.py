@@ -20,7 +20,8 @@ from schemathesis.engine import events, from_schema
 LEFT_OUT = ["positive_data_acceptance"]
 DETERMINISTIC = ["examples", "coverage"]
 ALL = [*DETERMINISTIC, "fuzzing", "stateful"]
-ALIKE = ["/api/retrieve", "/api/similar", "/api/decisions"]  # take the same as others
+# Addresses that take the same as /api/tag and /api/answers.
+ALIKE = ["/api/retrieve", "/api/similar", "/api/decisions", "/api/items/{id}/tags"]
 FILES = st.one_of(
     st.sampled_from([picture(n) for n in (0, 1, 50, 51)]),
     st.sampled_from([b"snow on the mountain", "das Meer, größer".encode(), b""]),
