@@ -233,7 +233,7 @@ class Requests:
 
     def _undone(self) -> Asked:
         kind = "POST /api/undo"
-        return self._asked(kind, "/api/undo", {}, lambda got: got["undone"]["kind"] == "decide")
+        return self._asked(kind, "/api/undo", None, lambda got: got["undone"]["kind"] == "decide")
 
     def _added(self, number: int) -> Asked:
         vector = self._vectors[number % len(self._vectors)]
