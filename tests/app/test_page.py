@@ -408,26 +408,32 @@ def test_a_long_grid_keeps_only_what_is_near(browser, tmp_path):
         page.wait_for_selector("[data-id='1']")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_views_are_accessible_on_a_phone_and_in_the_dark(browser, collection, scheme):
+def test_views_are_accessible_on_a_phone_and_in_the_dark(browser, collection):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     phone = {"width": 390, "height": 800}
-    with look(browser, collection, viewport=phone, color_scheme=scheme) as page:
+    with look(browser, collection, viewport=phone) as page:
         for view in VIEWS:
+            page.emulate_media(color_scheme="light")
             page.goto(view)
-            page.wait_for_load_state("networkidle")
+            if view.startswith("/items"):
+                page.wait_for_selector("#groups-title")
             width = page.evaluate("document.documentElement.scrollWidth")
             assert width <= 390, f"{view} is {width} wide"
-            found = axe.run(page).response["violations"]
-            serious = [
-                (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
-                for one in found
-                if one["impact"] in ("serious", "critical")
-            ]
-            assert serious == [], view
-        ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        bright = sum(map(int, re.findall(r"\d+", ground)[:3]))
-        assert (bright < 200) == (scheme == "dark")
+            assert serious(axe.run(page)) == [], view
+            page.emulate_media(color_scheme="dark")  # only the colors differ
+            colors = axe.run(page, options={"runOnly": ["color-contrast"]})
+            assert serious(colors) == [], view
+            ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            assert sum(map(int, re.findall(r"\d+", ground)[:3])) < 200
+
+
+def serious(results):
+    """What axe found, without what is minor."""
+    return [
+        (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+        for one in results.response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 def test_texts_and_vectors_are_plain_lists(browser, tmp_path):

@@ -13,12 +13,12 @@ from nearlabel.app import api_answers as answers
 from nearlabel.app import api_models as models
 from nearlabel.app.asked_queries import (
     Posted,
+    answered,
     body_of,
-    in_this_state,
     posted,
-    query_of,
     vector_of,
 )
+from nearlabel.app.asked_queries import Query as Asked
 from nearlabel.app.responses import Refusal, documented
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import (
@@ -79,14 +79,11 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     Nothing is stored. An item of the collection is answered as if it were new.
     """
 
-    def work() -> models.Suggestions:
-        query = query_of(served, body)
-        with served.answering():
-            query = in_this_state(served, query)
-            found = answers.suggestions(served, query, top)
+    def answer(query: Asked) -> models.Suggestions:
+        found = answers.suggestions(served, query, top)
         return models.Suggestions(**answers.asked(query), suggestions=found)
 
-    return await run_in_threadpool(work)
+    return await answered(served, body, answer)
 
 
 @router.post(
@@ -98,14 +95,11 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
 async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) -> models.Groups:
     """For each of the likeliest tags, give the nearest items that carry it."""
 
-    def work() -> models.Groups:
-        query = query_of(served, body)
-        with served.answering():
-            query = in_this_state(served, query)
-            found = answers.groups(served, query, top, per_tag)
+    def answer(query: Asked) -> models.Groups:
+        found = answers.groups(served, query, top, per_tag)
         return models.Groups(**answers.asked(query), groups=found)
 
-    return await run_in_threadpool(work)
+    return await answered(served, body, answer)
 
 
 @router.post(
@@ -117,14 +111,11 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
 async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
     """Give the nearest items, whatever their tags are."""
 
-    def work() -> models.Similar:
-        query = query_of(served, body)
-        with served.answering():
-            query = in_this_state(served, query)
-            found = answers.similar(served, query, query.top or top)
+    def answer(query: Asked) -> models.Similar:
+        found = answers.similar(served, query, query.top or top)
         return models.Similar(**answers.asked(query), items=found)
 
-    return await run_in_threadpool(work)
+    return await answered(served, body, answer)
 
 
 @router.get("/questions", tags=["suggestions"], responses=documented(404))

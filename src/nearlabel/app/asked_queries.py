@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from nearlabel.app.api_models import Question
@@ -14,6 +16,8 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import check_content, shown_as, text_content
 from nearlabel.collection import Item
+
+T = TypeVar("T")
 
 _FORM, _JSON = "multipart/form-data", "application/json"
 _FILES = ("file", "picture")  # what a form may call its file
@@ -119,11 +123,17 @@ def query_of(served: Served, body: Posted) -> Query:
     return Query(vector_of(served, asked.vector), None, "", asked.top)
 
 
-def in_this_state(served: Served, query: Query) -> Query:
-    """A question about an item with the item as it is in the state that is asked."""
-    if query.item is None:
-        return query
-    return query._replace(item=served.collection.item(query.question))
+async def answered(served: Served, body: Posted, answer: Callable[[Query], T]) -> T:
+    """What is answered to a request, from one state of the collection, by a thread of its own."""
+
+    def work() -> T:
+        query = query_of(served, body)
+        with served.answering():
+            if query.item is not None:  # as it is in this state
+                query = query._replace(item=served.collection.item(query.question))
+            return answer(query)
+
+    return await run_in_threadpool(work)
 
 
 def query_of_item(served: Served, id: int) -> Query:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nearlabel.app import api_answers as answers
 from nearlabel.app import api_models as models
 from nearlabel.app.api_routes import Body, Few, ItemId, Service
 from nearlabel.app.asked_queries import Query as Asked
-from nearlabel.app.asked_queries import in_this_state, query_of, query_of_item
+from nearlabel.app.asked_queries import answered, query_of_item
 from nearlabel.app.logins import COOKIE, SECONDS, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
@@ -63,7 +63,7 @@ def grid(
         try:
             found = collection.items(tag or None, state, after, ITEMS_A_PAGE + 1, name=name or None)
         except ValueError as error:  # there is no such tag
-            missing = answers_reason(error)
+            missing = reason_of(error)
         items = [answers.described(served, item) for item in found[:ITEMS_A_PAGE]]
         is_filtered = bool(tag or name or state != "all") and not missing
         total = len(collection.ids(tag or None, state, name=name or None)) if is_filtered else None
@@ -92,13 +92,7 @@ def item_page(served: Service, id: ItemId) -> HTMLResponse:
 @router.post("/ask")
 async def ask(served: Service, body: Body) -> HTMLResponse:
     """What is suggested for a file that was dropped on the page."""
-
-    def work() -> HTMLResponse:
-        query = query_of(served, body)
-        with served.answering():
-            return _answer_page(served, in_this_state(served, query))
-
-    return await run_in_threadpool(work)
+    return await answered(served, body, partial(_answer_page, served))
 
 
 @router.get("/items/{id}/near")
@@ -111,13 +105,7 @@ def near(served: Service, id: ItemId) -> HTMLResponse:
 @router.post("/near")
 async def near_file(served: Service, body: Body) -> HTMLResponse:
     """The same for a file that was dropped on the page."""
-
-    def work() -> HTMLResponse:
-        query = query_of(served, body)
-        with served.answering():
-            return _near(served, in_this_state(served, query))
-
-    return await run_in_threadpool(work)
+    return await answered(served, body, partial(_near, served))
 
 
 @router.get("/review")
@@ -141,7 +129,7 @@ def review(
                     if place < _FEWEST_ASKED or each.probability >= _LEAST_ASKED
                 ]
         except ValueError as error:
-            missing = answers_reason(error)
+            missing = reason_of(error)
         return _page(
             served,
             "review.html",
@@ -329,6 +317,6 @@ def _address(path: str, query: Mapping[str, Any]) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def answers_reason(error: ValueError) -> str:
+def reason_of(error: ValueError) -> str:
     """What a collection says is wrong, for people."""
     return "The collection " + str(error).removeprefix(f"{getattr(error, 'path', '')} ")
