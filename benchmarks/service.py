@@ -226,11 +226,12 @@ def load_rows(name: str, found: Any, seconds: int, direct: dict[str, float]) -> 
 
 
 def called(here: Made, n: int) -> dict[str, list[float]]:
-    """Milliseconds of calls of a collection in this process, each kind after the other."""
+    """Milliseconds of calls in this process, each kind after the other; one thread, as served."""
     from nearlabel.collection import Collection
+    from nearlabel.common.threads import one_blas_thread
 
     random, vectors = np.random.default_rng(2), np.load(here.vectors)
-    with Collection(here.folder, readonly=True) as store:
+    with Collection(here.folder, readonly=True) as store, one_blas_thread:
         works: dict[str, Callable[[int], Any]] = {
             "Collection.suggest, an item": store.suggest,
             "Collection.suggest, a vector": lambda i: store.suggest(vectors[i % len(vectors)]),
