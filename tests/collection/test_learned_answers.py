@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nearlabel.collection import Collection
+from nearlabel.collection import Collection, learner
 from nearlabel.collection.records import NewItem, vector_content
 from nearlabel.methods import retrieval
 
@@ -78,6 +82,51 @@ def test_readers_see_a_tag_in_their_next_answer(folder: Path) -> None:
         store.save_index()
         store.clear(35, "new")
         assert answers(reader) == answers(store)
+
+
+@pytest.mark.parametrize("other_method", [False, True])
+def test_nobody_waits_for_a_file_that_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, other_method: bool
+) -> None:
+    """Others ask and change meanwhile, and the file is that of the state before."""
+    begun, go_on, write_index = threading.Event(), threading.Event(), learner.write_index
+
+    def write_slowly(*what: Any) -> str:
+        begun.set()
+        assert go_on.wait(60)
+        return write_index(*what)
+
+    with Collection(folder) as store, ThreadPoolExecutor(1) as pool:
+        store.tag(31, "all")
+        store.clear(1, ["all", "up", "down"])  # its row is forgotten
+        monkeypatch.setattr(learner, "write_index", write_slowly)
+        saving = pool.submit(store.save_index)
+        assert begun.wait(60)
+        store.tag([2, 35], "new")
+        store.clear([3, 31], ["all", "up", "down"])
+        assert "new" in [found.tag for found in store.suggest(40)]
+        if other_method:
+            store.set_method({"name": "BRkNN"})
+        found = answers(store)
+        go_on.set()
+        saving.result(60)
+        assert answers(store) == found
+        assert store.verify()
+        assert len(indexes(folder)) == (0 if other_method else 1)
+    with Collection(folder, readonly=True) as store:
+        assert answers(store) == found
+        assert store.notes == []
+
+
+def test_rows_that_are_gone_leave_the_memory_when_a_file_is_written(folder: Path) -> None:
+    with Collection(folder) as store:
+        store.tag(31, "all")
+        store.suggest(35)
+        before = weakref.ref(store._folder.learned._learner)
+        store.clear(1, ["all", "up", "down"])
+        store.save_index()
+        assert before() is None
+        assert len(store._folder.learned._learner) == 30
 
 
 def test_items_with_a_tag_are_the_same_however_they_are_searched(

@@ -288,6 +288,7 @@ def test_it_says_when_a_new_file_is_worth_while(tmp_path: Path) -> None:
     store = filled(300)
     learner = opened(store, tmp_path)
     learner.save(0)
+    learner.saved(learner)
     assert not learner.is_worth_saving(closing=True)
     for item in range(100, 800):
         store.put(item, np.random.default_rng(item).integers(0, 3, WIDTH))
@@ -297,7 +298,11 @@ def test_it_says_when_a_new_file_is_worth_while(tmp_path: Path) -> None:
     assert not learner.is_worth_saving()
     learner.follow(range(180, 800))
     assert learner.is_worth_saving()
-    learner.save(1)
+    still = learner.at_rest()
+    learner.follow(range(100, 110))
+    still.save(1)
+    learner.saved(still)
+    assert learner.unsaved == 10
     assert not learner.is_worth_saving(closing=True)
 
 

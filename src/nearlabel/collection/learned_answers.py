@@ -38,7 +38,8 @@ class LearnedAnswers:
         self._folder, self._settings = database.folder, settings
         self._learner: Learner | None = None
         self._followed = 0  # the last change that the learner knows
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # held while the learner is brought to a later state
+        self._saving = threading.RLock()  # held while a file is written; taken before all others
         self._held = threading.local()  # what this thread asks
 
     @contextmanager
@@ -74,37 +75,63 @@ class LearnedAnswers:
         with self._database.reading() as connection:
             return len(touched_after(connection, _stored(connection)[0] or 0)) >= _UNSAVED
 
-    def save(self) -> None:
-        """Write what was learned to a file, and remove the one before."""
+    def save(self, *, tidy: bool = True) -> bool:
+        """Write what was learned to a file, and remove the one before.
+
+        Nobody who asks waits for the writing. Without `tidy`, rows that are gone stay in memory,
+        as do rows that would be searched in another way by now: nothing is asked any more.
+
+        Returns
+        -------
+        bool
+            Whether there is such a file: not where another method was chosen meanwhile.
+        """
         self._database.refuse_changes()
-        with self._lock:
-            with self._database.reading() as connection:
-                learner = self._current(connection)
-            change = self._followed
-            digest = learner.save(change)
-            with self._database.writing() as connection:
-                connection.execute(
-                    "UPDATE state SET index_change = ?, index_digest = ?",
-                    (None if digest is None else change, digest),
-                )
+        with self._saving:
+            with self._lock:
+                with self._database.reading() as connection:
+                    learner = self._current(connection)
+                change, still = self._followed, learner.at_rest()
+            digest = still.save(change)
+            with self._database.writing() as connection, self._lock:
+                is_wanted = learner is self._learner and learner.is_by(self._settings().method)
+                if is_wanted:
+                    is_worth_loading = learner.saved(still)
+                    connection.execute(
+                        "UPDATE state SET index_change = ?, index_digest = ?",
+                        (None if digest is None else change, digest),
+                    )
+            if is_wanted and tidy and is_worth_loading and digest is not None:
+                self._load_again(learner, change, digest)
         self.remove_others()
+        return is_wanted
+
+    def _load_again(self, learner: Learner, change: int, digest: str) -> None:
+        """Have a learner of a file in the place of the one that it was written by."""
+        loaded = self._made(self._settings())
+        loaded.notes = self._notes
+        self._notes.extend(loaded.opened(change, digest))
+        with self._lock, self._database.reading() as connection:
+            if learner is self._learner:
+                loaded.follow(touched_after(connection, change))
+                self._learner, self._followed = loaded, last_change(connection)
 
     def set_method(self, method: str) -> None:
         """Have the settings name another method, in JSON, and nothing be left of the one before."""
-        with self._lock, self._database.writing() as connection:  # nobody saves that one meanwhile
+        with self._database.writing() as connection, self._lock:  # nobody notes a file meanwhile
             connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (method,))
             connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
         self.remove_others()
 
     def forget(self) -> None:
         """Have a file without what is forgotten, where there was one, or what was learned."""
-        with self._lock:
+        with self._saving:
             with self._database.reading() as connection:
                 index, _ = _stored(connection)
             if self._learner is not None or index is not None:
                 with suppress(OSError, FileError):  # it can be made again
-                    self.save()
-                    return
+                    if self.save():
+                        return
             with self._database.writing() as connection:
                 connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
         self.remove_others()
@@ -136,8 +163,8 @@ class LearnedAnswers:
             self._learner = None
 
     def leave(self) -> None:
-        """In the child of a fork: have a lock that nobody holds."""
-        self._lock = threading.RLock()
+        """In the child of a fork: have locks that nobody holds."""
+        self._lock, self._saving = threading.RLock(), threading.RLock()
 
     def _is_replaced(self, connection: sqlite3.Connection) -> bool:
         index, _ = _stored(connection)

@@ -33,6 +33,7 @@ from nearlabel.common.growing import Grown
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_integer
+from nearlabel.methods.changes import at_rest
 from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.model_trees import model_tree
 from nearlabel.methods.states import state_of
@@ -85,7 +86,7 @@ class Learner:
         self._method = dict(settings.method)
         estimator(self._method)
         self._lock = ForkSafeLock()
-        self._origin = self  # which a copy by `as_it_is` keeps
+        self._origin: Learner | None = None  # of which this is a copy by `as_it_is`
         self._model: Any = None
         self._items = Grown(np.empty(0, np.int64))
         self._state: State | None = None
@@ -104,7 +105,9 @@ class Learner:
 
     def as_it_is(self) -> Learner:
         """A learner that answers from the present state, whatever this one follows later."""
-        return copy.copy(self)
+        learner = copy.copy(self)
+        learner._origin = self._origin or self
+        return learner
 
     def path(self, change: int) -> Path:
         """The index file of the state after a change."""
@@ -207,27 +210,39 @@ class Learner:
         most = max(_FEWEST_UNSAVED, int(_SHARE_UNSAVED * len(self)))
         return self.unsaved > (most // _CLOSING if closing else most)
 
+    def at_rest(self) -> Learner:
+        """A learner of the present state to save, whatever this one follows meanwhile."""
+        with self._lock.held():
+            still = copy.copy(self)
+            still._lock = ForkSafeLock()
+            if self._model is not None:
+                still._model = at_rest(self._model)
+            return still
+
     def save(self, change: int) -> str | None:
         """Write the index file of the state after a change; None where there is no model.
 
-        Returns its checksum. Rows that were forgotten are neither in the file nor, from then on,
-        in memory.
+        Returns its checksum. Rows that were forgotten are not in the file, but stay in memory until
+        it is loaded. Where others follow changes meanwhile, call it on a learner `at_rest`.
+        """
+        if self._model is None:
+            return None
+        tree = model_tree(self._model)
+        if tree["lists"] is None and self._are_for_lists():
+            self._learn_all()
+            tree = model_tree(self._model)
+        present = self._items.array[self._model._items.places]
+        return write_index(self.path(change), change, present, tree, self._fitted_rows)
+
+    def saved(self, still: Learner) -> bool:
+        """Note that a state of this learner is in a file; says if it is worth loading from there.
+
+        That is where rows were forgotten, or all was learned anew for the file.
         """
         with self._lock.held():
-            if self._model is None:
-                self.unsaved = 0
-                return None
-            tree = model_tree(self._model)
-            if tree["lists"] is None and self._are_for_lists():
-                self._learn_all()
-                tree = model_tree(self._model)
-            items = self._model._items
-            present = self._items.array[items.places]
-            digest = write_index(self.path(change), change, present, tree, self._fitted_rows)
-            if items.alive is not None:
-                self._load(change, digest)
-            self.unsaved = 0
-            return digest
+            self.unsaved = max(0, self.unsaved - still.unsaved)
+            has_gaps = self._model is not None and self._model._items.alive is not None
+            return has_gaps or self._fitted_rows != still._fitted_rows
 
     def compact(self) -> None:
         """Arrange all rows anew, as a fresh fit would, without gaps of forgotten ones."""
@@ -329,7 +344,7 @@ class Learner:
         except FileError as error:
             if error.path is None or not _INDEX.fullmatch(Path(error.path).name):
                 raise
-            origin = self._origin
+            origin = self._origin or self
             with self._lock.held():
                 if origin._state is state:
                     origin._learn_all()

@@ -117,7 +117,7 @@ class OpenedFolder:
                     if self._is_erasing():
                         self.finish_erasing()
                     if self.learned.is_worth_saving(closing=True):
-                        self.learned.save()
+                        self.learned.save(tidy=False)
         finally:
             self.vectors.close()
             self.database.close()

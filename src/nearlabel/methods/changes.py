@@ -227,6 +227,16 @@ def searching_with(model: Any, search: Any) -> Any:
     return new
 
 
+def at_rest(model: Any) -> Any:
+    """The model as it is now; later changes, which another thread may make, leave it alone."""
+    items: Items = model._items
+    state = next_state(model)
+    if is_own(items):
+        assert items.kept is not None
+        state._have(replace(items, kept=items.kept.copy()))
+    return state
+
+
 def in_one_piece(model: Any) -> Any:
     """The model as a file keeps it: without forgotten rows, and all rows in one piece."""
     items: Items = model._items

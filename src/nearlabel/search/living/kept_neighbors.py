@@ -117,6 +117,13 @@ class KeptNeighbors:
         """How many neighbors of each row are known; 0 where it was removed."""
         return self._joined("lengths")
 
+    def copy(self) -> KeptNeighbors:
+        """The neighbors as they are now, which later changes leave alone."""
+        lists = (np.array(part) for part in (self.places, self.distances, self.lengths))
+        copied = KeptNeighbors(self.k, *lists)
+        copied.version = self.version
+        return copied
+
     def tree(self) -> dict[str, Array]:
         """The neighbors as a file keeps them; see `StoredNeighbors`."""
         return {"places": self.places, "distances": self.distances, "lengths": self.lengths}
