@@ -228,7 +228,8 @@ def test_undo_in_a_window_that_is_out_of_date_asks_again(browser, collection):
         page.request.post("/api/items/1/tags", data={"tags": ["elsewhere"]})
         page.click("#undo")
         page.wait_for_selector("#message .failed")
-        assert "another one now (changed tags of 1 item)" in page.locator("#message").inner_text()
+        said = page.locator("#message").inner_text()
+        assert "another one now (elsewhere added to 1 item)" in said
         assert "elsewhere" in item(page, 1)["tags"]
         page.click("#undo")
         page.wait_for_selector("#message p:not(.failed)")

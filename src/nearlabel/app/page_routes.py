@@ -21,6 +21,7 @@ from nearlabel.app.asked_queries import answered, query_of_item
 from nearlabel.app.logins import SECONDS, cookie_name, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
+from nearlabel.app.visible_names import visible
 from nearlabel.collection.learning_methods import METHODS
 
 ITEMS_A_PAGE = 120
@@ -43,6 +44,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_templates.filters["visible"] = visible
 _templates.globals["address"] = lambda path, **query: _address(path, query)
 Tag = Annotated[str, Query(max_length=1000)]
 
@@ -296,6 +298,7 @@ def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
         undo_is_large=sum(one.items for one in run) > _UNDO_UNASKED,
         readonly=served.collection.readonly,
         view=template.removesuffix(".html"),
+        most_bytes=served.settings.most_bytes,
         **values,
     )
 
