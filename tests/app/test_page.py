@@ -512,7 +512,6 @@ def test_a_long_grid_keeps_only_what_is_near(browser, tmp_path):
                 break
         assert page.locator("[data-id='1500']").count() == 1
         assert page.locator(".tile").count() < 800  # of 1,500
-        page.wait_for_timeout(300)
         page.locator("[data-id='1500'] a.picture").click()
         page.wait_for_url("**/items/1500")
         page.go_back()

@@ -275,13 +275,13 @@ function follow(section) {
 // Back, and a reload, lead to the place in a long grid that was left: its pages are noted.
 history.scrollRestoration = "manual";
 let noting = 0;
-addEventListener("scroll", () => {
+function notePlace() {
   clearTimeout(noting);
-  noting = setTimeout(() => {
-    const shown = own ? [] : $$("section.page").map((one) => [one.dataset.url, one.offsetHeight]);
-    history.replaceState({ shown, top: scrollY }, "");
-  }, 200);
-}, { passive: true });
+  const shown = own ? [] : $$("section.page").map((one) => [one.dataset.url, one.offsetHeight]);
+  history.replaceState({ shown, top: scrollY }, "");
+}
+addEventListener("scroll", () => { clearTimeout(noting); noting = setTimeout(notePlace, 400); }, { passive: true });
+addEventListener("click", (event) => { if (event.target.closest("a[href]")) notePlace(); }, true);
 
 function goBackTo({ shown = [], top = 0 }) {
   let last = $("section.page");
