@@ -121,11 +121,11 @@ def suggested(page):
     return dict(zip(tags, numbers, strict=True))
 
 
-def drop(page, *paths):
+def drop(page, *paths, kinds=("dragEnter", "dragOver", "drop")):
     """Drop files or folders on a page, as a person does."""
     session = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
-    for kind in ("dragEnter", "dragOver", "drop"):
+    for kind in kinds:
         place = {"type": kind, "x": 200, "y": 200}
         session.send("Input.dispatchDragEvent", {**place, "data": data})
 
@@ -218,6 +218,8 @@ def test_several_files_are_asked_about_in_turn(browser, collection, tmp_path):
             page.wait_for_selector(f".several strong:text-is('{place}')")
             page.wait_for_selector("#groups-title")
 
+        sent = []
+        page.on("request", lambda one: sent.append((one.method, one.url.removeprefix(collection))))
         page.goto("/")
         drop(page, *(tmp_path / name for name in ("a.jpg", "b.jpg", "c.jpg", "d.txt")))
         shown("a.jpg", "1 of 3")
@@ -229,6 +231,7 @@ def test_several_files_are_asked_about_in_turn(browser, collection, tmp_path):
         page.wait_for_selector(".rejected")
         assert page.locator(".own .chip bdi").all_inner_texts() == ["green", "red"]
         shown("a.jpg", "1 of 3")
+        assert sent.count(("POST", "/api/items")) == 1  # they waited for each other
         page.keyboard.press("ArrowRight")
         shown("c.jpg", "2 of 2")
         assert "b.jpg: The file is not a picture" in page.locator("#message").inner_text()
@@ -247,10 +250,11 @@ def test_several_files_are_asked_about_in_turn(browser, collection, tmp_path):
         page.click("text=Done")
         page.wait_for_selector("section.page .tile")
         tile = page.locator(".tile img").first
-        tile.dispatch_event("dragstart")
-        drop(page, tmp_path / "c.jpg")  # a picture of the page itself, dragged and let go
-        assert page.url.endswith("/")
-        assert page.locator("#drop").is_hidden()
+        for event, is_own in (("dragstart", True), ("dragend", False)):
+            tile.dispatch_event(event)  # a picture of the page itself is dragged, or no more
+            drop(page, tmp_path / "c.jpg", kinds=["dragEnter", "dragOver"])
+            assert page.locator("#drop").is_hidden() == is_own
+        page.wait_for_selector("#drop", state="hidden")  # nothing moves there any more
 
 
 def test_answers_that_are_slow_or_do_not_come(browser, collection):

@@ -162,19 +162,27 @@ async function filesWithin(entry) {
   }
 }
 
-let inside = 0;
+let covering = 0;
 let isFromHere = false; // a picture of the page itself is being dragged
 const carries = (event) => !isFromHere && event.dataTransfer?.types.includes("Files");
-const cover = (by) => { inside = Math.max(0, inside + by); $("#drop").hidden = !inside || kind === "vectors"; };
+function cover(isOver) {
+  clearTimeout(covering);
+  $("#drop").hidden = !isOver || kind === "vectors";
+  if (isOver) covering = setTimeout(cover, 1000, false); // a drag that ends elsewhere is not told of
+}
 addEventListener("dragstart", () => { isFromHere = true; });
 addEventListener("dragend", () => { isFromHere = false; });
-addEventListener("dragenter", (event) => carries(event) && cover(1));
-addEventListener("dragleave", (event) => carries(event) && cover(-1));
-addEventListener("dragover", (event) => carries(event) && event.preventDefault());
+addEventListener("dragenter", (event) => carries(event) && cover(true));
+addEventListener("dragleave", (event) => event.relatedTarget ?? cover(false));
+addEventListener("dragover", (event) => {
+  if (!carries(event)) return;
+  event.preventDefault();
+  cover(true);
+});
 addEventListener("drop", (event) => {
   if (!carries(event)) return;
   event.preventDefault(); // else the browser would show the file in place of the page
-  cover(-inside);
+  cover(false);
   const found = filesOf(event.dataTransfer);
   attempt(async () => {
     if (kind === "vectors") throw new Error("This collection holds vectors: files cannot be asked about.");
