@@ -15,7 +15,7 @@ from nearlabel.collection.change_log import Row, What, stored_rows, unpacked
 from nearlabel.collection.records import Change, said_changes
 
 _MOST_ROWS = 20_000  # of the log that are read
-_MOST_ITEMS = 5_000  # of a change that is told tag by tag
+_MOST_ITEMS = 1_000  # of a change that is told tag by tag: every view of a page tells the last one
 _MOST_TAGS = 3  # that are told one by one
 _DECIDING = ("tag", "reject", "clear", "set_tags", "decide")
 _OF_TAGS = ("rename_tag", "merge_tags", "delete_tag")
