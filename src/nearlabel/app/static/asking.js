@@ -168,7 +168,7 @@ const carries = (event) => !isFromHere && event.dataTransfer?.types.includes("Fi
 function cover(isOver) {
   clearTimeout(covering);
   $("#drop").hidden = !isOver || kind === "vectors";
-  if (isOver) covering = setTimeout(cover, 1000, false); // a drag that ends elsewhere is not told of
+  if (isOver) covering = setTimeout(cover, 700, false); // a drag that ends elsewhere is not told of
 }
 addEventListener("dragstart", () => { isFromHere = true; });
 addEventListener("dragend", () => { isFromHere = false; });
