@@ -631,6 +631,44 @@ def test_indexed_files_that_are_named_like_uploads_stay(pictures, tmp_path):
     assert path.read_bytes() == content
 
 
+# Uploads that are taken back.
+
+
+def test_an_upload_that_is_taken_back_loses_its_file(pictures):
+    first = uploaded(pictures, picture(50), tags=["bird"]).json()["item"]["files"]
+    second = uploaded(pictures, picture(51)).json()["item"]["files"]
+    assert pictures.post("/api/undo").json()["undone"]["said"] == "added 1 item"
+    assert files_in(pictures.uploads) == first
+    again = uploaded(pictures, picture(51)).json()
+    assert again["item"]["files"] == second  # and is there again when it is sent again
+    for _ in range(2):
+        pictures.post("/api/undo")
+    assert files_in(pictures.uploads) == []
+    assert len(pictures.collection.ids()) == 10
+
+
+def test_a_file_whose_content_an_item_has_is_never_removed(pictures, tmp_path):
+    (tmp_path / "pictures" / "0.png").rename(tmp_path / "0.png")
+    collection = pictures.collection
+    features = item_features("pictures", collection.settings.features)
+    run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
+    sent = uploaded(pictures, picture(0)).json()  # in place of the file that is missing
+    assert (sent["id"], sent["is_new"]) == (1, False)
+    pictures.post("/api/undo")
+    assert collection.item(1).is_missing
+    assert files_in(pictures.uploads) == [f"{collection.item(1).content.hex()}.png"]
+
+
+def test_other_files_in_the_folder_of_uploads_stay(pictures):
+    uploaded(pictures, picture(50))
+    (pictures.uploads / "notes.png").write_bytes(b"not ours")
+    pictures.post("/api/items/1/tags", json={"tags": ["x"]})
+    pictures.post("/api/undo")
+    assert len(files_in(pictures.uploads)) == 2  # of another change
+    pictures.post("/api/undo")
+    assert files_in(pictures.uploads) == ["notes.png"]
+
+
 # Tags of items.
 
 
@@ -818,6 +856,24 @@ def test_tags_become_one(vectors):
     assert "light" in listed(vectors)[0]
 
 
+def test_a_tag_is_deleted_and_brought_back(vectors):
+    before = vectors.get("/api/tags").json()
+    vectors.post("/api/items/1/tags", json={"tags": ["Places"]})
+    answer = vectors.post("/api/tags/delete", json={"tag": "dark"}).json()
+    assert (answer["change"]["kind"], answer["change"]["items"]) == ("delete_tag", 16)
+    assert listed(vectors)[0] == ["light", "Places|Rome", "Places"]
+    assert vectors.collection.item(1).no == []  # nor is it known that it was rejected
+    vectors.post("/api/tags/delete", json={"tag": "Places"})
+    assert listed(vectors)[0] == ["light", "Places|Rome"]
+    assert "dark" not in {one.tag for one in vectors.collection.suggest(2)}
+    for given, wanted in [("dark", 404), ("", 422), ("a||b", 422)]:
+        assert vectors.code("POST", "/api/tags/delete", json={"tag": given})[0] == wanted
+    for _ in range(3):
+        vectors.post("/api/undo")
+    assert vectors.get("/api/tags").json() == before
+    assert vectors.collection.verify()
+
+
 # Changes.
 
 
@@ -833,6 +889,66 @@ def test_changes_are_told_the_latest_first_and_taken_back(vectors):
         True,
         True,
     ]
+
+
+def test_what_a_change_did_is_told_tag_by_tag(vectors):
+    def said(address, **body):
+        return vectors.post(address, json=body).json()["change"]["said"]
+
+    def listed():
+        return [one["said"] for one in vectors.get("/api/changes").json()["changes"]]
+
+    three = {"ids": [31, 32, 33], "tags": ["sunset"]}
+    assert said("/api/decisions", **three) == "sunset added to 3 items"
+    given = {"tags": ["boat", "sea"], "no": ["dark"]}
+    assert said("/api/items/31/tags", **given) == (
+        "boat and sea added to 1 item, dark rejected for 1 item"
+    )
+    away = {"no": ["sunset"], "clear": ["dark", "boat"]}
+    assert said("/api/items/31/tags", **away) == (
+        "sunset and boat taken away from 1 item, dark no longer rejected for 1 item"
+    )
+    many = {"tags": [f"t{n}" for n in range(9)]}
+    assert (
+        said("/api/items/33/tags", **many) == "t0, t1 and t2 added to 1 item, 6 more tags changed"
+    )
+    assert said("/api/tags/rename", old="sunset", new="dusk") == "renamed sunset to dusk (3 items)"
+    assert said("/api/tags/merge", tags=["t0", "t1"], into="t2") == "merged t0 and t1 (1 item)"
+    assert said("/api/tags/delete", tag="dusk") == "deleted dusk (3 items)"
+    # Whatever came later, each is told as it was then.
+    assert listed()[:7] == [
+        "deleted dusk (3 items)",
+        "merged t0 and t1 (1 item)",
+        "renamed sunset to dusk (3 items)",
+        "t0, t1 and t2 added to 1 item, 6 more tags changed",
+        "sunset and boat taken away from 1 item, dark no longer rejected for 1 item",
+        "boat and sea added to 1 item, dark rejected for 1 item",
+        "sunset added to 3 items",
+    ]
+    assert listed()[7:] == [
+        "dark rejected for 2 items",
+        "dark and Places|Rome added to 14 items",
+        "light added to 15 items",
+        "added 40 items",
+    ]
+    assert vectors.post("/api/undo").json()["undone"]["said"] == "deleted dusk (3 items)"
+    assert listed()[:3] == [
+        "took back a change to 3 items",
+        "deleted a tag of 3 items",  # the log knows no more of what was undone
+        "merged t0 and t1 (1 item)",
+    ]
+
+
+def test_what_a_large_change_did_is_told_in_short(vectors, monkeypatch):
+    vectors.post("/api/decisions", json={"ids": [31, 32, 33], "tags": ["dusk"]})
+    for limit, value, wanted in [
+        ("_MOST_ITEMS", 2, "changed tags of 3 items"),
+        ("_MOST_ROWS", 3, "changed tags of 3 items"),
+        ("_MOST_ROWS", 4, "dusk added to 3 items"),
+    ]:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"nearlabel.collection.tag_effects.{limit}", value)
+            assert vectors.get("/api/changes?limit=1").json()["changes"][0]["said"] == wanted
 
 
 def test_where_there_is_nothing_to_take_back(vectors):
@@ -855,6 +971,7 @@ WRITES = [
     ("POST", "/api/answers", {"json": {"answers": [{"id": 1, "tags": ["x"]}]}}),
     ("POST", "/api/tags/rename", {"json": {"old": "sea", "new": "x"}}),
     ("POST", "/api/tags/merge", {"json": {"tags": ["sea"], "into": "x"}}),
+    ("POST", "/api/tags/delete", {"json": {"tag": "sea"}}),
     ("POST", "/api/undo", {}),
 ]
 

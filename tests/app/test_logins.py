@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from nearlabel.app.logins import COOKIE, SECONDS, cookie_of, is_logged_in
+from nearlabel.app.logins import SECONDS, cookie_name, cookie_of, is_logged_in
 
 TOKEN = "a-token-of-many-letters"
 FAR = 2**32  # the year 2106
+COOKIE = "nearlabel"  # of a service without a port in its address
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,33 @@ def test_a_login_gives_a_cookie_for_a_month(client):
     assert client.get("/api/items").status_code == 200
     client.cookies.clear()
     assert client.get("/api/items").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1:8350", "nearlabel-8350"),
+        ("[::1]:8351", "nearlabel-8351"),
+        ("photos.example.org", "nearlabel"),
+        ("[::1]", "nearlabel"),
+        ("localhost:", "nearlabel"),
+        ("localhost:²", "nearlabel"),
+        ("", "nearlabel"),
+    ],
+)
+def test_the_name_of_the_cookie_has_the_port(host, name):
+    assert cookie_name({"host": host}) == name
+
+
+def test_services_at_two_ports_of_a_host_leave_each_other_logged_in(client):
+    other = cookie_of("a-token-of-another-service", FAR)
+    answer = client.post("http://127.0.0.1:8350/login", data={"token": TOKEN})
+    ours, _, _ = answer.headers["set-cookie"].partition(";")
+    headers = {"cookie": f"nearlabel-8351={other}; {ours}; nearlabel={other}"}
+    client.cookies.clear()
+    for port, status in [(8350, 200), (8351, 401), (80, 401)]:
+        asked = client.get(f"http://127.0.0.1:{port}/api/items", headers=headers)
+        assert asked.status_code == status
 
 
 def test_a_login_over_https_gives_a_cookie_that_stays_there(client):

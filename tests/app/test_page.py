@@ -84,10 +84,11 @@ def collection(pictures, tmp_path):
 
 
 @contextmanager
-def look(browser, address, refused="nothing is", **options):
+def look(browser, address, refused="nothing is", asked=None, **options):
     """A page whose every request stays on this machine, without errors in its console.
 
-    But for those that begin with `refused`, which are about answers of the service.
+    But for those that begin with `refused`, which are about answers of the service. What is asked
+    in a dialog is noted in `asked`, and agreed to; without this list there must be none.
     """
     wrong = []
     context = browser.new_context(base_url=address, **options)
@@ -106,7 +107,8 @@ def look(browser, address, refused="nothing is", **options):
         "request",
         lambda one: None if one.url.startswith((address, "blob:")) else wrong.append(one.url),
     )
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    noted = wrong if asked is None else asked
+    page.on("dialog", lambda dialog: (noted.append(dialog.message), dialog.accept()))
     yield page
     context.close()
     assert wrong == []
@@ -117,6 +119,15 @@ def suggested(page):
     tags = page.locator(".suggested-tag").all_inner_texts()
     numbers = page.locator(".suggestion .number").all_inner_texts()
     return dict(zip(tags, numbers, strict=True))
+
+
+def drop(page, *paths, kinds=("dragEnter", "dragOver", "drop")):
+    """Drop files or folders on a page, as a person does."""
+    session = page.context.new_cdp_session(page)
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    for kind in kinds:
+        place = {"type": kind, "x": 200, "y": 200}
+        session.send("Input.dispatchDragEvent", {**place, "data": data})
 
 
 def item(page, id):
@@ -193,14 +204,97 @@ def test_pictures_are_dropped_and_pasted_and_known_ones_recognized(browser, coll
         page.wait_for_selector("section.page .tile")
 
 
-def test_what_is_no_picture_is_refused_in_a_sentence(browser, collection, tmp_path):
-    (tmp_path / "page.jpg").write_bytes(b"<html><script>alert(1)</script>")
-    with browser.new_context(base_url=collection) as context:
-        page = context.new_page()
+def test_several_files_are_asked_about_in_turn(browser, collection, tmp_path):
+    (tmp_path / "trip").mkdir()
+    for number, name in enumerate(("a.jpg", "c.jpg", "trip/1.jpg", "trip/2.jpg")):
+        (tmp_path / name).write_bytes(painted("green", 300 + number))
+    (tmp_path / "b.jpg").write_bytes(b"<html><script>alert(1)</script>")
+    for name in ("d.txt", "trip/3.txt"):
+        (tmp_path / name).write_text("no picture", encoding="utf-8")
+    with look(browser, collection, "Failed to load") as page:
+
+        def shown(name, place):
+            page.wait_for_selector(f"h1:has-text('{name}')")
+            page.wait_for_selector(f".several strong:text-is('{place}')")
+            page.wait_for_selector("#groups-title")
+
+        sent = []
+        page.on("request", lambda one: sent.append((one.method, one.url.removeprefix(collection))))
         page.goto("/")
-        page.set_input_files("#ask", tmp_path / "page.jpg")
+        drop(page, *(tmp_path / name for name in ("a.jpg", "b.jpg", "c.jpg", "d.txt")))
+        shown("a.jpg", "1 of 3")
+        assert page.locator("#message").inner_text() == "1 of 4 files is not a picture."
+        page.evaluate(
+            "() => ['Accept green', 'Reject red'].forEach((one) => "
+            "document.querySelector(`[aria-label='${one}']`).click())"
+        )  # faster than the answers
+        page.wait_for_selector(".rejected")
+        assert page.locator(".own .chip bdi").all_inner_texts() == ["green", "red"]
+        shown("a.jpg", "1 of 3")
+        assert sent.count(("POST", "/api/items")) == 1  # they waited for each other
+        page.keyboard.press("ArrowRight")
+        shown("c.jpg", "2 of 2")
+        said = page.locator("#message").inner_text()
+        assert said == "b.jpg: The file is not a picture in a known format."
+        page.click("text=← Previous")
+        page.wait_for_url("**/items/28")  # it was kept
+        page.click("text=Stop")
+        page.wait_for_selector("section.page .tile")
+
+        drop(page, tmp_path / "trip")
+        shown("1.jpg", "1 of 2")
+        page.locator(".skip").focus()
+        page.keyboard.press("Enter")  # and it is still asked about
+        page.click("text=Next →")
+        shown("2.jpg", "2 of 2")
+        assert page.locator("#own-preview").count() == 1
+        page.click("text=Done")
+        page.wait_for_selector("section.page .tile")
+        tile = page.locator(".tile img").first
+        for event, is_own in (("dragstart", True), ("dragend", False)):
+            tile.dispatch_event(event)  # a picture of the page itself is dragged, or no more
+            drop(page, tmp_path / "c.jpg", kinds=["dragEnter", "dragOver"])
+            assert page.locator("#drop").is_hidden() == is_own
+        page.wait_for_selector("#drop", state="hidden")  # nothing moves there any more
+
+
+def test_answers_that_are_slow_or_do_not_come(browser, collection):
+    with look(browser, collection, "Failed to load") as page:
+        page.goto("/items/10")
+        page.wait_for_selector("#groups-title")
+        held = []
+        page.route("**/api/items/10/tags", lambda route: held.append(route))
+        page.click("[aria-label^=Accept] >> nth=0")
+        page.fill(".give input", "half a word")
+        page.wait_for_timeout(50)
+        held[0].continue_()
+        page.wait_for_selector(".own .chip")
+        assert page.input_value(".give input") == "half a word"
+        assert page.evaluate("document.activeElement.name") == "tags"
+
+        page.route("**/near", lambda route: route.abort())
+        page.goto("/items/11")
+        page.click("#near >> text=Try again")
+        page.unroute("**/near")
+        page.click("#near >> text=Try again")
+        page.wait_for_selector("#groups-title")
+
+        page.goto("/review")
+        first = page.evaluate("document.activeElement.dataset.id")
+        page.context.set_offline(True)
+        page.keyboard.press("n")
         page.wait_for_selector("#message .failed")
-        assert "not a picture in a known format" in page.locator("#message").inner_text()
+        assert "does not answer" in page.locator("#message").inner_text()
+        page.context.set_offline(False)
+        busy = {"status": 503, "content_type": "text/plain", "body": "Service Unavailable"}
+        page.route("**/api/answers", lambda route: route.fulfill(**busy))
+        page.keyboard.press("n")
+        page.wait_for_selector("text=The service answered 503.")
+        page.unroute("**/api/answers")
+        assert item(page, first)["no"] == []
+        page.keyboard.press("n")  # the question is still there
+        page.wait_for_selector("#answered:has-text('1 answered')")
+        assert len(item(page, first)["no"]) == 3
 
 
 def test_a_tag_that_is_refused_keeps_no_picture(browser, collection, tmp_path):
@@ -228,7 +322,8 @@ def test_undo_in_a_window_that_is_out_of_date_asks_again(browser, collection):
         page.request.post("/api/items/1/tags", data={"tags": ["elsewhere"]})
         page.click("#undo")
         page.wait_for_selector("#message .failed")
-        assert "another one now (changed tags of 1 item)" in page.locator("#message").inner_text()
+        said = page.locator("#message").inner_text()
+        assert "another one now (elsewhere added to 1 item)" in said
         assert "elsewhere" in item(page, 1)["tags"]
         page.click("#undo")
         page.wait_for_selector("#message p:not(.failed)")
@@ -287,8 +382,10 @@ def test_questions_are_answered_by_keys_alone(browser, collection):
         assert found["accepted"][0] in third_tag
 
         third = current()
-        page.keyboard.press("n")
+        page.keyboard.down("n")
         answered(3)
+        page.keyboard.down("n")  # it is held, which answers no other question
+        page.keyboard.up("n")
         assert item(page, third)["tags"] == []
         assert {"red", "green", "blue"} <= {*item(page, third)["no"]}
 
@@ -341,8 +438,9 @@ def test_one_tag_at_a_time_ends_when_it_gets_poor(browser, collection):
         assert page.locator(".question").first.is_visible()
 
 
-def test_tags_are_renamed_and_merged(browser, collection):
-    with look(browser, collection) as page:
+def test_tags_are_renamed_merged_and_deleted(browser, collection):
+    asked = []
+    with look(browser, collection, asked=asked) as page:
         page.goto("/tags")
         row = page.locator("tr:has(bdi:text-is('red'))")
         row.locator("summary").click()
@@ -359,9 +457,14 @@ def test_tags_are_renamed_and_merged(browser, collection):
         page.wait_for_selector(".tile")
         assert page.locator(".tile").count() == 6
         page.goto("/tags")
-        page.once("dialog", lambda dialog: dialog.accept())
         page.click("#undo")
         page.wait_for_selector("bdi:text-is('crimson')")
+        page.click("tr:has(bdi:text-is('blue')) >> text=Delete")
+        page.wait_for_selector("#message:has-text('deleted blue (3 items)')")
+        assert asked == ["Delete the tag blue? 3 items have it. Undo brings it back."]
+        page.request.post("/api/tags/rename", data={"old": "crimson", "new": "\u200b"})
+        page.reload()
+        assert {*page.locator("tbody th").all_inner_texts()} == {"green", "⟨U+200B⟩"}
 
 
 def test_the_grid_is_searched_filtered_and_tagged_in_bulk(browser, collection):
@@ -381,6 +484,7 @@ def test_the_grid_is_searched_filtered_and_tagged_in_bulk(browser, collection):
         page.fill("#selection [name=tags]", f"{MARKUP}; new")
         page.press("#selection [name=tags]", "Enter")
         page.wait_for_function("() => document.querySelectorAll('.tile').length === 16")
+        assert not page.locator("#selection").is_visible()  # those two are not shown any more
         page.goto("/?tag=new")
         assert page.locator(".tile").count() == 2
         assert page.locator(".tile .chip").first.inner_text() == MARKUP
@@ -403,6 +507,11 @@ def test_a_long_grid_keeps_only_what_is_near(browser, tmp_path):
                 break
         assert page.locator("[data-id='1500']").count() == 1
         assert page.locator(".tile").count() < 800  # of 1,500
+        page.locator("[data-id='1500'] a.picture").click()
+        page.wait_for_url("**/items/1500")
+        page.go_back()
+        page.wait_for_selector("[data-id='1500']")  # where it was left
+        assert page.locator("[data-id='1']").count() == 0 or page.evaluate("scrollY") > 9000
         page.keyboard.press("Home")
         page.evaluate("scrollTo(0, 0)")
         page.wait_for_selector("[data-id='1']")
@@ -410,7 +519,7 @@ def test_a_long_grid_keeps_only_what_is_near(browser, tmp_path):
 
 def test_views_are_accessible_on_a_phone_and_in_the_dark(browser, collection):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    phone = {"width": 390, "height": 800}
+    phone = {"width": 320, "height": 640}
     with look(browser, collection, viewport=phone) as page:
         for view in VIEWS:
             page.emulate_media(color_scheme="light")
@@ -418,13 +527,16 @@ def test_views_are_accessible_on_a_phone_and_in_the_dark(browser, collection):
             if view.startswith("/items"):
                 page.wait_for_selector("#groups-title")
             width = page.evaluate("document.documentElement.scrollWidth")
-            assert width <= 390, f"{view} is {width} wide"
+            assert width <= 320, f"{view} is {width} wide"
             assert serious(axe.run(page)) == [], view
             page.emulate_media(color_scheme="dark")  # only the colors differ
             colors = axe.run(page, options={"runOnly": ["color-contrast"]})
             assert serious(colors) == [], view
             ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
             assert sum(map(int, re.findall(r"\d+", ground)[:3])) < 200
+        page.emulate_media(media="print", color_scheme="dark")  # paper is white
+        ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert ground == "rgb(255, 255, 255)"
 
 
 def serious(results):
@@ -461,6 +573,12 @@ def test_texts_and_vectors_are_plain_lists(browser, tmp_path):
         page.click("[aria-label='Accept machine']")
         page.wait_for_selector(".own .chip")
         assert item(page, 5)["tags"] == ["machine"]
+        (tmp_path / "dropped.txt").write_text("milk for the tea", encoding="utf-8")
+        drop(page, tmp_path / "dropped.txt")
+        page.wait_for_selector("#own-text:has-text('milk for the tea')")
+        page.click("[aria-label='Accept drink']")
+        page.wait_for_url("**/items/6")
+        assert item(page, 6)["name"] == "dropped.txt"
 
 
 def test_a_token_opens_the_page(browser, pictures, tmp_path):
@@ -483,6 +601,11 @@ def test_a_token_opens_the_page(browser, pictures, tmp_path):
         assert cookie["httpOnly"]
         assert cookie["sameSite"] == "Strict"
         assert token not in cookie["value"]
+        page.goto("/?state=untagged")
+        context.clear_cookies()  # as after a month
+        (tmp_path / "new.jpg").write_bytes(painted("green", 100))
+        page.set_input_files("#ask", tmp_path / "new.jpg")
+        page.wait_for_url("**/login?next=*state*untagged")
 
 
 def test_the_method_is_chosen_on_the_page(browser, collection):

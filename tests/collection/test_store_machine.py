@@ -297,9 +297,21 @@ class Machine(RuleBasedStateMachine):
         assert not unknown
         assert self.became(after) == (change is not None)
 
+    @rule(tag=TAGS)
+    def delete(self, tag) -> None:
+        after = copy.deepcopy(self.now)
+        after.decisions = {key: yes for key, yes in after.decisions.items() if key[1] != tag}
+        try:
+            change = self.collection.delete_tag(tag)
+        except CollectionError:
+            assert after.decisions == self.now.decisions
+            return
+        assert self.became(after) == (change is not None)
+
     @rule()
     def undo(self) -> None:
         following = self.collection.next_undo()
+        assert not following or self.collection.said_run(following)
         undone = self.collection.undo()
         assert (undone is None) == (not self.before) == (not following)
         assert undone is None or undone.number == following[0].number

@@ -104,24 +104,28 @@ def questions(
     ]
 
 
-def change_of(change: Change | None) -> models.Changed | None:
-    """A change."""
-    if change is None:
-        return None
-    fields = {**change._asdict(), "said": change.said}
+def change_of(change: Change, said: str) -> models.Changed:
+    """A change, and what it did in words."""
+    fields = {**change._asdict(), "said": said}
     return models.Changed(**{name: fields[name] for name in models.Changed.model_fields})
 
 
 def changes(served: Served, limit: int) -> list[models.Changed]:
     """The last changes."""
-    return [one for each in served.collection.changes(limit) if (one := change_of(each))]
+    with served.collection.snapshot(learned=False):
+        found = served.collection.changes(limit)
+        said = served.collection.said_changes(found)
+    return [change_of(one, said[one.number]) for one in found]
 
 
 def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.ChangeDone:
     """What a change has done."""
     items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
     told = [described(served, item) for item in items.values()]
-    return models.ChangeDone(change=change_of(change), items=told)
+    if change is None:
+        return models.ChangeDone(change=None, items=told)
+    said = served.collection.said_changes([change])[change.number]
+    return models.ChangeDone(change=change_of(change, said), items=told)
 
 
 def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:

@@ -96,6 +96,12 @@ class Merging(_Taken):
     into: Tag
 
 
+class Deleting(_Taken):
+    """A tag that no item is to have any more."""
+
+    tag: Tag
+
+
 class Undoing(_Taken):
     """Which change is to be taken back."""
 

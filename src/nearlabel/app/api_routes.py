@@ -25,9 +25,9 @@ from nearlabel.app.uploads import (
     keep_file,
     keep_vector,
     remove_upload,
+    removing_uploads,
     text_content,
 )
-from nearlabel.collection.records import said_changes
 from nearlabel.collection.tag_names import tag_names
 
 router = APIRouter(prefix="/api", responses=documented())
@@ -206,7 +206,7 @@ def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
         known = collection.item(id)
         change = collection.forget(id)
         remove_upload(served, known)
-    return models.ChangeDone(change=answers.change_of(change), items=[])
+    return answers.done(served, change, [])
 
 
 @router.get("/items/{id}/tags", tags=["items"], responses=documented(404))
@@ -269,6 +269,14 @@ def merge(served: Service, change: models.Merging) -> models.ChangeDone:
         return answers.done(served, collection.merge_tags(change.tags, change.into), [])
 
 
+@router.post("/tags/delete", tags=["tags"], responses=documented(404, 507))
+def delete(served: Service, change: models.Deleting) -> models.ChangeDone:
+    """Take a tag away from all items. Tags below it stay."""
+    with served.writing() as collection:
+        _refuse_readonly(served)
+        return answers.done(served, collection.delete_tag(change.tag), [])
+
+
 @router.get("/changes", tags=["changes"])
 def changes(served: Service, limit: Few = 20) -> models.Changes:
     """List the last changes, the latest first."""
@@ -281,14 +289,13 @@ def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone
     with served.writing() as collection:
         _refuse_readonly(served)
         run = collection.next_undo()
+        said = collection.said_run(run) if run else "nothing can be taken back"
         if wanted is not None and wanted.change not in {one.number for one in run[:1]}:
-            said = said_changes(run) if run else "nothing can be taken back"
             raise Refusal(409, f"the last change is another one now ({said})", "changed_since")
-        undone = collection.undo()
-    told = answers.change_of(undone)
-    if told is not None and run:  # of a run the last one was undone: all of them are told
-        told.said = said_changes(run)
-    return models.Undone(undone=told)
+        with removing_uploads(served, run):
+            undone = collection.undo()
+    # Of a run the last one is given: what is said tells all of them.
+    return models.Undone(undone=undone and answers.change_of(undone, said))
 
 
 def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:

@@ -10,7 +10,6 @@ import hmac
 import time
 from collections.abc import Mapping
 
-COOKIE = "nearlabel"
 SECONDS = 30 * 24 * 3600
 
 
@@ -22,7 +21,8 @@ def is_logged_in(headers: Mapping[str, str], token: str) -> bool:
     # By hand: one cookie in a strange form, as of another service on this machine, would have the
     # standard library ignore all of them.
     cookies = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
-    cookie = next((value for name, _, value in cookies if name == COOKIE), "")
+    ours = cookie_name(headers)
+    cookie = next((value for name, _, value in cookies if name == ours), "")
     end, _, _ = cookie.partition(".")
     if not (end.isascii() and end.isdigit() and len(end) < 15):
         return False
@@ -33,6 +33,12 @@ def is_logged_in(headers: Mapping[str, str], token: str) -> bool:
 def is_token(given: str, token: str) -> bool:
     """Whether a token is the right one; how long that takes does not tell."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+
+
+def cookie_name(headers: Mapping[str, str]) -> str:
+    """The name of the cookie: with the port, as browsers give cookies to all ports of a host."""
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"nearlabel-{port}" if port.isascii() and port.isdigit() else "nearlabel"
 
 
 def cookie_of(token: str, end: int) -> str:

@@ -18,11 +18,11 @@ from nearlabel.app import api_models as models
 from nearlabel.app.api_routes import Body, Few, ItemId, Service
 from nearlabel.app.asked_queries import Query as Asked
 from nearlabel.app.asked_queries import answered, query_of_item
-from nearlabel.app.logins import COOKIE, SECONDS, cookie_of, is_token
+from nearlabel.app.logins import SECONDS, cookie_name, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
+from nearlabel.app.visible_names import visible
 from nearlabel.collection.learning_methods import METHODS
-from nearlabel.collection.records import said_changes
 
 ITEMS_A_PAGE = 120
 TAGS_A_PAGE = 200
@@ -44,6 +44,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_templates.filters["visible"] = visible
 _templates.globals["address"] = lambda path, **query: _address(path, query)
 Tag = Annotated[str, Query(max_length=1000)]
 
@@ -168,7 +169,7 @@ def tag_list(
 def change_list(served: Service, limit: Few = 50) -> HTMLResponse:
     """What was done, the latest first."""
     with served.collection.snapshot(learned=False):
-        found = served.collection.changes(limit)
+        found = answers.changes(served, limit)
         following = {one.number for one in served.collection.next_undo()}
         return _page(served, "changes.html", changes=found, following=following, limit=limit)
 
@@ -218,7 +219,7 @@ def login(
     is_ours = target.startswith("/") and not target.startswith(("//", "/\\"))
     answer = RedirectResponse(target if is_ours else "/", 303)
     answer.set_cookie(
-        COOKIE,
+        cookie_name(request.headers),
         cookie_of(wanted, int(time.time()) + SECONDS),
         max_age=SECONDS,
         httponly=True,
@@ -292,11 +293,12 @@ def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
         title=served.collection.path.absolute().name.removesuffix(".nearlabel"),
         kind=served.kind,
         counts=served.totals().counts,
-        undo=said_changes(run) if run else None,
+        undo=served.collection.said_run(run) if run else None,
         undo_number=run[0].number if run else None,
         undo_is_large=sum(one.items for one in run) > _UNDO_UNASKED,
         readonly=served.collection.readonly,
         view=template.removesuffix(".html"),
+        most_bytes=served.settings.most_bytes,
         **values,
     )
 

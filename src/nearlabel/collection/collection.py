@@ -40,6 +40,7 @@ from nearlabel.collection.records import (
 )
 from nearlabel.collection.similar_items import SimilarItems
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
+from nearlabel.collection.tag_effects import said_effects, said_run
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import source_of, thumbnail
 from nearlabel.common.validation import (
@@ -379,6 +380,16 @@ class Collection:
         with self._database.reading() as connection:
             return change_log.next_undo(connection)
 
+    def said_changes(self, changes: Sequence[Change]) -> dict[int, str]:
+        """What changes did, for people, by their numbers: tag by tag where the log knows it."""
+        with self._database.reading() as connection:
+            return said_effects(connection, changes)
+
+    def said_run(self, run: Sequence[Change]) -> str:
+        """The same of changes that are taken back together, the latest first, in one sentence."""
+        with self._database.reading() as connection:
+            return said_run(connection, run)
+
     def last_change(self) -> int:
         """The number of the last change; 0 where there was none."""
         with self._database.reading() as connection:
@@ -666,6 +677,25 @@ class Collection:
         names, into = tag_names(sources, "sources"), tag_name(target, "target")
         return self._folder.change(
             "merge_tags", group, lambda log: tag_changes.merge_tags(log, names, into, self.path)
+        )
+
+    def delete_tag(self, name: str, *, group: int | None = None) -> Change | None:
+        """Take a tag away from all items, and forget for which ones it was rejected.
+
+        Tags below it in a hierarchy stay.
+
+        Parameters
+        ----------
+        name : str
+        group : int, optional
+
+        Returns
+        -------
+        Change or None
+        """
+        known = tag_name(name, "name")
+        return self._folder.change(
+            "delete_tag", group, lambda log: tag_changes.delete_tag(log, known, self.path)
         )
 
     def set_method(self, method: Any) -> None:

@@ -22,6 +22,7 @@ _CHANGES = {  # for people, with how many items were touched
     "decide": "changed tags of {}",
     "rename_tag": "renamed a tag of {}",
     "merge_tags": "merged tags of {}",
+    "delete_tag": "deleted a tag of {}",
     "vectors": "made the vectors of {} again",
     "undo": "took back a change to {}",
     "forget": "forgot {}",
@@ -171,8 +172,8 @@ class Change(NamedTuple):
     ----------
     number : int
     kind : str
-        add, files, tag, reject, clear, set_tags, decide, rename_tag, merge_tags, vectors, undo or
-        forget.
+        add, files, tag, reject, clear, set_tags, decide, rename_tag, merge_tags, delete_tag,
+        vectors, undo or forget.
     at : datetime
         When, by the clock of then; numbers say what came first.
     group : int or None

@@ -83,6 +83,13 @@ def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path
     log.write(What.TAG, dict.fromkeys((number,) for number in merged))
 
 
+def delete_tag(log: ChangeLog, name: str, folder: Path) -> None:
+    """Have nothing be decided of a tag any more; the levels below it stay."""
+    number = known_tag(log.connection, name, folder)
+    found = log.connection.execute("SELECT item FROM decisions WHERE tag = ?", (number,))
+    log.write(What.DECISION, dict.fromkeys((item, number) for (item,) in found.fetchall()))
+
+
 def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
     """Refuse ids that no item has."""
     wanted = set(items)

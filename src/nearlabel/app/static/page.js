@@ -4,18 +4,23 @@
 
 const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
-let own = null; // a picture or a text that was asked about, and is not in the collection
 
 // Requests.
 
-async function answered(response) {
-  if (response.ok) return response;
-  if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+async function answerTo(path, options) {
+  const response = await fetch(path, options).catch(() => { throw new Error("The service does not answer. Try again in a moment."); });
+  const isLogin = response.redirected && new URL(response.url).pathname === "/login";
+  if (response.ok && !isLogin) return response;
+  if (isLogin || response.status === 401) {
+    location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+    throw new Error("You are not logged in any more.");
+  }
   const text = await response.text();
-  const isPage = response.headers.get("Content-Type")?.startsWith("text/html");
-  let said = isPage ? $(".error", new DOMParser().parseFromString(text, "text/html"))?.textContent : null;
-  if (!isPage) said = JSON.parse(text || "{}").error?.message;
-  said ??= `The service answered ${response.status}.`;
+  const kind = response.headers.get("Content-Type") ?? "";
+  let said = null;
+  if (kind.startsWith("text/html")) said = $(".error", new DOMParser().parseFromString(text, "text/html"))?.textContent;
+  else if (kind.startsWith("application/json")) said = JSON.parse(text).error?.message;
+  said ||= `The service answered ${response.status}.`;
   throw Object.assign(new Error(said[0].toUpperCase() + said.slice(1)), { status: response.status });
 }
 
@@ -26,18 +31,18 @@ async function api(method, path, body) {
     options.headers = { "Content-Type": "application/json" };
     options.body = JSON.stringify(body);
   }
-  return (await answered(await fetch(path, options))).json();
+  return (await answerTo(path, options)).json();
 }
 
 async function documentAt(path, options = {}) {
   const headers = { Accept: "text/html", ...options.headers };
-  const response = await answered(await fetch(path, { ...options, headers }));
+  const response = await answerTo(path, { ...options, headers });
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
 
 function say(text, failed = false) {
   const line = document.createElement("p");
-  line.textContent = text;
+  line.textContent = text.replace(/[\u202a-\u202e\u2066-\u2069]/g, ""); // which would turn the sentence round
   line.classList.toggle("failed", failed);
   $("#message").replaceChildren(line);
   clearTimeout(say.timer);
@@ -48,21 +53,27 @@ async function attempt(work) {
   try {
     return await work();
   } catch (error) {
-    say(error.message === "Failed to fetch" ? "The service does not answer." : error.message, true);
+    say(error.message, true);
   }
 }
 
-function form(file) {
-  const body = new FormData();
-  body.append("file", file, file.name || "pasted.png");
-  return body;
+// A button in place of what could not be loaded.
+function again(work) {
+  const button = document.createElement("button");
+  button.textContent = "Try again";
+  button.addEventListener("click", () => { button.remove(); attempt(work); });
+  return button;
 }
 
-// What a view shows is replaced, and the focus stays where it was.
+// What a view shows is replaced; the focus, and what was typed, stay where they were.
+
+const keyOf = (field) => [field.closest("[data-key]")?.dataset.key, field.form?.className, field.name].join(" ");
 
 function show(fresh) {
   const at = document.activeElement?.closest("[data-key]")?.dataset.key;
   const within = document.activeElement?.getAttribute("aria-label");
+  const typed = new Map($$("#main form[data-api] input").filter((one) => one.value !== one.defaultValue).map((one) => [keyOf(one), one]));
+  const isTyping = document.activeElement?.matches("#main form[data-api] input") && keyOf(document.activeElement);
   $("#main").replaceChildren(...$("#main", fresh).childNodes);
   for (const part of ["#undo", "nav"]) $(part).replaceWith($(part, fresh));
   document.title = fresh.title;
@@ -70,6 +81,10 @@ function show(fresh) {
   const place = at && $$("[data-key]").find((one) => one.dataset.key === at);
   const same = within && $$("button", place || $("#main")).find((one) => one.getAttribute("aria-label") === within);
   (same || (place && $("a, button, input", place)) || $("#main")).focus({ preventScroll: true });
+  for (const field of $$("#main form[data-api] input")) {
+    if (typed.has(keyOf(field))) field.value = typed.get(keyOf(field)).value;
+    if (keyOf(field) === isTyping) field.focus({ preventScroll: true });
+  }
   begin();
 }
 
@@ -96,58 +111,63 @@ function bodyOf(element) {
 
 const split = (text) => [...new Set(text.split(";").map((one) => one.trim()).filter(Boolean))];
 
-function disown() {
-  if (own?.url) URL.revokeObjectURL(own.url);
-  own = null;
-}
-
-// The request that asks about a picture or a text.
-function asking(what) {
-  if (what.file) return { method: "POST", body: form(what.file) };
-  return { method: "POST", body: JSON.stringify({ text: what.text }), headers: { "Content-Type": "application/json" } };
-}
-
-async function kept(tags = []) {
-  const text = own.text;
-  const name = text?.trim().split("\n")[0].slice(0, 60);
-  const body = own.file ? form(own.file) : { name, text, tags };
-  if (own.file) for (const tag of tags) body.append("tags", tag);
-  const added = await api("POST", "/api/items", body);
-  disown();
-  history.pushState(null, "", `/items/${added.id}`);
-  return added.id;
-}
+// Clicks that come faster than answers wait for each other, and the view is fetched after the last.
+const acts = { last: Promise.resolve(), waiting: 0, isOld: false };
 
 async function act(element, extra = {}) {
-  let [method, path] = element.dataset.api.split(" ");
-  const body = bodyOf(element);
+  if ("busy" in element.dataset) return; // a double click
+  let body = bodyOf(element);
   if (body?.tags && !body.tags.length) throw new Error("Type a tag first.");
   if (element.dataset.confirm && !confirm(element.dataset.confirm)) return;
+  if (body !== undefined) body = { ...body, ...extra };
+  element.dataset.busy = "";
   element.disabled = true;
+  acts.waiting += 1;
+  const done = acts.last.then(() => actNow(element, body)).finally(() => {
+    acts.waiting -= 1;
+    element.disabled = false;
+    delete element.dataset.busy;
+  });
+  acts.last = done.catch(() => null);
+  return done;
+}
+
+async function actNow(element, body) {
+  let [method, path] = element.dataset.api.split(" ");
   try {
     let done = {};
-    if (own && path === "/api/items") await kept();
+    if (path === "/api/items") await (own && kept());
     else if (own && element.matches("form.give")) await kept(body.tags); // both, or neither
     else {
-      if (path.includes("{kept}")) path = path.replace("{kept}", await kept());
-      done = await api(method, path, body === undefined ? undefined : { ...body, ...extra });
+      if (path.includes("{kept}")) path = path.replace("{kept}", own ? await kept() : $("[data-item]")?.dataset.item ?? keptAs);
+      done = await api(method, path, body);
     }
+    acts.isOld = true;
+    if (element instanceof HTMLFormElement) element.reset();
     if (done.undone) say(`Taken back: ${done.undone.said}`);
     else if (done.change === null) say("Nothing has changed: it was like that already.");
-    else if (element.dataset.said) say(element.dataset.said);
+    else if (element.dataset.said ?? done.change) say(element.dataset.said ?? done.change.said);
     if (element.dataset.then) location.assign(element.dataset.then);
-    else if (own) await ask(own);
-    else if ($("section.page")) await renew();
-    else await refresh();
+    else if (acts.waiting === 1) await renewView();
   } catch (error) {
-    if (error.status === 409 && element.id === "undo" && !own) await refresh().catch(() => null);
+    if (error.status === 409 && element.id === "undo") acts.isOld = true;
+    if (acts.isOld && acts.waiting === 1) await renewView().catch(() => null);
     throw error;
-  } finally {
-    element.disabled = false;
   }
 }
 
+async function renewView() {
+  acts.isOld = false;
+  if (own) await ask(own);
+  else if ($("section.page")) await renew();
+  else await refresh();
+}
+
 document.addEventListener("click", (event) => {
+  if (event.target.closest(".skip")) { // as a link to #main it would leave a picture that is asked about
+    event.preventDefault();
+    $("#main").focus();
+  }
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.select) select(button.dataset.select);
@@ -157,6 +177,7 @@ document.addEventListener("click", (event) => {
   else if (button.id === "help") $("#keys").showModal();
   else if (button.id === "go-on") goOn();
   else if (button.id === "ask-about") $("#asking").showModal();
+  else if (button.dataset.several) attempt(() => askNext(Number(button.dataset.several)));
   else if (button.dataset.api) {
     event.preventDefault();
     attempt(() => (button.id === "undo" && $(".queue") ? undoInReview(button) : act(button)));
@@ -168,6 +189,7 @@ document.addEventListener("submit", (event) => {
   if (sent.id === "ask-text" && event.submitter?.value) {
     const text = sent.elements.text.value;
     sent.reset();
+    several.files = [];
     attempt(() => ask({ text }));
   } else if (sent.id === "selection" && $("section.page")) {
     event.preventDefault();
@@ -186,68 +208,6 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("error", (event) => {
   if (event.target instanceof HTMLImageElement) event.target.classList.add("broken");
 }, true);
-
-// A picture to ask about: chosen, dropped or pasted.
-
-async function askAboutPicture(file, many = 1) {
-  if (!file) return;
-  if (file.type && !file.type.startsWith("image/")) throw new Error(`${file.name} is not a picture.`);
-  await ask({ file });
-  if (many > 1) say(`Only the first of ${many} files is shown: drop one at a time.`);
-}
-
-async function ask(what) {
-  say(`Looking at ${what.file?.name ?? "it"} …`);
-  const fresh = await documentAt("/ask", asking(what));
-  const known = $("[data-item]", fresh)?.dataset.item;
-  if (known) history.pushState(null, "", `/items/${known}`);
-  else if (!own) history.pushState(null, "", location.href); // Back leads to what was shown before
-  disown();
-  if (!known) own = what.file ? { file: what.file, url: URL.createObjectURL(what.file) } : { text: what.text };
-  show(fresh);
-  $("#message").replaceChildren();
-  scrollTo(0, 0);
-}
-
-document.addEventListener("change", (event) => {
-  if (event.target.id === "ask") {
-    const [file] = event.target.files;
-    event.target.value = "";
-    attempt(() => askAboutPicture(file));
-  } else if (event.target.matches(".select input")) toggle(event.target);
-});
-
-if (document.body.dataset.kind === "pictures") {
-  let inside = 0;
-  const carries = (event) => event.dataTransfer?.types.includes("Files");
-  const cover = (by) => { inside = Math.max(0, inside + by); $("#drop").hidden = !inside; };
-  addEventListener("dragenter", (event) => carries(event) && cover(1));
-  addEventListener("dragleave", (event) => carries(event) && cover(-1));
-  addEventListener("dragover", (event) => carries(event) && event.preventDefault());
-  addEventListener("drop", (event) => {
-    if (!carries(event)) return;
-    event.preventDefault();
-    cover(-inside);
-    const { files } = event.dataTransfer;
-    attempt(() => askAboutPicture(files[0], files.length));
-  });
-  addEventListener("paste", (event) => {
-    const file = [...event.clipboardData.files].find((one) => one.type.startsWith("image/"));
-    if (file) attempt(() => askAboutPicture(file));
-  });
-}
-
-addEventListener("popstate", () => { disown(); attempt(() => refresh()); });
-
-async function fillNear() {
-  const article = $(".answer");
-  if (!article) return;
-  $("#near p").hidden = false;
-  if (own?.url) $("#own-preview").src = own.url;
-  else if (own) $("#own-text").textContent = own.text;
-  const fresh = await documentAt(article.dataset.near ?? "/near", own ? asking(own) : {});
-  if (article.isConnected) $("#near").replaceWith($("#near", fresh));
-}
 
 // Known tags, offered while one is typed.
 
@@ -280,26 +240,19 @@ const pages = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "1200px 0px" });
 
-async function fill(section, again = false) {
-  if (section.children.length && !again) return;
+async function fill(section, anew = false) {
+  if (section.children.length && !anew) return;
   let fresh;
   try {
     fresh = await documentAt(section.dataset.url);
   } catch (error) {
-    if (!section.children.length) section.append(retry(section));
+    if (!section.children.length) section.append(again(() => fill(section)));
     throw error;
   }
   section.replaceChildren(...$("section.page", fresh).childNodes);
   section.style.height = "";
-  if (again) for (const part of ["#undo", ".count"]) $(part)?.replaceWith($(part, fresh));
+  if (anew) for (const part of ["#undo", ".count"]) $(part)?.replaceWith($(part, fresh));
   follow(section);
-}
-
-function retry(section) {
-  const button = document.createElement("button");
-  button.textContent = "Try again";
-  button.addEventListener("click", () => attempt(() => fill(section, true)));
-  return button;
 }
 
 function empty(section) {
@@ -316,12 +269,39 @@ function follow(section) {
   if (!next) return;
   next.parentElement.hidden = true;
   if (section.nextElementSibling?.matches("section.page")) return;
-  const following = document.createElement("section");
-  following.className = "page";
-  following.dataset.url = next.getAttribute("href");
-  following.style.height = `${section.offsetHeight}px`;
-  section.after(following);
-  pages.observe(following);
+  section.after(emptyPage(next.getAttribute("href"), section.offsetHeight));
+}
+
+// Back, and a reload, lead to the place in a long grid that was left: its pages are noted.
+history.scrollRestoration = "manual";
+let noting = 0;
+function notePlace() {
+  clearTimeout(noting);
+  const shown = own ? [] : $$("section.page").map((one) => [one.dataset.url, one.offsetHeight]);
+  history.replaceState({ shown, top: scrollY }, "");
+}
+addEventListener("scroll", () => { clearTimeout(noting); noting = setTimeout(notePlace, 400); }, { passive: true });
+addEventListener("click", (event) => { if (event.target.closest("a[href]")) notePlace(); }, true);
+
+function goBackTo({ shown = [], top = 0 }) {
+  let last = $("section.page");
+  if (last && shown[0]?.[0] === last.dataset.url) {
+    for (const [url, height] of shown.slice(1)) {
+      if (!last.nextElementSibling?.matches("section.page")) last.after(emptyPage(url, height));
+      last = last.nextElementSibling;
+      if (!last.children.length) last.style.height = `${height}px`;
+    }
+  }
+  scrollTo(0, top);
+}
+
+function emptyPage(url, height) {
+  const section = document.createElement("section");
+  section.className = "page";
+  section.dataset.url = url;
+  section.style.height = `${height}px`;
+  pages.observe(section);
+  return section;
 }
 
 async function renew() {
@@ -373,9 +353,10 @@ async function decideSelected(bar, answer) {
   const tags = split(bar.elements.tags.value);
   if (!tags.length) throw new Error("Type a tag first.");
   const done = await api("POST", "/api/decisions", { ids: [...selected].map(Number), [answer]: tags });
-  const many = done.change ? done.change.items : 0;
-  say(`${answer === "tags" ? "Given to" : "Taken from"} ${many} ${many === 1 ? "item" : "items"}: ${tags.join("; ")}`);
+  say(done.change?.said ?? "Nothing has changed: it was like that already.");
   bar.reset();
+  selected.clear(); // some may not be shown any more, and would get the next tags, too
+  showSelection();
   await renew();
 }
 
@@ -479,6 +460,9 @@ async function askMore() {
     const there = new Set($$(".question").map((one) => one.dataset.id));
     $("#questions").append(...$$(".question", fresh).filter((one) => !there.has(one.dataset.id)));
     $("#undo").replaceWith($("#undo", fresh));
+  } catch (error) {
+    if (!$("#questions").children.length) $("#questions").append(again(askMore));
+    throw error;
   } finally {
     review.more = null;
   }
@@ -543,6 +527,10 @@ function move(from, key) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]")) return;
+  if (event.repeat && !event.key.startsWith("Arrow") && (event.key === "Enter" || !event.target.matches("input, textarea, select"))) {
+    event.preventDefault(); // a key that is held down would answer one question after the other
+    return;
+  }
   const field = event.target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
   if (event.key === "Escape") {
     if (field) (event.target.closest(".question") ?? $("#main")).focus();
@@ -563,7 +551,10 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") { done(); ($("#search") ?? $(".filter input"))?.focus(); }
   else if (event.key === "?") { done(); $("#keys").showModal(); }
   else if (event.key === "u" && !$("#undo").disabled) { done(); $("#undo").click(); }
-  else if (/^Arrow(Left|Right)$/.test(event.key) && $(".answer") && !tile) $(`a[rel=${event.key === "ArrowLeft" ? "prev" : "next"}]`)?.click();
+  else if (/^Arrow(Left|Right)$/.test(event.key) && $(".answer") && !tile) {
+    const step = event.key === "ArrowLeft" ? -1 : 1;
+    (several.files.length ? $(`[data-several="${step}"]`) : $(`a[rel=${step < 0 ? "prev" : "next"}]`))?.click();
+  }
   else if (event.key.startsWith("Arrow") && tile && !event.target.matches("input")) { done(); move(tile, event.key); }
   else if (event.key === "x" && tile) { done(); $(".select input", tile)?.click(); }
   else if (!question && $(".queue") && /^[ansyt0-9]$/.test(event.key)) { done(); $(".question")?.focus(); }
@@ -589,8 +580,12 @@ function begin() {
     pages.observe(section);
   }
   showSelection();
+  tellPlace();
   if ($(".queue") && !document.activeElement?.closest(".question")) $(".question")?.focus({ preventScroll: true });
   attempt(fillNear);
 }
 
-begin();
+addEventListener("DOMContentLoaded", () => {
+  begin();
+  if (history.state) goBackTo(history.state);
+});

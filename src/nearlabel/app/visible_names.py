@@ -1,0 +1,35 @@
+"""Names and tags as a page shows them: what nobody could see in them is written out."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# They turn the direction of what follows, so that a name can pretend to be another one.
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols without ink
+_INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs")
+_MOST = 3  # of a name without any visible character
+
+
+def visible(name: str) -> str:
+    """A name in which control characters are code points, and all others where none has ink.
+
+    Joiners and the like stay in other names: emojis and some scripts need them.
+    """
+    if name and not any(map(_has_ink, name)):
+        more = "…" if len(name) > _MOST else ""
+        return "".join(map(_code_point, name[:_MOST])) + more
+    return "".join(map(_unless_control, name))
+
+
+def _has_ink(mark: str) -> bool:
+    return mark not in _BLANK and unicodedata.category(mark) not in _INVISIBLE
+
+
+def _unless_control(mark: str) -> str:
+    is_control = mark in _TURNING or unicodedata.category(mark) in ("Cc", "Zl", "Zp")
+    return _code_point(mark) if is_control else mark
+
+
+def _code_point(mark: str) -> str:
+    return f"⟨U+{ord(mark):04X}⟩"
