@@ -32,7 +32,16 @@ WITHOUT = (
     *("label_kernels", "command_line", "reading", "model_files", "sparse_search", "methods"),
     "label_cuts",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
-    *("tuning", "scales", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
+    *(
+        "tuning",
+        "scales",
+        "even_counts",
+        "text_distances",
+        "reproduction",
+        "collection",
+        "scale",
+        "recall_effect",
+    ),
     *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
     *("service", "page"),
 )
@@ -113,6 +122,7 @@ def documents() -> dict[Path, str]:
     for path in PAGES.glob("*.md"):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)
+        made[path] = with_part(made[path], "even counts", about_even_counts())
     return made
 
 
@@ -197,6 +207,26 @@ def about_scales() -> str:
     for row in rows:
         cells = [shown(row[scale]) for scale in scales]
         lines.append(f"| {row['data']} | {' | '.join(cells)} | `{row['chosen_by_auto']}` |")
+    return "\n".join(lines)
+
+
+def about_even_counts() -> str:
+    """Even counts beside those of the paper."""
+    lines = [
+        "Public sets, k = 100: average precision (convention paper), and the mean inverse rank of "
+        "true labels that at most 100 training rows carry:",
+        "",
+        "| data | s | true labels that are rare | average precision, paper | even "
+        "| rare labels, paper | even |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in result_of("even_counts")["rows"]:
+        if row["k"] == 100:
+            s = "1" if row["smoothing"] == 1 else "1/(k+1)"
+            share = f"{row['true_labels_that_are_rare']:.0%}"
+            names = ("ap_paper", "ap_even", "rare_paper", "rare_even")
+            cells = " | ".join(shown(row[name]) for name in names)
+            lines.append(f"| {row['data']} | {s} | {share} | {cells} |")
     return "\n".join(lines)
 
 
