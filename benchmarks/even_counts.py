@@ -19,7 +19,8 @@ from nearlabel.labels.counts import label_totals
 
 QUESTION = (
     "ML-kNN with counts as published and even counts: average precision, and mean inverse ranks of "
-    "the true labels of at most k and of more than k training rows (texts by cosine distance)"
+    "true labels that 1 to k training rows carry, and of all others. Texts by cosine distance; of "
+    "cal500, every third row is held out"
 )
 SETS = ("medical", "enron", "cal500", "corel5k", "bibtex", "delicious")
 NEIGHBORS = (10, 100)

@@ -214,7 +214,7 @@ def about_even_counts() -> str:
     """Even counts beside those of the paper."""
     lines = [
         "Public sets, k = 100: average precision (convention paper), and the mean inverse rank of "
-        "true labels that at most 100 training rows carry:",
+        "rare labels, those of at most 100 training rows, where they are true:",
         "",
         "| data | s | true labels that are rare | average precision, paper | even "
         "| rare labels, paper | even |",

@@ -231,3 +231,17 @@ def test_the_own_vote_is_missed(kept):
             assert last["ML-kNN, s = 1/(k+1)"] < last["ML-kNN"] < last["on_the_list"] / 10
     assert tops == 2
     assert all(row["nobody_in_the_cell"] < 0.01 for row in kept if "nobody_in_the_cell" in row)
+
+
+def test_even_counts_help_public_sets_with_many_neighbors():
+    """What docs/methods/mlknn.md says of its table."""
+    rows = json.loads(RESULT.with_name("even_counts.json").read_text())["rows"]
+    gains = {
+        (row["data"], row["k"], row["smoothing"]): row["ap_even"] - row["ap_paper"] for row in rows
+    }
+    many = {place: gain for place, gain in gains.items() if place[1] == 100}
+    assert min(many.values()) > 0
+    assert max(many, key=many.__getitem__)[0] == "medical"
+    few = {place: gain for place, gain in gains.items() if place[1] == 10}
+    assert max(map(abs, few.values())) < 0.0085
+    assert {place[0] for place, gain in few.items() if gain < 0} == {"corel5k"}
