@@ -79,9 +79,9 @@ class MLkNN(NeighborClassifier):
         s of the paper: rows added to every cell of the counts. With 0, evidence that was never seen
         in training leaves the prior.
     counts : {"paper", "even"}, default="paper"
-        How neighbors with a label are counted: as published, or with one carrier of the label left
-        out for all rows. As published, training rows that carry a label have one possible neighbor
-        with it less than all others, which turns the evidence for rare labels upside down.
+        How neighbors that carry a label are counted: as published, or with one of its carriers left
+        out for every row. As published, a training row that carries a label has one carrier fewer
+        among its possible neighbors than any other row, which misleads where a label is rare.
     metric, search : default="euclidean", default="auto"
         The distance and how neighbors are searched: see `neighbor_graph`.
     n_jobs : int, optional
