@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from even_counts import even_scores
 from measuring import printed, report
 from scipy import sparse
 
@@ -88,23 +87,22 @@ def methods(unit: float) -> dict[str, Any]:
         "positive, z = 10 as rate": nl.PositivekNN(K, rate=Z / unit, random_state=0),
         "positive, z = 10 as width": nl.PositivekNN(K, rate=1 / (Z * unit), random_state=0),
         "positive, z fitted": nl.PositivekNN(K, random_state=0),
+        "ML-kNN, even counts": nl.MLkNN(K, counts="even"),
+        "ML-kNN, even counts, s = 1/(k+1)": nl.MLkNN(K, smoothing=SMALL, counts="even"),
     }
 
 
 def scored_by_all(problem: Problem) -> tuple[dict[str, LabelScores], dict[str, float], float]:
     """The scores of each method, the processor seconds that it took, and the fitted rate."""
-    scored, seconds, unit = {}, {}, problem.unit
-    for name, model in methods(unit).items():
+    scored, seconds, fitted = {}, {}, np.nan
+    for name, model in methods(problem.unit).items():
         start = time.process_time()
         model.fit_graph(problem.graph, problem.Y)
         scored[name] = model.scores_from_graph(problem.near)
         seconds[name] = rounded(time.process_time() - start, 2)
-    votes = neighbor_counts(problem.near, problem.Y)
-    for name, s in (("ML-kNN, even counts", 1.0), ("ML-kNN, even counts, s = 1/(k+1)", SMALL)):
-        start = time.process_time()
-        scored[name] = even_scores(problem.graph, problem.Y, votes, s)
-        seconds[name] = rounded(time.process_time() - start, 2)
-    return scored, seconds, model.relative_rate_  # the last model is that of the fitted rate
+        rate = getattr(model, "relative_rate_", None)
+        fitted = fitted if rate is None else rate  # the last one is that of the fitted rate
+    return scored, seconds, fitted
 
 
 def measured(problem: Problem, *, reasons: bool) -> Iterator[dict[str, Any]]:

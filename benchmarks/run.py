@@ -14,6 +14,7 @@ import collection_tables
 import scale_tables
 import teaching_tables
 
+from nearlabel.common.choices import SCALES
 from nearlabel.experiments.papers.printed_tables import papers
 from nearlabel.methods.registry import METHODS
 
@@ -31,7 +32,16 @@ WITHOUT = (
     *("label_kernels", "command_line", "reading", "model_files", "sparse_search", "methods"),
     "label_cuts",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
-    *("tuning", "text_distances", "reproduction", "collection", "scale", "recall_effect"),
+    *(
+        "tuning",
+        "scales",
+        "even_counts",
+        "text_distances",
+        "reproduction",
+        "collection",
+        "scale",
+        "recall_effect",
+    ),
     *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
     *("service", "page"),
 )
@@ -95,6 +105,7 @@ def documents() -> dict[Path, str]:
     readme = with_part(README.read_text(), "numbers", numbers())
     made = {PAGE: page(), README: with_part(readme, "family", about_family())}
     experiments = with_part(EXPERIMENTS.read_text(), "tuning", about_tuning())
+    experiments = with_part(experiments, "scales", about_scales())
     experiments = with_part(experiments, "text", about_text())
     made[EXPERIMENTS] = with_part(experiments, "reproduction", about_reproduction())
     made[COLLECTION] = COLLECTION.read_text()
@@ -111,6 +122,7 @@ def documents() -> dict[Path, str]:
     for path in PAGES.glob("*.md"):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)
+        made[path] = with_part(made[path], "even counts", about_even_counts())
     return made
 
 
@@ -177,6 +189,44 @@ def about_tuning() -> str:
     ]
     for what, seconds, times in (row.values() for row in result_of("tuning")["rows"]):
         lines += [f"| {what} | {seconds} | {times} |"]
+    return "\n".join(lines)
+
+
+def about_scales() -> str:
+    """Average precision by scale."""
+    rows = result_of("scales")["rows"]
+    scales = [name for name in SCALES if name != "auto"]
+    own = " and ".join(row["data"] for row in rows if row["split"] == "holdout")
+    lines = [
+        "Average precision of ML-kNN with k = 20, convention paper, on the sets' own test rows "
+        f"({own} have none: on a third of their rows, drawn with seed 0):",
+        "",
+        "| | " + " | ".join(f"`{scale}`" for scale in scales) + " | chosen by `auto` |",
+        "|---|" + "---|" * (len(scales) + 1),
+    ]
+    for row in rows:
+        cells = [shown(row[scale]) for scale in scales]
+        lines.append(f"| {row['data']} | {' | '.join(cells)} | `{row['chosen_by_auto']}` |")
+    return "\n".join(lines)
+
+
+def about_even_counts() -> str:
+    """Even counts beside those of the paper."""
+    lines = [
+        "Public sets, k = 100: average precision (convention paper), and the mean inverse rank of "
+        "rare labels, those of at most 100 training rows, where they are true:",
+        "",
+        "| data | s | true labels that are rare | average precision, paper | even "
+        "| rare labels, paper | even |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in result_of("even_counts")["rows"]:
+        if row["k"] == 100:
+            s = "1" if row["smoothing"] == 1 else "1/(k+1)"
+            share = f"{row['true_labels_that_are_rare']:.0%}"
+            names = ("ap_paper", "ap_even", "rare_paper", "rare_even")
+            cells = " | ".join(shown(row[name]) for name in names)
+            lines.append(f"| {row['data']} | {s} | {share} | {cells} |")
     return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ FEATURES, MOST_LABELS = 2, 5
 METHODS: dict[str, Callable[..., Any]] = {
     "mlknn": lambda k, **how: nl.MLkNN(k, **how),
     "mlknn, s=0": lambda k, **how: nl.MLkNN(k, smoothing=0, **how),
+    "mlknn, even counts": lambda k, **how: nl.MLkNN(k, counts="even", **how),
     "lamlknn": lambda k, **how: nl.LAMLkNN(k, n_clusters=2, random_state=0, **how),
     "dmlknn": lambda k, **how: nl.DMLkNN(k, tolerance=1, **how),
     "brknn": lambda k, **how: nl.BRkNN(k, weights="distance", fill="top", **how),

@@ -99,6 +99,45 @@ def mlknn(Y, training_neighbors, query_neighbors, s, rows=None):
     return posterior, np.array(decided, int), prior, likelihoods
 
 
+def even_mlknn(Y, training_neighbors, query_neighbors, s, left_out=None, cluster=None):
+    """ML-kNN with one carrier of each label left out of every count, in exact fractions.
+
+    Each draw of a carrier is made in turn: for a row that carries the label it is the row itself.
+    Only the rows of a `cluster`, by default all, are in the tables; the row `left_out` is not, and
+    is the only query. Returns posteriors, and for each query and label those of each draw.
+    """
+    rows = [i for i in (range(len(Y)) if cluster is None else cluster) if i != left_out]
+    n, q, k, s = len(rows), len(Y[0]), len(training_neighbors[0]), Fraction(s)
+    half = Fraction(1, 2)
+    posterior, draws = [[] for _ in query_neighbors], [[] for _ in query_neighbors]
+    for label in range(q):
+        carriers = [i for i in range(len(Y)) if Y[i][label]]
+
+        def votes(found, out, label=label):
+            return sum(int(Y[j][label]) for j in found if j != out)
+
+        seen = [[Fraction(0)] * (k + 1) for _ in range(2)]  # [carried][count]
+        for i in rows:
+            drawn = [i] if Y[i][label] else carriers or [None]
+            for out in drawn:
+                count = votes(training_neighbors[i], out)
+                seen[int(Y[i][label])][count] += Fraction(1, len(drawn))
+        n_l = sum(int(Y[i][label]) for i in rows)
+        prior = _over(s + n_l, 2 * s + n, half)
+        for query, found in enumerate(query_neighbors):
+            told = []
+            own = left_out is not None and Y[left_out][label]
+            for out in [left_out] if own else carriers or [None]:
+                count, uniform = votes(found, out), Fraction(1, k + 1)
+                with_label = _over(s + seen[1][count], s * (k + 1) + n_l, uniform)
+                without = _over(s + seen[0][count], s * (k + 1) + n - n_l, uniform)
+                yes, no = prior * with_label, (1 - prior) * without
+                told.append(_over(yes, yes + no, prior))
+            posterior[query].append(sum(told) / len(told))
+            draws[query].append(told)
+    return posterior, draws
+
+
 def _over(a, b, otherwise):
     return a / b if b else otherwise
 

@@ -75,7 +75,7 @@ def test_links_lead_to_entries_and_pages():
     anchors = {anchor(heading) for heading in HEADING.findall(TEXT)}
     for target in re.findall(r"\]\(([^)]+)\)", TEXT):
         page, _, place = target.partition("#")
-        assert place in anchors if not page else (ROOT / ERRATA).with_name(page).is_file(), target
+        assert place in anchors if not page else ((ROOT / ERRATA).parent / page).is_file(), target
 
 
 def test_reasons_of_the_reproduction_lead_to_entries():

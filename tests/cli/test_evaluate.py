@@ -117,6 +117,12 @@ def test_published_digits(ask, load):
     assert round(metrics["average_precision"], 3) == 0.818
 
 
+def test_counts_other_than_published_are_told(ask, here):
+    command = ("evaluate", "songs.csv", "--split", "holdout", "--set")
+    assert "\nML-kNN, counts even, smoothing 1," in ask(*command, "counts=even")
+    assert "\nML-kNN, smoothing 1," in ask(*command, "counts=paper")
+
+
 def test_metrics_that_are_not_defined(ask, tmp_path):
     path = tmp_path / "same.csv"
     path.write_text("x,tags\n" + "".join(f"{row},a\n" for row in range(30)))

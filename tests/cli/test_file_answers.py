@@ -200,7 +200,7 @@ def test_labels_with_every_separator(ask, fail, tmp_path):
     assert ".jsonl" in message
 
 
-@pytest.mark.parametrize("scale", ["minmax", "standard"])
+@pytest.mark.parametrize("scale", ["minmax", "standard", "rank"])
 def test_sparse_items_for_a_model_of_dense_ones(ask, here, tmp_path, scale):
     ask("fit", "songs.csv", "-o", tmp_path / "m", "--scale", scale)
     expected = json.loads(ask("rank", tmp_path / "m", "new.csv", "--json"))

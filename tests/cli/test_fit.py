@@ -63,7 +63,7 @@ def test_parameters_of_an_algorithm(ask, fail, here, tmp_path):
     model = tmp_path / "m.model"
     some = ("--algorithm", "LAMLkNN", "--set", "n_clusters=3", "smoothing=0.5")
     told = json.loads(ask("fit", "songs.csv", "-o", model, *some, "--json"))
-    assert told["parameters"] == {"n_clusters": 3, "smoothing": 0.5}
+    assert told["parameters"] == {"n_clusters": 3, "smoothing": 0.5, "counts": "paper"}
     assert nl.load(model).get_params()["n_clusters"] == 3
     printed = ask("evaluate", "songs.csv", *some, "--metric", "one_error")
     assert "LAML-kNN, n_clusters 3, smoothing 0.5, euclidean, scale none" in printed
@@ -71,7 +71,7 @@ def test_parameters_of_an_algorithm(ask, fail, here, tmp_path):
     ask("fit", "songs.csv", "-o", model, "--algorithm", "BRkNN", *settings)
     assert nl.load(model).fill == "top"
     for options, parts in (
-        (("--set", "n_clusters=3"), ["MLkNN", "'n_clusters'", "n_neighbors, smoothing"]),
+        (("--set", "n_clusters=3"), ["MLkNN", "'n_clusters'", "counts, n_neighbors, smoothing"]),
         (("--algorithm", "BRkNN", "--smoothing", 2), ["BRkNN", "'smoothing'"]),
         (("--set", "smoothing"), ["--set", "NAME=VALUE", "'smoothing'"]),
         (("--set", "smoothing=much"), ["--set smoothing", "'much'"]),

@@ -70,7 +70,7 @@ def test_json_is_a_list_of_records(ask, kept):
     assert [first[key] for key in ("paper", "table", "dataset")] == ["zhang-2007", "1", "yeast"]
     assert (first["published"], first["std"]) == (0.195, 0.01)
     exact = {"metric": "euclidean", "search": "exact"}
-    assert first["parameters"] == {"n_neighbors": 8, "smoothing": 1, **exact}
+    assert first["parameters"] == {"n_neighbors": 8, "smoothing": 1, "counts": "paper", **exact}
     neighbors = [
         one["parameters"] for one in records if (one["paper"], one["table"]) == ("zhang-2005", "I")
     ]

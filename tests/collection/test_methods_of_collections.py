@@ -15,7 +15,7 @@ from nearlabel.collection.records import vector_content
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 METHODS = (
-    {"name": "MLkNN", "n_neighbors": 2, "metric": "euclidean", "smoothing": 0.5},
+    {"name": "MLkNN", "n_neighbors": 2, "metric": "euclidean", "smoothing": 0.5, "counts": "even"},
     {"name": "BRkNN", "n_neighbors": 3, "weights": "distance"},
     {"name": "MallowskNN", "metric": "manhattan"},
     {"name": "MLCWkNN", "metric": "cosine"},

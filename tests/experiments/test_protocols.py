@@ -48,7 +48,7 @@ def test_splits_that_cannot_be(made):
             splits(made, "holdout", test_size=size)
 
 
-@pytest.mark.parametrize("scale", ["none", "minmax", "standard"])
+@pytest.mark.parametrize("scale", ["none", "minmax", "standard", "rank"])
 def test_one_search_gives_what_separate_fits_give(made, scale):
     models = [nl.MLkNN(n_neighbors=k) for k in (3, 12)]
     parts = splits(made, "cv10")[:3]

@@ -27,6 +27,7 @@ def test_a_sweep_scores_as_one_model_after_the_other(problem, s):
 def test_what_is_swept():
     Y = check_labels(np.eye(4, dtype=int)).matrix
     assert can_sweep(nl.MLkNN(smoothing=2), Y, 3)
+    assert not can_sweep(nl.MLkNN(counts="even"), Y, 3)
     assert not can_sweep(nl.LAMLkNN(), Y, 3)
     assert not can_sweep(nl.BRkNN(), Y, 3)
 

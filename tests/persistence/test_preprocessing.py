@@ -82,6 +82,7 @@ CASES = [
     (RobustScaler(with_centering=False), NUMBERS),
     (Normalizer(norm="l1"), SPARSE),
     (QuantileTransformer(n_quantiles=7), NUMBERS),
+    (QuantileTransformer(n_quantiles=9, subsample=None), abs(SPARSE)),
     (QuantileTransformer(n_quantiles=40, output_distribution="normal"), NUMBERS),
     (TruncatedSVD(3, random_state=0), SPARSE),
     (PCA(2, whiten=True), NUMBERS),

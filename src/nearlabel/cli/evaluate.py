@@ -70,6 +70,7 @@ def evaluate(
     own = "".join(
         f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
         for name, value in told["parameters"].items()
+        if not (name == "counts" and value == "paper")  # as published goes without saying
     )
     title = f"{learning.title()}{own}, {learning.distance}{measuring.searching.title()}"
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""

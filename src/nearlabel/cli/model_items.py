@@ -89,17 +89,27 @@ def items_for(
 def vectors(pipeline: Any, items: Dataset, rows: slice | None = None) -> Any:
     """Features of items, or of some, as the model takes them, after what prepares them."""
     from scipy import sparse
-    from sklearn.utils import get_tags
 
     from nearlabel.cli.picture_items import PictureItems
 
     X = items.X if rows is None else items.X[rows]
-    if sparse.issparse(X) and not get_tags(pipeline).input_tags.sparse:
+    if sparse.issparse(X) and not _takes_sparse(pipeline, X):
         X = X.toarray()
     done = 1 if isinstance(items, PictureItems) else 0
     for step in transformers(pipeline)[done:]:
         X = step.transform(X)
     return X
+
+
+def _takes_sparse(pipeline: Any, X: Any) -> bool:
+    """Whether the steps make of sparse rows what they make of dense ones."""
+    from sklearn.utils import get_tags
+
+    if not get_tags(pipeline).input_tags.sparse:
+        return False
+    # Zeros that are not stored keep 0 as their rank, which they have where no value is negative.
+    ranks = [step for step in transformers(pipeline) if hasattr(step, "quantiles_")]
+    return not ranks or all(x.size == 0 or x.min() >= 0 for x in (X.data, ranks[0].quantiles_))
 
 
 def label_name(model: Any, label: int) -> str:

@@ -18,6 +18,7 @@ from nearlabel.datasets.frames import is_frame, number_columns
 
 _CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
 _SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
+_QUANTILES = 200  # of "rank"
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Preparing:
 
     Parameters
     ----------
-    scale : {"none", "minmax", "standard", "auto"}
-        Of numbers: as they are; from 0 to 1; with mean 0 and variance 1; or whichever of these
-        three `scale_scores` finds best.
+    scale : {"none", "minmax", "standard", "rank", "auto"}
+        Of numbers: as they are; from 0 to 1; with mean 0 and variance 1; by rank among the training
+        rows, from 0 to 1; or whichever of these four `scale_scores` finds best.
     impute : {"none", "mean", "median", "zero"}
         What a missing number becomes. A missing word is a value of its own.
     text : tuple of str
@@ -73,7 +74,7 @@ class Preparing:
         words = [name for name in X.columns if name not in {*numbers, *self.text}]
         steps: list[tuple[str, Any, Any]] = []
         if numbers:
-            of_numbers = _in_turn(self._imputer(), scaler(self.scale, np.empty((0, 0))))
+            of_numbers = _in_turn(self._imputer(), scaler(self.scale, np.empty((len(X), 0))))
             steps.append(("numbers", "passthrough" if of_numbers is None else of_numbers, numbers))
         if words:  # a gap is a word of its own
             encoder = OneHotEncoder(handle_unknown="ignore")
@@ -141,12 +142,16 @@ def scaler(scale: str, X: Any) -> Any:
 
     Parameters
     ----------
-    scale : {"none", "minmax", "standard"}
-        As they are; each feature from 0 to 1; each feature with mean 0 and variance 1.
+    scale : {"none", "minmax", "standard", "rank"}
+        As they are; each feature from 0 to 1; each feature with mean 0 and variance 1; each feature
+        by its rank among the training rows, from 0 to 1. Ranks are linear between 200 quantiles, or
+        as many as there are rows. A value that occurs often has the middle of its ranks, but the
+        least value always has 0 and the greatest 1; a constant feature is 0.
     X : ndarray or csr_array
         The rows that it will be fitted to. Sparse rows stay sparse: "minmax" divides each feature
         by its greatest value, which is the same where the least one is 0, and is refused where it
-        is not; "standard" does not move the mean, which changes no difference between rows.
+        is not; "standard" does not move the mean, which changes no difference between rows; "rank"
+        is the same, since 0 is the least value, and is refused where one is negative.
     """
     check_choice(scale, "scale", _CHOSEN)
     if scale == "none":
@@ -155,6 +160,8 @@ def scaler(scale: str, X: Any) -> Any:
 
     if scale == "standard":
         return StandardScaler(with_mean=not sparse.issparse(X))
+    if scale == "rank":
+        return _ranks(X)
     if not sparse.issparse(X):
         return MinMaxScaler()
     if X.nnz and np.any(X.min(axis=0).toarray() != 0):
@@ -164,3 +171,17 @@ def scaler(scale: str, X: Any) -> Any:
             "scale",
         )
     return MaxAbsScaler()
+
+
+def _ranks(X: Any) -> Any:
+    """The transformer of scale "rank"."""
+    from sklearn.preprocessing import QuantileTransformer
+
+    if sparse.issparse(X) and X.nnz and X.data.min() < 0:
+        raise ArgumentError(
+            "scale='rank' needs dense features here: one of the sparse features has a negative "
+            "value; use 'standard', or make X dense",
+            "scale",
+        )
+    # All rows count: a sample would be another one in each run.
+    return QuantileTransformer(n_quantiles=min(_QUANTILES, X.shape[0]), subsample=None)

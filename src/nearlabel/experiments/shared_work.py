@@ -42,7 +42,8 @@ def with_known_centers(model: Any, X: Any, known: dict[Any, Any]) -> Any:
 
 def can_sweep(model: NeighborClassifier, Y: Csr, most: int) -> TypeGuard[MLkNN]:
     """Whether `left_out_sweep` serves a model with up to `most` neighbors: ML-kNN, in memory."""
-    return type(model) is MLkNN and bytes_of_sweep(Y, most) <= _SWEEP_BYTES
+    is_published = type(model) is MLkNN and model.counts == "paper"
+    return is_published and bytes_of_sweep(Y, most) <= _SWEEP_BYTES
 
 
 def left_out_sweep(

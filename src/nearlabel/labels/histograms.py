@@ -53,6 +53,10 @@ class CountedRows(ABC):
         A count is at most min(k, n_l), where n_l is of all groups.
         """
 
+    @abstractmethod
+    def carriers(self, label: Any) -> Array:
+        """How many rows of all groups carry each label."""
+
     def at_0(self) -> Counts:
         """`counts` of every label of every group at count 0."""
         group, label = np.divmod(np.arange(self.groups * self.q), self.q or 1)
@@ -150,6 +154,10 @@ class LabelHistograms(CountedRows):
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
         stacked = label + group * self.q
         return self.rows_of(stacked, self.cells(stacked, count))
+
+    def carriers(self, label: Any) -> Array:
+        """How many rows of all groups carry each label."""
+        return np.asarray(self.totals.reshape(self.groups, -1)[:, label].sum(axis=0))
 
     def dense(self, k: int) -> Counts:
         """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""

@@ -94,6 +94,10 @@ class LivingHistograms(CountedRows):
         c, c_prime = self.pool.numbers.take(place), self.pool.numbers.take(place + 1)
         return n, n_l, c, c_prime + n * (np.asarray(count) == 0)
 
+    def carriers(self, label: Any) -> Array:
+        """How many rows of all groups carry each label."""
+        return np.asarray(self.totals[:, label].sum(axis=0))
+
     def dense(self, k: int) -> Counts:
         """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
         return self.compacted().dense(k)

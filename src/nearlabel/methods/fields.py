@@ -90,9 +90,18 @@ class Integer(Value):
 
 @dataclass(frozen=True)
 class Choice(Value):
-    """One of several words, or None where that is among them."""
+    """One of several words, or None where that is among them.
+
+    `absent`, if given, is what older files mean, which do not have it.
+    """
 
     choices: tuple[str | None, ...] = ()
+    absent: str | None = None
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        if self.absent is not None and self.key not in learned:
+            learned = {self.key: self.absent}
+        super().read(model, learned, sizes)
 
     def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
         if None not in self.choices:

@@ -43,8 +43,9 @@ class LAMLkNN(MLkNN):
     random_state : int, RandomState or None, default=None
         Of k-means, the best of ten starts; of more than 131,072 training rows it sees that many,
         drawn at random.
-    n_neighbors, smoothing, metric, search, n_jobs
-        As in `MLkNN`. Clusters are always Euclidean.
+    n_neighbors, smoothing, counts, metric, search, n_jobs
+        As in `MLkNN`. Clusters are always Euclidean, and the carrier that even counts leave out is
+        one of all rows, as neighbors are.
 
     Attributes
     ----------
@@ -152,7 +153,7 @@ class LAMLkNN(MLkNN):
     @cached_property
     def _defaults(self) -> DefaultScores:
         """Posteriors of count 0 in each cluster."""
-        values = self._posterior(*self._counted.at_0())
+        values = self._posteriors.at_0()
         return DefaultScores(values.reshape(len(self.cluster_centers_), -1))
 
     def _prepare(self) -> None:
@@ -189,8 +190,8 @@ class LAMLkNN(MLkNN):
         both, cluster = counts_and_own(graph, self._labels, rows), self._clusters_of(X)
         own, j = np.divmod(both.data, graph.k + 1)
         group = cluster[row_numbers(both)]
-        touched = self._posterior(*self._counted.without_own(both.indices, j, own, group))
-        defaults = self._posterior(*self._counted.without_one_at_0()).reshape(self.prior_.shape)
+        touched = self._posteriors.left_out(both.indices, j, own, group)
+        defaults = self._posteriors.left_out_at_0().reshape(self.prior_.shape)
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults), cluster)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:

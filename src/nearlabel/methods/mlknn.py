@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from nearlabel.common.arrays import Array, Floats, with_data
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.formulas.bayes import Ratio, posterior
+from nearlabel.formulas.count_posteriors import CountPosteriors, Rows
+from nearlabel.formulas.even_counts import EvenCounts
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
@@ -24,11 +26,12 @@ from nearlabel.labels.living_histograms import LivingHistograms
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.changes import Change
-from nearlabel.methods.fields import Field, Histograms, Real
+from nearlabel.methods.fields import Choice, Field, Histograms, Real
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 
 _FEW_CELLS = 2**20  # of tables: posteriors of all of them take some milliseconds
+_EXACT = 2.0**53  # up to which floats tell whole numbers apart
 _USES_A_CELL = 2  # asked for together: then a table is worth while
 
 
@@ -38,15 +41,23 @@ def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:
 
 
 def likelihoods(
-    s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array
+    s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array, parts: Array | int = 1
 ) -> tuple[Ratio, Ratio]:
-    """P(E_j | H_1) and P(E_j | H_0) where c[j] and c'[j] rows have j neighbors with the label."""
-    return Ratio(s + c, s * (k + 1) + n_l), Ratio(s + c_prime, s * (k + 1) + n - n_l)
+    """P(E_j | H_1) and P(E_j | H_0) where c[j] and c'[j] rows have j neighbors with the label.
+
+    c'[j] may be in parts of rows, so many to a row.
+    """
+    if s > _EXACT:  # nothing is lost then, and products stay finite
+        c_prime, parts = c_prime / parts, 1
+    without = s * (k + 1) + n - n_l
+    return Ratio(s + c, s * (k + 1) + n_l), Ratio(parts * s + c_prime, parts * without)
 
 
-def posteriors(s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array) -> Floats:
+def posteriors(
+    s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array, parts: Array | int = 1
+) -> Floats:
     """P(H_1 | E_j), whose arg max decides (Eq. 3) and by which labels are ranked."""
-    with_label, without_label = likelihoods(s, k, n, n_l, c, c_prime)
+    with_label, without_label = likelihoods(s, k, n, n_l, c, c_prime, parts)
     prior, no_prior = priors(s, n, n_l)
     return posterior(prior, with_label, no_prior, without_label)
 
@@ -67,6 +78,10 @@ class MLkNN(NeighborClassifier):
     smoothing : float, default=1.0
         s of the paper: rows added to every cell of the counts. With 0, evidence that was never seen
         in training leaves the prior.
+    counts : {"paper", "even"}, default="paper"
+        How neighbors that carry a label are counted: as published, or with one of its carriers left
+        out for every row. As published, a training row that carries a label has one carrier fewer
+        among its possible neighbors than any other row, which misleads where a label is rare.
     metric, search : default="euclidean", default="auto"
         The distance and how neighbors are searched: see `neighbor_graph`.
     n_jobs : int, optional
@@ -103,10 +118,14 @@ class MLkNN(NeighborClassifier):
     """
 
     smoothing: float = 1.0
+    counts: str = field(default="paper", kw_only=True)
 
     title = "ML-kNN"
     needs = Needs(counts=True)
-    settings = (Real("smoothing", "_smoothing", low=0, high=1e100),)
+    settings = (
+        Real("smoothing", "_smoothing", low=0, high=1e100),
+        Choice("counts", "_kind_of_counts", ("paper", "even"), absent="paper"),
+    )
     stored: ClassVar[tuple[Field, ...]] = (Histograms(),)
 
     def _learn(self, seen: Training) -> None:
@@ -131,8 +150,12 @@ class MLkNN(NeighborClassifier):
         assert isinstance(counted, LivingHistograms)
         return counted
 
-    def _posterior(self, n: Array, n_l: Array, c: Array, c_prime: Array) -> Floats:
-        return posteriors(self._smoothing, self.n_neighbors_, n, n_l, c, c_prime)
+    @property
+    def _posteriors(self) -> CountPosteriors:
+        """The posteriors of what was counted."""
+        kind = EvenCounts if self._kind_of_counts == "even" else CountPosteriors
+        posterior = partial(posteriors, self._smoothing, self.n_neighbors_)
+        return kind(self._counted, self.n_neighbors_, posterior)
 
     def _prepare(self) -> None:
         """Compute now what is soon computed, so that answers leave the model as it is."""
@@ -152,7 +175,7 @@ class MLkNN(NeighborClassifier):
     @cached_property
     def _defaults(self) -> DefaultScores:
         """Posteriors of count 0."""
-        return DefaultScores(self._posterior(*self._counted.at_0())[None])
+        return DefaultScores(self._posteriors.at_0()[None])
 
     @cached_property
     def _table(self) -> Floats:
@@ -160,8 +183,10 @@ class MLkNN(NeighborClassifier):
         counted = self._counted
         assert isinstance(counted, LabelHistograms)
         table = np.empty(len(counted.with_label))
-        for cells, label in counted.runs():
-            table[cells] = self._posterior(*counted.rows_of(label, cells))
+        for cells, stacked in counted.runs():
+            group, label = np.divmod(stacked, counted.q)
+            count = np.arange(cells.start, cells.stop) - counted.start[stacked]
+            table[cells] = self._posteriors.at(label, count, group)
         return table
 
     def _posteriors_of(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
@@ -171,12 +196,12 @@ class MLkNN(NeighborClassifier):
             "_table" in vars(self) or len(label) * _USES_A_CELL > len(counted.with_label)
         ):
             return cell_values(self._table, counted.start, label + group * counted.q, count)
-        return self._posterior(*counted.counts(label, count, group))
+        return self._posteriors.at(label, count, group)
 
     @property
     def likelihood_(self) -> Floats:
         """Likelihoods of every count, dense."""
-        rows = self._counted.dense(self.n_neighbors_)
+        rows = self._posteriors.dense_rows()
         with_label, without_label = likelihoods(self._smoothing, self.n_neighbors_, *rows)
         return np.stack([without_label.value, with_label.value])
 
@@ -188,20 +213,31 @@ class MLkNN(NeighborClassifier):
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         both = counts_and_own(graph, self._labels, rows)
         own, j = np.divmod(both.data, graph.k + 1)
-        touched = self._posterior(*self._counted.without_own(both.indices, j, own))
-        defaults = self._posterior(*self._counted.without_one_at_0())
+        touched = self._posteriors.left_out(both.indices, j, own)
+        defaults = self._posteriors.left_out_at_0()
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         return self._terms_in(label, count, 0)
 
     def _terms_in(self, label: int, count: int, group: int) -> dict[str, float]:
-        """The prior and the likelihoods of a label, counted on one group of rows."""
-        n, n_l, c, c_prime = self._counted.counts(label, count, group)
-        s, k = self._smoothing, self.n_neighbors_
-        with_label, without = (p.value for p in likelihoods(s, k, n, n_l, c, c_prime))
-        return {  # without smoothing, a likelihood that no row tells of is the same for all counts
-            "prior": float(priors(s, n, n_l)[0].value),
-            "likelihood_with": float(np.nan_to_num(with_label, nan=1 / (k + 1))),
-            "likelihood_without": float(np.nan_to_num(without, nan=1 / (k + 1))),
-        }
+        """The prior and the likelihoods of a label, counted on one group of rows.
+
+        Where a neighbor with the label may be the carrier that does not count, also how likely that
+        is, and the likelihoods of one neighbor less: the score is the mean of both posteriors.
+        """
+        found = self._posteriors
+        n, n_l, *_ = rows = found.rows(label, count, group)
+        terms = {"prior": float(priors(self._smoothing, n, n_l)[0].value), **self._likely(rows)}
+        if chance := float(found.chance_of_one_less(label, count)):
+            less = self._likely(found.rows(label, count - 1, group))
+            terms["one_less"] = chance
+            terms |= {f"{name}_one_less": value for name, value in less.items()}
+        return terms
+
+    def _likely(self, rows: Rows) -> dict[str, float]:
+        """Both likelihoods; without smoothing, one that no row tells of is alike for all counts."""
+        k = self.n_neighbors_
+        both = (float(one.value) for one in likelihoods(self._smoothing, k, *rows))
+        with_label, without = (1 / (k + 1) if np.isnan(value) else value for value in both)
+        return {"likelihood_with": with_label, "likelihood_without": without}

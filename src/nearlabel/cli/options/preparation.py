@@ -31,7 +31,8 @@ class Preparation:
         What a missing number becomes; a missing word is a value of its own. By default a gap is
         an error.
     scale
-        Scaling of numbers; auto: the one with the best average precision on a sample.
+        Scaling of numbers; rank: by their order among the training items, from 0 to 1; auto: the
+        one with the best average precision on a sample.
         By default none, with --text auto, for moments of pictures minmax.
     features
         What pictures become: moments (of their colors), the values of a network
