@@ -350,9 +350,9 @@ async def watch(start: float, plan: Plan) -> list[float]:
 
 
 def resident_mib(pid: int) -> float:
-    """The memory that a process has now."""
+    """The memory that a process has now, without pages of files, which the kernel may drop."""
     status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
     return int(line.split()[1]) / 1024
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import signal
 import socket
 import threading
@@ -20,6 +21,7 @@ from nearlabel.common.threads import one_blas_thread
 
 _CONNECTIONS = 500
 _SLOWEST = 10_000  # bytes a second that a client must read
+_M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 2**20  # of malloc.h; bytes
 _LAST_SECONDS = 20  # in which requests under way may be answered at the end
 
 
@@ -48,10 +50,21 @@ def serve(
     Requests that are under way are answered then. The collection is not closed.
     """
     server = server_of(collection, settings, started)
+    _give_large_blocks_back()
     # Requests at the same time share the cores: were each to use all of them, they would wait for
     # each other.
     with one_blas_thread:
         asyncio.run(server.serve(sockets=[listening]))
+
+
+def _give_large_blocks_back() -> None:
+    """Let the memory of large arrays go back to the system as soon as it is free.
+
+    By itself glibc raises the size from which it does so with each large array that is freed, and
+    a process that runs for weeks keeps more and more memory in pieces that nobody can use.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
 
 
 def server_of(
