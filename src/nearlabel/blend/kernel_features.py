@@ -54,7 +54,7 @@ class NystroemFeatures:
     def of_landmarks(cls, landmarks: Any, gamma: float) -> NystroemFeatures:
         """Features of given landmarks; directions with next to no eigenvalue are dropped."""
         landmarks = landmarks.astype(np.float64)
-        kernel = np.exp(-gamma * squared_distances(landmarks, landmarks))
+        kernel = rbf_kernel(landmarks, landmarks, gamma)
         values, vectors = np.linalg.eigh((kernel + kernel.T) / 2)
         kept = values > _SMALLEST_EIGENVALUE * values[-1]
         return cls(landmarks, gamma, vectors[:, kept] / np.sqrt(values[kept]))
@@ -71,10 +71,8 @@ class NystroemFeatures:
 
     def of(self, X: Any) -> Floats:
         """Features of some vectors."""
-        kernel = squared_distances(X.astype(np.float64, copy=False), self.landmarks)
-        kernel *= -self.gamma
-        np.exp(kernel, out=kernel)
-        return kernel @ self.whitening
+        X = X.astype(np.float64, copy=False)
+        return rbf_kernel(X, self.landmarks, self.gamma) @ self.whitening
 
 
 Features = LinearFeatures | NystroemFeatures
@@ -94,6 +92,13 @@ def squared_distances(X: Any, others: Any) -> Floats:
     product += lengths[0][:, None]
     product += lengths[1]
     return np.maximum(product, 0, out=product)
+
+
+def rbf_kernel(X: Any, landmarks: Any, gamma: float) -> Floats:
+    """exp(-gamma ||x - y||²) of all rows of two matrices of float64."""
+    kernel = squared_distances(X, landmarks)
+    kernel *= -gamma
+    return np.exp(kernel, out=kernel)
 
 
 def drawn_rows(n: int, most: int, random_state: Any) -> Array:
