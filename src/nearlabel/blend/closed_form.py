@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from nearlabel.blend.kernel_features import Features
+from nearlabel.blend.kernel_features import Features, NystroemFeatures
 from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.blend.spectra import row_blocks, spectrum_of
 from nearlabel.common.arrays import Array, Csr, Floats
@@ -41,8 +42,13 @@ class ClosedForm:
         self.mean: Floats = label_totals(Y) / n
         cross = np.zeros((q, len(self.spectrum.values)))
         for rows in row_blocks(n, max(X.shape[1], cross.shape[1])):
-            cross += Y[rows].T @ self.coordinates(np.arange(n)[rows])
-        self.cross: Floats = np.ascontiguousarray(cross.T)
+            # Only the labels of these rows: all of them would be gone through for every run.
+            some = Y[rows]
+            labels, place = np.unique(some.indices, return_inverse=True)
+            parts = (some.data, place, some.indptr)
+            some = sparse.csr_array(parts, shape=(some.shape[0], len(labels)))
+            cross[labels] += some.T @ self.coordinates(np.arange(n)[rows])
+        self.cross: Floats = cross.T
 
     @cached_property
     def _kept(self) -> Floats | None:
@@ -52,14 +58,24 @@ class ClosedForm:
             return None
         kept = np.empty((n, r))
         for rows in row_blocks(n, max(r, self.X.shape[1])):
-            kept[rows] = self.spectrum.coordinates(self.features.of(self.X[rows]))
+            kept[rows] = self._project(self.X[rows])
         return kept
 
     def coordinates(self, rows: Array) -> Floats:
         """B of some training rows, shape (m, r)."""
-        if self._kept is not None:
-            return self._kept[rows]
-        return self.spectrum.coordinates(self.features.of(self.X[rows]))
+        return self._project(self.X[rows]) if self._kept is None else self._kept[rows]
+
+    def _project(self, X: Any) -> Floats:
+        if not isinstance(self.features, NystroemFeatures):
+            return self.spectrum.coordinates(self.features.of(X))
+        # Whitened and turned to the axes by one product instead of two.
+        kernel = self.features.kernel(X) @ self._whitened_axes
+        return kernel - self.spectrum.mean @ self.spectrum.vectors
+
+    @cached_property
+    def _whitened_axes(self) -> Floats:
+        assert isinstance(self.features, NystroemFeatures)
+        return self.features.whitening @ self.spectrum.vectors
 
     def shrinkage(self, alpha: float) -> Floats:
         """(e + λ)⁻¹, shape (r,)."""
@@ -67,31 +83,36 @@ class ClosedForm:
         found: Floats = 1 / (values + alpha * values.mean()) if len(values) else np.empty(0)
         return found
 
-    def shares(self, alpha: float, rows: Array | None = None) -> Shares:
-        """Leverages of training rows, of all if None, and what follows from them.
+    def shares(self, alpha: float, B: Floats) -> Shares:
+        """Leverages of training rows whose coordinates are B, and what follows from them.
 
         y_i - (yc_i - fitted_i) / (1 - h_i) = (fitted_i + mean(Y)) / (1 - h_i) - h_i / (1 - h_i) y_i
         where the fitted values are centered, too.
         """
-        n, inverse = self.X.shape[0], self.shrinkage(alpha)
-        rows = np.arange(n) if rows is None else rows
-        leverage = np.full(len(rows), 1 / n)
-        for block in row_blocks(len(rows), len(inverse)):
-            leverage[block] += self.coordinates(rows[block]) ** 2 @ inverse
+        leverage = 1 / self.X.shape[0] + B**2 @ self.shrinkage(alpha)
         rest = np.maximum(1 - leverage, _LEAST_REST)
         return Shares(leverage, 1 / rest, leverage / rest)
 
-    def left_out_scores(self, alpha: float, rows: Array | None = None) -> RidgeScores:
-        """Scores of training rows, of all if None, each left out."""
-        rows = np.arange(self.X.shape[0]) if rows is None else rows
-        shares, inverse = self.shares(alpha, rows), self.shrinkage(alpha)
+    def left_out_scores(self, alpha: float) -> RidgeScores:
+        """Scores of the training rows, each left out."""
+        n, every = self.X.shape[0], np.arange(self.X.shape[0])
+        blocks = row_blocks(n, max(self.X.shape[1], len(self.cross)))
+        parts = [self.shares(alpha, self.coordinates(every[rows])) for rows in blocks]
+        shares = Shares(*map(np.concatenate, zip(*parts, strict=True)))
+        inverse = self.shrinkage(alpha)
 
         def factor(some: Array) -> Floats:
-            return self.coordinates(rows[some]) * inverse * shares.of_mean[some, None]
+            return self.coordinates(some) * inverse * shares.of_mean[some, None]
 
-        shape = (len(rows), len(self.mean))
-        own = self.Y if len(rows) == self.Y.shape[0] else self.Y[rows]
-        return RidgeScores(shape, factor, self.cross, self.mean, *shares[1:], own)
+        return RidgeScores(self.Y.shape, factor, self.cross, self.mean, *shares[1:], self.Y)
+
+    def left_out_rows(self, alpha: float, B: Floats, own: Csr) -> Floats:
+        """Scores of a few training rows, each left out, dense: their coordinates are B."""
+        shares, n = self.shares(alpha, B), len(B)
+        factor = B * self.shrinkage(alpha) * shares.of_mean[:, None]
+        shape = (n, len(self.mean))
+        scores = RidgeScores(shape, factor.__getitem__, self.cross, self.mean, *shares[1:], own)
+        return scores.dense(slice(None))
 
     def weights(self, alpha: float) -> tuple[Floats, Floats]:
         """The factors of V (e + λ)⁻¹ C, by which new features are multiplied once centered.

@@ -71,8 +71,11 @@ class NystroemFeatures:
 
     def of(self, X: Any) -> Floats:
         """Features of some vectors."""
-        X = X.astype(np.float64, copy=False)
-        return rbf_kernel(X, self.landmarks, self.gamma) @ self.whitening
+        return self.kernel(X) @ self.whitening
+
+    def kernel(self, X: Any) -> Floats:
+        """The kernel of some vectors and the landmarks."""
+        return rbf_kernel(X.astype(np.float64, copy=False), self.landmarks, self.gamma)
 
 
 Features = LinearFeatures | NystroemFeatures

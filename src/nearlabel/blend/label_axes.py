@@ -125,20 +125,22 @@ class LabelAxes:
     def __init__(self, form: ClosedForm, alpha: float, spread: float, n_components: int) -> None:
         self._form, self._alpha = form, alpha
         scales = label_scales(form.mean, spread)
-        scaled = form.cross * scales
         if len(scales) <= n_components:
-            self._loadings, self._of_labels = scaled, np.diag(scales)
+            self._loadings, self._of_labels = form.cross * scales, np.diag(scales)
         else:
             # The scores' own variance is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
             w = np.sqrt(form.spectrum.values) * form.shrinkage(alpha)
-            gram = scaled @ scaled.T
+            gram = np.zeros((len(w), len(w)))
+            for labels in row_blocks(len(scales), len(w)):
+                scaled = form.cross[:, labels] * scales[labels]
+                gram += scaled @ scaled.T
             variance, turned = np.linalg.eigh(w[:, None] * gram * w)
             kept = np.arange(len(w))[::-1][:n_components]
             kept = kept[variance[kept] > _SMALLEST * variance[kept[:1]]]
             axes = w[:, None] * turned[:, kept] / np.sqrt(variance[kept])
             axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(len(kept))] < 0, -1, 1)
             self._loadings = gram @ axes
-            self._of_labels = scales[:, None] * (scaled.T @ axes)
+            self._of_labels = (scales**2)[:, None] * (form.cross.T @ axes)
         self._offset: Floats = form.mean @ self._of_labels
 
     @property
@@ -161,14 +163,14 @@ class LabelAxes:
         """
         form, n = self._form, self._form.X.shape[0]
         inverse = form.shrinkage(self._alpha)
-        shares = form.shares(self._alpha)
         # (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others, (n mean - y_i)
         # / (n - 1), is fitted_i / (1 - h) - t (y_i - mean) with the t below.
-        own = (n * shares.leverage - 1) / (n - 1) * shares.of_mean
         found = np.empty((n, len(self._offset)), kind)
         for rows in row_blocks(n, max(len(inverse), form.X.shape[1])):
             B = form.coordinates(np.arange(n)[rows])
-            some = (B * inverse * shares.of_mean[rows, None]) @ self._loadings
-            some -= own[rows, None] * (form.Y[rows] @ self._of_labels - self._offset)
+            shares = form.shares(self._alpha, B)
+            t = (n * shares.leverage - 1) / (n - 1) * shares.of_mean
+            some = (B * inverse * shares.of_mean[:, None]) @ self._loadings
+            some -= t[:, None] * (form.Y[rows] @ self._of_labels - self._offset)
             found[rows] = some + self._offset
         return found

@@ -41,13 +41,13 @@ def best_penalty(form: ClosedForm, alphas: Sequence[float], random_state: int) -
     labels that few rows could be ranked, or no row has one label and lacks another.
     """
     n, q = form.Y.shape
-    ranked = min(n, _CELLS // q)
+    ranked = min(n, _CELLS // q, _MOST_ROWS)
     if ranked >= min(n, _FEWEST_ROWS):
         rows = drawn_rows(n, ranked, random_state)
-        truth = form.Y[rows]
+        truth, B = form.Y[rows], form.coordinates(rows)
         values = []
         for alpha in alphas:
-            scores = DenseScores(form.left_out_scores(alpha, rows).dense(slice(None)))
+            scores = DenseScores(form.left_out_rows(alpha, B, truth))
             values.append(Ranking(truth, scores).average_precision())
         if not np.isnan(values).any():
             return _best(alphas, "average_precision", values)
@@ -78,6 +78,6 @@ def squared_errors(
         a = B * form.shrinkage(alpha)
         squared = lengths - 2 * np.einsum("ij,ij->i", a, towards)
         squared += np.einsum("ij,ij->i", a @ inner, a)
-        errors = squared * form.shares(alpha, rows).of_mean ** 2
+        errors = squared * form.shares(alpha, B).of_mean ** 2
         found.append(float(errors.mean()) / len(mean))
     return found

@@ -9,6 +9,7 @@ Both are the same kind of number: what a model that has not seen the row expects
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ ALPHAS = tuple(float(alpha) for alpha in np.logspace(2, -4, 13))
 _LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 1_000, 300, 64
 _GAMMAS = (0.25, 1.0, 4.0)  # over the median squared distance
 _ROWS_OF_GAMMA = 20_000
+_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks from 60,000 rows on
 
 
 @dataclass
@@ -116,7 +118,8 @@ class LabelRidge:
     def _rbf(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
         """With the width that is best on a few landmarks."""
         n, q = Y.shape
-        most = max(_FEWEST_LANDMARKS, min(_LANDMARKS, LABEL_CELLS // q))
+        most = min(_LANDMARKS, LABEL_CELLS // q, math.isqrt(_KERNEL_WORK // n))
+        most = max(_FEWEST_LANDMARKS, most)
         drawn = np.random.RandomState(self.random_state).permutation(n)[:most]
         few = X[drawn[:_LANDMARKS_OF_GAMMA]]
         rows = drawn_rows(n, _ROWS_OF_GAMMA, self.random_state)
