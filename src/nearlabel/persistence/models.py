@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.blend.label_space import LabelSpace
 from nearlabel.common.files import (
     FORMAT,
     NONSENSE,
@@ -44,6 +45,7 @@ OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
     "NeighborGraph": NeighborGraph,
+    "LabelSpace": LabelSpace,
     "FilledTexts": FilledTexts,
     "GridMoments": GridMoments,
     "PictureEmbedding": PictureEmbedding,
