@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.blend.kernel_features import Features, NystroemFeatures
-from nearlabel.blend.ridge_scores import RidgeScores
+from nearlabel.blend.projections import Projection
+from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights, Shares
 from nearlabel.blend.spectra import row_blocks, spectrum_of
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.labels.counts import label_totals
 
 LABEL_CELLS = 2**26  # of an array of axes x labels: 512 MiB
 _KEPT_CELLS = 2**25  # of an array of rows x axes: 256 MiB
-_LEAST_REST = 1e-12  # of 1 - leverage, against rounding
-
-
-class Shares(NamedTuple):
-    """What left-out scores take of the labels' means and of the rows' own labels, shape (n,)."""
-
-    leverage: Floats
-    of_mean: Floats
-    of_own: Floats
 
 
 class ClosedForm:
@@ -89,17 +81,18 @@ class ClosedForm:
         y_i - (yc_i - fitted_i) / (1 - h_i) = (fitted_i + mean(Y)) / (1 - h_i) - h_i / (1 - h_i) y_i
         where the fitted values are centered, too.
         """
-        leverage = 1 / self.X.shape[0] + B**2 @ self.shrinkage(alpha)
-        rest = np.maximum(1 - leverage, _LEAST_REST)
-        return Shares(leverage, 1 / rest, leverage / rest)
+        return Shares.of(1 / self.X.shape[0] + B**2 @ self.shrinkage(alpha))
+
+    def leverages(self, alpha: float) -> Floats:
+        """Leverages of all training rows, shape (n,)."""
+        n = self.X.shape[0]
+        blocks = row_blocks(n, max(self.X.shape[1], len(self.cross)))
+        parts = [self.shares(alpha, self.coordinates(np.arange(n)[rows])) for rows in blocks]
+        return np.concatenate([part.leverage for part in parts])
 
     def left_out_scores(self, alpha: float) -> RidgeScores:
         """Scores of the training rows, each left out."""
-        n, every = self.X.shape[0], np.arange(self.X.shape[0])
-        blocks = row_blocks(n, max(self.X.shape[1], len(self.cross)))
-        parts = [self.shares(alpha, self.coordinates(every[rows])) for rows in blocks]
-        shares = Shares(*map(np.concatenate, zip(*parts, strict=True)))
-        inverse = self.shrinkage(alpha)
+        shares, inverse = Shares.of(self.leverages(alpha)), self.shrinkage(alpha)
 
         def factor(some: Array) -> Floats:
             return self.coordinates(some) * inverse * shares.of_mean[some, None]
@@ -114,12 +107,20 @@ class ClosedForm:
         scores = RidgeScores(shape, factor.__getitem__, self.cross, self.mean, *shares[1:], own)
         return scores.dense(slice(None))
 
-    def weights(self, alpha: float) -> tuple[Floats, Floats]:
-        """The factors of V (e + λ)⁻¹ C, by which new features are multiplied once centered.
-
-        The second is the identity where there are fewer labels than axes.
-        """
-        first = self.spectrum.vectors * self.shrinkage(alpha)
+    def weights(self, alpha: float) -> RidgeWeights:
+        """What gives the scores of new rows: V (e + λ)⁻¹ C, as two factors where that is less."""
+        first: Floats = self.spectrum.vectors * self.shrinkage(alpha)
+        loadings: Floats | None = self.cross
         if self.cross.shape[1] < self.cross.shape[0]:
-            return first @ self.cross, np.eye(self.cross.shape[1])
-        return first, self.cross
+            first, loadings = first @ self.cross, None
+        projection = self.projection(first, np.zeros(first.shape[1]))
+        return RidgeWeights(projection, loadings, self.mean, self.leverages(alpha))
+
+    def projection(self, weights: Floats, offset: Floats) -> Projection:
+        """Centered features of new rows times weights, plus an offset."""
+        kernel, mean = self.features, self.spectrum.mean
+        if not isinstance(kernel, NystroemFeatures):
+            return Projection(mean, weights, offset)
+        offset = offset - mean @ weights
+        whitened = kernel.whitening @ weights
+        return Projection(np.empty(0), whitened, offset, kernel.landmarks, kernel.gamma)

@@ -7,100 +7,16 @@ however many labels there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.blend.closed_form import ClosedForm
-from nearlabel.blend.kernel_features import NystroemFeatures, rbf_kernel
+from nearlabel.blend.projections import Projection
 from nearlabel.blend.spectra import row_blocks
 from nearlabel.common.arrays import Floats
-from nearlabel.common.files import csr_from, csr_tree
-from nearlabel.common.validation import all_finite, check_real
-from nearlabel.methods.fields import stored_array
 
 _SMALLEST = 1e-12  # variance along an axis, relative to the greatest
-
-
-class Projection(NamedTuple):
-    """Learned coordinates of new rows: (x - center) weights + offset, x the row or its kernel.
-
-    Attributes
-    ----------
-    center : ndarray, shape (d,)
-        Empty for a kernel.
-    weights : ndarray, shape (d, k), or (landmarks, k)
-    offset : ndarray, shape (k,)
-    landmarks : ndarray or csr_array, shape (m, d), or None
-    gamma : float or None
-    """
-
-    center: Floats
-    weights: Floats
-    offset: Floats
-    landmarks: Any = None
-    gamma: float | None = None
-
-    def coordinates(self, X: Any) -> Floats:
-        """Learned coordinates of some rows, shape (m, k)."""
-        found = np.empty((X.shape[0], len(self.offset)))
-        for rows in row_blocks(len(found), max(len(self.weights), X.shape[1])):
-            some = X[rows].astype(np.float64, copy=False)
-            if self.gamma is not None:
-                some = _in_form_of(self.landmarks, some)
-                found[rows] = rbf_kernel(some, self.landmarks, self.gamma) @ self.weights
-            elif sparse.issparse(some):
-                found[rows] = some @ self.weights - self.center @ self.weights
-            else:
-                found[rows] = (some - self.center) @ self.weights
-        found += self.offset
-        return found
-
-    def tree(self) -> dict[str, Any]:
-        """What files have of it."""
-        landmarks = self.landmarks
-        if sparse.issparse(landmarks):
-            landmarks = csr_tree(landmarks)
-        return {**self._asdict(), "landmarks": landmarks}
-
-    @classmethod
-    def from_tree(cls, tree: Mapping[str, Any], d: int) -> Projection:
-        """That of a file; a ValueError or the like where it makes no sense."""
-        weights = _finite(tree["weights"], "weights", 2)
-        offset = _finite(tree["offset"], "offset", 1)
-        if offset.shape != weights.shape[1:]:
-            raise ValueError("its offset is not that of its weights")
-        if tree["gamma"] is None:
-            center = _finite(tree["center"], "center", 1)
-            if center.shape != (d,) or len(weights) != d:
-                raise ValueError("its center and its weights are not those of its features")
-            return cls(center, weights, offset)
-        landmarks = tree["landmarks"]
-        if isinstance(landmarks, Mapping):
-            landmarks = csr_from(landmarks, "landmarks")
-            _finite(landmarks.data, "landmarks", 1)
-        else:
-            _finite(landmarks, "landmarks", 2)
-        if landmarks.shape != (len(weights), d):
-            raise ValueError("its landmarks are not those of its weights and features")
-        gamma = check_real(tree["gamma"], "gamma", low=0)
-        return cls(np.empty(0), weights, offset, landmarks, gamma)
-
-
-def _finite(array: Any, key: str, ndim: int) -> Floats:
-    found: Floats = stored_array(array, key, "f", ndim)
-    if found.dtype != np.float64 or not all_finite(found):
-        raise ValueError(f"its {key} hold a number that cannot be")
-    return found
-
-
-def _in_form_of(others: Any, X: Any) -> Any:
-    """Rows as an array where others are, else as a ``csr_array``."""
-    if sparse.issparse(others):
-        return X if sparse.issparse(X) else sparse.csr_array(X)
-    return X.toarray() if sparse.issparse(X) else X
 
 
 def label_scales(mean: Floats, spread: float) -> Floats:
@@ -148,12 +64,7 @@ class LabelAxes:
         """What gives the coordinates of new rows."""
         form = self._form
         weights = (form.spectrum.vectors * form.shrinkage(self._alpha)) @ self._loadings
-        if not isinstance(form.features, NystroemFeatures):
-            return Projection(form.spectrum.mean, weights, self._offset)
-        kernel = form.features
-        offset = self._offset - form.spectrum.mean @ weights
-        whitened = kernel.whitening @ weights
-        return Projection(np.empty(0), whitened, offset, kernel.landmarks, kernel.gamma)
+        return form.projection(weights, self._offset)
 
     def left_out(self, kind: Any = np.float64) -> Floats:
         """Coordinates of the training rows, each by a regression fitted to the others.

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.joined_space import METRICS, Joining, left_out_quality, unit_scale
 from nearlabel.blend.kernel_features import drawn_rows
-from nearlabel.blend.label_axes import LabelAxes, Projection
+from nearlabel.blend.label_axes import LabelAxes
+from nearlabel.blend.projections import Projection
 from nearlabel.blend.ridge import KERNELS, LabelRidge
 from nearlabel.common.arrays import Csr, Floats, canonical_csr
 from nearlabel.common.mapped_arrays import checked_tree
@@ -162,8 +163,12 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         ndarray, or csr_array where X is sparse and a part of it, shape (n, n_features_out)
         """
-        X, coordinates = self._learn(X, y)
-        return self._joining.rows(coordinates, X)
+        return self.left_out_rows(X, y)[0]
+
+    def left_out_rows(self, X: Any, y: Any) -> tuple[Any, LabelRidge]:
+        """What `fit_transform` gives, and the regression that it comes from."""
+        X, coordinates, ridge = self._learn(X, y)
+        return self._joining.rows(coordinates, X), ridge
 
     def transform(self, X: Any) -> Any:
         """Give new rows.
@@ -197,8 +202,8 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         plain = self.n_features_in_ if self._joining.plain else 0
         return len(self._projection.offset) + int(plain)
 
-    def _learn(self, X: Any, y: Any) -> tuple[Any, Floats]:
-        """Learn from training rows; gives them, checked, and their left-out coordinates."""
+    def _learn(self, X: Any, y: Any) -> tuple[Any, Floats, LabelRidge]:
+        """Learn from training rows: these, checked, their left-out coordinates, the regression."""
         options = self._options()
         n_components = check_integer(self.n_components, "n_components", low=1)
         n_jobs = check_n_jobs(self.n_jobs)
@@ -230,7 +235,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.kernel_, self.kernel_scores_, self.alpha_ = ridge.kernel_, ridge.values_, alpha
         self._projection = axes[self.spread_].projection
         self._joining = Joining.of(self.weight_, scales[self.spread_], self.metric_)
-        return X, learned[self.spread_]
+        return X, learned[self.spread_], ridge
 
     def _options(self) -> tuple[tuple[Any, ...], ...]:
         """Spreads, weights and metrics to choose from."""

@@ -24,8 +24,8 @@ from nearlabel.blend.kernel_features import (
     median_squared_distance,
 )
 from nearlabel.blend.penalties import Choice, best_penalty
-from nearlabel.blend.ridge_scores import RidgeScores
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
+from nearlabel.common.arrays import Csr
 from nearlabel.common.threads import one_blas_thread
 
 KERNELS = ("linear", "rbf")
@@ -69,6 +69,8 @@ class LabelRidge:
         The penalty, the criterion that it was chosen by, and its value for the left-out scores.
     values_ : dict
         That value for each kernel that was tried.
+    tried_ : dict
+        The regression and its penalty by each of them.
     """
 
     kernel: str = "auto"
@@ -79,6 +81,7 @@ class LabelRidge:
     form_: ClosedForm = field(init=False)
     choice_: Choice = field(init=False)
     values_: dict[str, float] = field(init=False)
+    tried_: dict[str, tuple[ClosedForm, Choice]] = field(init=False)
 
     def fit(self, X: Any, Y: Csr) -> Self:
         """Fit to checked vectors, an array or ``csr_array``, and labels, a ``csr_array`` of ones.
@@ -86,7 +89,7 @@ class LabelRidge:
         Both are kept, not copied.
         """
         kernels = KERNELS if self.kernel == "auto" else (self.kernel,)
-        tried: dict[str, tuple[ClosedForm, Choice]] = {}
+        self.tried_ = tried = {}
         with one_blas_thread:  # the order of sums, and so the last bits, stay the same
             for kernel in kernels:
                 tried[kernel] = self._linear(X, Y) if kernel == "linear" else self._rbf(X, Y)
@@ -96,21 +99,21 @@ class LabelRidge:
         self.features_ = self.form_.features
         return self
 
-    def left_out_scores(self) -> RidgeScores:
-        """Scores of the training rows, each left out."""
+    def left_out_scores(self, kernel: str | None = None) -> RidgeScores:
+        """Scores of the training rows, each left out; by the better kernel if None is named."""
+        form, choice = self.tried_[kernel or self.kernel_]
         with one_blas_thread:
-            return self.form_.left_out_scores(self.choice_.alpha)
+            return form.left_out_scores(choice.alpha)
+
+    def weights(self, kernel: str | None = None) -> RidgeWeights:
+        """What is needed for the scores of new rows."""
+        form, choice = self.tried_[kernel or self.kernel_]
+        with one_blas_thread:
+            return form.weights(choice.alpha)
 
     def scores(self, X: Any) -> RidgeScores:
         """Scores of new rows: checked vectors in the form that `fit` was given."""
-        n, q = X.shape[0], len(self.form_.mean)
-        first, loadings = self.form_.weights(self.choice_.alpha)
-        spectrum = self.form_.spectrum._replace(vectors=first)
-
-        def factor(rows: Array) -> Floats:
-            return spectrum.coordinates(self.features_.of(X[rows]))
-
-        return RidgeScores((n, q), factor, loadings, self.form_.mean, np.ones(n), np.zeros(n))
+        return self.weights().scores(X)
 
     def _linear(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
         return self._fitted(X, Y, LinearFeatures(X.shape[1]))
