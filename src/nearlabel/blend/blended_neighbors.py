@@ -16,7 +16,7 @@ from nearlabel.blend.evidence import Pairs
 from nearlabel.blend.kernel_features import drawn_rows
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, LearnedBlend
-from nearlabel.blend.pooled_logistic import PooledLogistic
+from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.validation import check_choice, check_flag
@@ -128,7 +128,7 @@ class BlendedNeighbors(NeighborClassifier):
         """The weight of each reading."""
         blend: LearnedBlend = self._blend
         assert blend.logistic is not None
-        return dict(zip(blend.names, blend.logistic.weights[:-1].tolist(), strict=True))
+        return dict(zip(blend.names, blend.logistic.whole.weights[:-1].tolist(), strict=True))
 
     @property
     def label_space_(self) -> LabelSpace | None:
@@ -203,10 +203,11 @@ class BlendedNeighbors(NeighborClassifier):
         pairs = blend.pairs(said, len(rows))
         columns, truth = blend.columns(said, pairs), pairs.truth(own)
         parts = 1 < q <= DENSE_LABELS
-        blend.logistic = PooledLogistic.fit(columns, truth, pairs.row, pairs.label, q, own=parts)
+        which = rows[pairs.row], pairs.label
+        blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
         self._blend = blend
         self._decision: Decision = learned_decision(
-            blend.blended(said, len(rows)), own, self.objective
+            blend.blended(said, len(rows), rows), own, self.objective
         )
 
     def _reading(self, estimator: Any, items: Items, seen: Training) -> Any:
@@ -248,7 +249,7 @@ class BlendedNeighbors(NeighborClassifier):
         for run in blend.runs(len(graph)):
             some, own = graph.rows(run.start, run.stop), self._labels[rows[run]]
             said = blend.said_left_out(some, X[run], rows[run], numbers[run], own)
-            parts.append(blend.blended(said, len(some)))
+            parts.append(blend.blended(said, len(some), numbers[run]))
         return LabelScores.joined(parts)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
@@ -260,6 +261,6 @@ class BlendedNeighbors(NeighborClassifier):
         assert blend.logistic is not None
         pair = Pairs(np.zeros(1, np.intp), np.array([label]), (1, blend.q), False)
         columns = blend.columns(blend.said(graph, X), pair)
-        parts = blend.logistic.parts(columns, pair.label)[0].tolist()
+        parts = blend.logistic.whole.parts(columns, pair.label)[0].tolist()
         named = zip([*blend.names, "intercept"], parts, strict=True)
         return dict(sorted(named, key=lambda part: -abs(part[1])))

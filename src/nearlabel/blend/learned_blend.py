@@ -17,7 +17,7 @@ from nearlabel.blend.evidence import (
     ridge_columns,
 )
 from nearlabel.blend.label_space import LabelSpace
-from nearlabel.blend.pooled_logistic import PooledLogistic
+from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.graph import NeighborGraph
@@ -50,7 +50,7 @@ class LearnedBlend:
         The learned training rows, each left out, and the search among them.
     regressions : dict of RidgeWeights
         By kernel.
-    logistic : PooledLogistic or None
+    logistic : CrossFitted or None
         The weights; None while they are not known.
     totals : ndarray of int, shape (q,)
         How many training rows carry each label.
@@ -63,7 +63,7 @@ class LearnedBlend:
     space: LabelSpace | None = None
     rows: Items | None = None
     regressions: dict[str, RidgeWeights] = field(default_factory=dict)
-    logistic: PooledLogistic | None = None
+    logistic: CrossFitted | None = None
     totals: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     n: int = 0
 
@@ -154,11 +154,18 @@ class LearnedBlend:
             found += ridge_columns(pairs.of(scores))
         return np.column_stack([*found, self.frequency[pairs.label]])
 
-    def blended(self, said: Said, n: int) -> LabelScores:
-        """Probabilities of all labels of n rows, by what all readings say of them."""
+    def blended(self, said: Said, n: int, rows: Array | None = None) -> LabelScores:
+        """Probabilities of all labels of n rows, by what all readings say of them.
+
+        With the numbers of training rows, by weights that were learned without these.
+        """
         assert self.logistic is not None
         pairs = self.pairs(said, n)
-        odds = self.logistic.log_odds(self.columns(said, pairs), pairs.label)
+        columns = self.columns(said, pairs)
+        if rows is None:
+            odds = self.logistic.whole.log_odds(columns, pairs.label)
+        else:
+            odds = self.logistic.left_out_log_odds(columns, rows[pairs.row], pairs.label)
         return pairs.scores(expit(odds), None if pairs.is_all else self._defaults(said))
 
     def _defaults(self, said: Said) -> DefaultScores:
@@ -172,7 +179,7 @@ class LearnedBlend:
         for one in self.regressions.values():
             found += ridge_columns(one.mean)
         columns = np.column_stack([*found, self.frequency])
-        return DefaultScores(expit(self.logistic.log_odds(columns, label))[None])
+        return DefaultScores(expit(self.logistic.whole.log_odds(columns, label))[None])
 
     def runs(self, n: int) -> Iterator[slice]:
         """Runs of rows whose columns fit into memory."""

@@ -7,7 +7,7 @@ own pairs demand against a penalty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from nearlabel.common.arrays import Array, Floats
 
 _PENALTY = 1.0  # of the weights of all labels
 _MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
+_FREE = 1e-3  # a penalty that only matters where all pairs have the same answer
 _FOLDS = 4
 _FEWEST_EXAMPLES = 10  # of a label that gets weights of its own
 STRENGTHS = (300.0, 30.0)  # penalties of departing from all labels; without any, nothing departs
@@ -33,14 +34,42 @@ class PooledLogistic(NamedTuple):
         Of all labels; the last is the intercept.
     own : ndarray, shape (q, f + 1), or None
         What each label adds to them.
-    strength : float
-        The penalty of these parts; infinite where there are none.
     """
 
     mean: Floats
     scale: Floats
     weights: Floats
     own: Floats | None
+
+    def log_odds(self, columns: Floats, label: Array) -> Floats:
+        """Log odds of pairs, shape (p,)."""
+        return np.asarray(self.parts(columns, label).sum(axis=1))
+
+    def parts(self, columns: Floats, label: Array) -> Floats:
+        """What each column adds to the log odds, and at last the intercept, shape (p, f + 1)."""
+        weights = self.weights if self.own is None else self.weights + self.own[label]
+        scaled: Floats = np.empty((len(columns), len(self.weights)))
+        np.divide(columns - self.mean, self.scale, out=scaled[:, :-1])
+        scaled[:, -1] = 1.0
+        scaled *= weights
+        return scaled
+
+
+class CrossFitted(NamedTuple):
+    """A regression of all rows, and for each fold of the rows one of the other folds.
+
+    Attributes
+    ----------
+    whole : PooledLogistic
+        For new rows.
+    folds : tuple of PooledLogistic
+        Row i is in the fold i modulo their number.
+    strength : float
+        The penalty of labels' own weights; infinite where they have none.
+    """
+
+    whole: PooledLogistic
+    folds: tuple[PooledLogistic, ...]
     strength: float
 
     @classmethod
@@ -58,29 +87,35 @@ class PooledLogistic(NamedTuple):
         q : int
             Labels.
         own : bool
-            Whether labels may have parts of their own. If so, four folds of the rows say how strong
-            the penalty is, or that there is nothing to gain.
+            Whether labels may have weights of their own. If so, the folds say how strong the
+            penalty is, or that there is nothing to gain.
         """
         mean, scale = columns.mean(axis=0), columns.std(axis=0)
         scale[scale == 0] = 1.0
         Z = np.hstack([(columns - mean) / scale, np.ones((len(columns), 1))])
+        strengths = (np.inf, *STRENGTHS) if own else (np.inf,)
+        losses = dict.fromkeys(strengths, 0.0)
+        fitted: dict[float, list[PooledLogistic]] = {one: [] for one in strengths}
+        for fold in range(_FOLDS):
+            out = row % _FOLDS == fold
+            weights = _newton(Z[~out], truth[~out], np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
+            for one in strengths:
+                parts = _own_parts(Z[~out], truth[~out], label[~out], q, weights, one)
+                fitted[one].append(PooledLogistic(mean, scale, weights, parts))
+                full = weights if parts is None else weights + parts[label[out]]
+                losses[one] += _loss((Z[out] * full).sum(axis=1), truth[out])
+        chosen = min(losses, key=losses.__getitem__)
         weights = _newton(Z, truth, np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
-        chosen = _best_strength(Z, truth, row, label, q) if own else np.inf
-        parts = None if np.isinf(chosen) else _own_parts(Z, truth, label, q, weights, chosen)
-        return cls(mean, scale, weights, parts, float(chosen))
+        parts = _own_parts(Z, truth, label, q, weights, chosen)
+        return cls(PooledLogistic(mean, scale, weights, parts), tuple(fitted[chosen]), chosen)
 
-    def log_odds(self, columns: Floats, label: Array) -> Floats:
-        """Log odds of pairs, shape (p,)."""
-        return np.asarray(self.parts(columns, label).sum(axis=1))
-
-    def parts(self, columns: Floats, label: Array) -> Floats:
-        """What each column adds to the log odds, and at last the intercept, shape (p, f + 1)."""
-        weights = self.weights if self.own is None else self.weights + self.own[label]
-        scaled: Floats = np.empty((len(columns), len(self.weights)))
-        np.divide(columns - self.mean, self.scale, out=scaled[:, :-1])
-        scaled[:, -1] = 1.0
-        scaled *= weights
-        return scaled
+    def left_out_log_odds(self, columns: Floats, row: Array, label: Array) -> Floats:
+        """Log odds of pairs of training rows, each by the regression of the other folds."""
+        odds, fold = np.empty(len(columns)), row % len(self.folds)
+        for place, one in enumerate(self.folds):
+            held = np.flatnonzero(fold == place)
+            odds[held] = one.log_odds(columns[held], label[held])
+        return odds
 
 
 def _newton(
@@ -88,22 +123,22 @@ def _newton(
 ) -> Floats:
     """Weights of the least logistic loss + penalty / 2 ||w - start||², by Newton's method.
 
-    The intercept of all labels is free; that of a label is held like the others.
+    The intercept of all labels is all but free; that of a label is held like the others.
     """
     w, held = start.copy(), np.full(len(start), penalty)
     if is_pooled:
-        held[-1] = 0.0
-    loss = _loss(Z, truth, w)
+        held[-1] = _FREE
+    loss = _loss(Z @ w, truth)
     for _ in range(_MOST_STEPS):
         chance = expit(Z @ w)
         slope = Z.T @ (chance - truth) + held * (w - start)
         curve = (Z * (chance * (1 - chance))[:, None]).T @ Z
-        curve[np.diag_indices_from(curve)] += held + 1e-9
+        curve[np.diag_indices_from(curve)] += held
         step = np.linalg.solve(curve, slope)
         size, before = 1.0, loss + 0.5 * float(held @ (w - start) ** 2)
         while True:  # a whole step hardly ever goes too far
             tried = w - size * step
-            loss = _loss(Z, truth, tried)
+            loss = _loss(Z @ tried, truth)
             if loss + 0.5 * float(held @ (tried - start) ** 2) <= before or size < 1e-4:
                 break
             size /= 2
@@ -113,9 +148,8 @@ def _newton(
     return w
 
 
-def _loss(Z: Floats, truth: Array, w: Floats) -> float:
+def _loss(odds: Floats, truth: Array) -> float:
     """Minus the log likelihood."""
-    odds = Z @ w
     return float(np.logaddexp(0, np.where(truth, -odds, odds)).sum())
 
 
@@ -132,35 +166,11 @@ def _pairs_of_labels(truth: Array, label: Array, q: int) -> Iterator[tuple[int, 
 
 def _own_parts(
     Z: Floats, truth: Array, label: Array, q: int, weights: Floats, strength: float
-) -> Floats:
-    """What each label adds to the weights of all, shape (q, f + 1)."""
+) -> Floats | None:
+    """What each label adds to the weights of all, shape (q, f + 1); None for no departure."""
+    if np.isinf(strength):
+        return None
     parts = np.zeros((q, len(weights)))
     for one, pairs in _pairs_of_labels(truth, label, q):
         parts[one] = _newton(Z[pairs], truth[pairs], weights, strength) - weights
     return parts
-
-
-def _best_strength(
-    Z: Floats,
-    truth: Array,
-    row: Array,
-    label: Array,
-    q: int,
-    strengths: Sequence[float] = STRENGTHS,
-) -> float:
-    """The penalty with the least loss on rows that are held out; infinite where none helps."""
-    losses = dict.fromkeys((np.inf, *strengths), 0.0)
-    for fold in range(_FOLDS):
-        out = row % _FOLDS == fold
-        if not out.any() or out.all():
-            return np.inf
-        inside = Z[~out], truth[~out]
-        weights = _newton(*inside, np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
-        for strength in losses:
-            full = weights
-            if np.isfinite(strength):
-                own = _own_parts(*inside, label[~out], q, weights, strength)
-                full = weights + own[label[out]]
-            odds = (Z[out] * full).sum(axis=1)
-            losses[strength] += float(np.logaddexp(0, np.where(truth[out], -odds, odds)).sum())
-    return min(losses, key=losses.__getitem__)

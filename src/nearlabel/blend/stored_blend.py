@@ -10,12 +10,12 @@ import numpy as np
 from nearlabel.blend.decision_cuts import OBJECTIVES, Decision
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import LearnedBlend
-from nearlabel.blend.pooled_logistic import PooledLogistic
+from nearlabel.blend.pooled_logistic import CrossFitted, PooledLogistic
 from nearlabel.blend.projections import finite_array
 from nearlabel.blend.ridge import KERNELS
 from nearlabel.blend.ridge_scores import RidgeWeights
 from nearlabel.common.validation import check_choice, check_integer, check_real
-from nearlabel.methods.fields import Field, stored_array
+from nearlabel.methods.fields import Field
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree, read_learned, vector_tree, vectors_of
 from nearlabel.search import VectorStore
@@ -34,10 +34,8 @@ class StoredBlend(Field):
             "space": None if blend.space is None else blend.space._tree(),
             "rows": None if blend.rows is None else vector_tree(blend.rows.vectors),
             "regressions": {key: one.tree() for key, one in blend.regressions.items()},
-            "logistic": {
-                **blend.logistic._asdict(),
-                "strength": strength if np.isfinite(strength) else None,
-            },
+            "logistic": [one._asdict() for one in (blend.logistic.whole, *blend.logistic.folds)],
+            "strength": strength if np.isfinite(strength) else None,
         }
 
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
@@ -63,7 +61,13 @@ class StoredBlend(Field):
             check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(one, n, q, d)
             for kernel, one in tree["regressions"].items()
         }
-        blend.logistic = _logistic(tree["logistic"], len(blend.names), q)
+        whole, *folds = (_logistic(one, len(blend.names), q) for one in tree["logistic"])
+        strength = np.inf
+        if tree["strength"] is not None:
+            strength = check_real(tree["strength"], "strength", low=0)
+        if not folds:
+            raise ValueError("it has no weights of left-out rows")
+        blend.logistic = CrossFitted(whole, tuple(folds), strength)
         setattr(model, self.attribute, blend)
 
 
@@ -97,12 +101,9 @@ def _logistic(tree: Mapping[str, Any], columns: int, q: int) -> PooledLogistic:
     mean, scale, weights = (finite_array(tree[key], key, 1) for key in ("mean", "scale", "weights"))
     own = tree["own"]
     if own is not None:
-        own = stored_array(own, "own", "f", 2)
         finite_array(own, "own", 2)
         if own.shape != (q, columns + 1):
             raise ValueError("its weights are not those of its labels")
     if not len(mean) == len(scale) == len(weights) - 1 == columns or not (scale > 0).all():
         raise ValueError("its weights are not those of its readings")
-    strength = tree["strength"]
-    strength = np.inf if strength is None else check_real(strength, "strength", low=0)
-    return PooledLogistic(mean, scale, weights, own, strength)
+    return PooledLogistic(mean, scale, weights, own)
