@@ -148,11 +148,11 @@ def test_many_labels(monkeypatch, tmp_path):
     """Those that nothing touches are ranked by their frequency; the others as always."""
     data = nl.datasets.make_collection(400, 8, 60, labels_per_sample=3.0, n_queries=50)
     X, Y, queries = data.data.X, data.data.Y, data.queries.X
-    few = nl.BlendedNeighbors(10).fit(X, Y)
+    few = nl.BlendedNeighbors(40).fit(X, Y)
     assert few.needs.dense_scores
     monkeypatch.setattr(learned_blend, "DENSE_LABELS", 10)
     monkeypatch.setattr("nearlabel.blend.blended_neighbors.DENSE_LABELS", 10)
-    many = nl.BlendedNeighbors(10).fit(X, Y)
+    many = nl.BlendedNeighbors(40).fit(X, Y)
     assert not many.needs.dense_scores
     scores = many.label_scores(queries)
     defaults, _ = scores.untouched()

@@ -205,6 +205,7 @@ class BlendedNeighbors(NeighborClassifier):
         parts = 1 < q <= DENSE_LABELS
         which = rows[pairs.row], pairs.label
         blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
+        blend.missed = blend.missed_share(pairs, truth, own)
         self._blend = blend
         self._decision: Decision = learned_decision(
             blend.blended(said, len(rows), rows), own, self.objective

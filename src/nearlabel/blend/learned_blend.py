@@ -52,6 +52,9 @@ class LearnedBlend:
         By kernel.
     logistic : CrossFitted or None
         The weights; None while they are not known.
+    missed : float
+        How often a row carries a label that none of its neighbors does, as a share of how often
+        the labels' frequencies say so. Only with many labels, where those are not looked at.
     totals : ndarray of int, shape (q,)
         How many training rows carry each label.
     n : int
@@ -64,6 +67,7 @@ class LearnedBlend:
     rows: Items | None = None
     regressions: dict[str, RidgeWeights] = field(default_factory=dict)
     logistic: CrossFitted | None = None
+    missed: float = 1.0
     totals: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     n: int = 0
 
@@ -166,20 +170,21 @@ class LearnedBlend:
             odds = self.logistic.whole.log_odds(columns, pairs.label)
         else:
             odds = self.logistic.left_out_log_odds(columns, rows[pairs.row], pairs.label)
-        return pairs.scores(expit(odds), None if pairs.is_all else self._defaults(said))
+        return pairs.scores(expit(odds), None if pairs.is_all else self._defaults)
 
-    def _defaults(self, said: Said) -> DefaultScores:
-        """Probabilities of labels that nothing touches: regressions are taken to say their mean."""
-        assert self.logistic is not None
-        label = np.arange(self.q)
-        found = []
-        for model, scores in zip([*self.plain, *self.learned], said.methods, strict=True):
-            values = scores.untouched()[0].mean(axis=0)
-            found.append(reading_log_odds(model, values, label, self.frequency))
-        for one in self.regressions.values():
-            found += ridge_columns(one.mean)
-        columns = np.column_stack([*found, self.frequency])
-        return DefaultScores(expit(self.logistic.whole.log_odds(columns, label))[None])
+    @cached_property
+    def _defaults(self) -> DefaultScores:
+        """Probabilities of labels that no neighbor carries."""
+        return DefaultScores((self.missed * self.totals / self.n)[None])
+
+    def missed_share(self, pairs: Pairs, truth: Array, own: Csr) -> float:
+        """`missed` of rows with the labels `own`, of which pairs are looked at."""
+        if pairs.is_all:
+            return 1.0
+        share = self.totals / self.n
+        expected = len(own.indptr[1:]) * share.sum() - share[pairs.label].sum()
+        missed = own.nnz - np.count_nonzero(truth)
+        return float(min(1.0, (missed + 0.5) / (expected + 0.5)))
 
     def runs(self, n: int) -> Iterator[slice]:
         """Runs of rows whose columns fit into memory."""

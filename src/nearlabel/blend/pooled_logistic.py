@@ -17,7 +17,7 @@ from nearlabel.common.arrays import Array, Floats
 
 _PENALTY = 1.0  # of the weights of all labels
 _MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
-_FREE = 1e-3  # a penalty that only matters where all pairs have the same answer
+_FREE = 1e-6  # a penalty that only matters where all pairs have the same answer
 _FOLDS = 4
 _FEWEST_EXAMPLES = 10  # of a label that gets weights of its own
 STRENGTHS = (300.0, 30.0)  # penalties of departing from all labels; without any, nothing departs

@@ -35,6 +35,7 @@ class StoredBlend(Field):
             "rows": None if blend.rows is None else vector_tree(blend.rows.vectors),
             "regressions": {key: one.tree() for key, one in blend.regressions.items()},
             "logistic": [one._asdict() for one in (blend.logistic.whole, *blend.logistic.folds)],
+            "missed": blend.missed,
             "strength": strength if np.isfinite(strength) else None,
         }
 
@@ -65,6 +66,7 @@ class StoredBlend(Field):
         strength = np.inf
         if tree["strength"] is not None:
             strength = check_real(tree["strength"], "strength", low=0)
+        blend.missed = check_real(tree["missed"], "missed", low=0, high=1)
         if not folds:
             raise ValueError("it has no weights of left-out rows")
         blend.logistic = CrossFitted(whole, tuple(folds), strength)
