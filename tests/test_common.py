@@ -21,6 +21,7 @@ from nearlabel.methods.registry import METHODS, estimator
 ESTIMATORS = [
     *(estimator(name, 10, random_state=0) for name in METHODS),
     nl.LabelThresholds(nl.MLkNN()),
+    nl.BlendedNeighbors(),
 ]
 
 

@@ -30,6 +30,7 @@ ESTIMATORS = [
     *(estimator(name, 3, random_state=0) for name in METHODS),
     nl.IBLR(n_neighbors=3, keep_features=True),
     nl.LabelThresholds(nl.MLkNN(n_neighbors=3)),
+    nl.BlendedNeighbors(3),
 ]
 
 

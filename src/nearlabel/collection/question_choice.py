@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
+from nearlabel.methods.answers import chances
 from nearlabel.methods.explanations import other_voters
 from nearlabel.search import neighbor_graph
 
@@ -59,7 +60,7 @@ def seen_by(model: Any, X: Any) -> Seen:
     count, q = X.shape[0], model._items.labels.shape[1]
     doubts, best = np.empty(count), np.empty(count)
     for place, near in graph.blocks(max(1, _CELLS_AT_ONCE // q)):
-        probabilities = model._probabilities(model._scores(near, X[place]).toarray())
+        probabilities = chances(model, model._scores(near, X[place]))
         doubts[place] = _entropy(probabilities)
         best[place] = probabilities.max(axis=1)
     return Seen(doubts, best, graph.distances[:, 0])
@@ -158,5 +159,5 @@ def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]
         else:
             near = model._items.neighbors(X[which], model.n_neighbors_)
             scores = model._scores(near, X[which])
-        found[which] = model._probabilities(scores.toarray())[:, tag]
+        found[which] = chances(model, scores)[:, tag]
     return found

@@ -10,6 +10,7 @@ import numpy as np
 from nearlabel.collection.records import Voter
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.answers import chances
 from nearlabel.methods.explanations import explained, other_voters
 from nearlabel.methods.retrieval import label_groups
 
@@ -106,7 +107,7 @@ class _Chosen:
 
     def columns(self, scores: LabelScores) -> Array:
         """Their columns, best first, shape (1, c); equal scores in the order of the columns."""
-        self.probabilities = self._model._probabilities(scores.toarray())[0]
+        self.probabilities = chances(self._model, scores)[0]
         r, q = self._top + _SPARE, scores.shape[1]
         while True:
             best = scores.top(r)[0]

@@ -14,12 +14,13 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_slices
-from nearlabel.common.validation import check_dense_size, check_n_jobs
+from nearlabel.common.validation import ArgumentError, check_dense_size, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
+from nearlabel.search import is_precomputed
 
 # To search a row takes about as long as to count or to rank the labels of so many. Progress is told
 # in steps of equal length, so that the time left is about right.
@@ -95,8 +96,11 @@ def _neighbors(model: Any, X: Any, progress: Progress | None = None) -> Neighbor
     k = model.n_neighbors_
     if model.needs.graph:
         return items.neighbors(X, k, n_jobs=check_n_jobs(model.n_jobs), progress=progress)
-    shape = (X.shape[0], 0)
-    return NeighborGraph.unchecked(np.empty(shape, np.int32), np.empty(shape), items.n_places)
+    return _no_neighbors(X.shape[0], items.n_places)
+
+
+def _no_neighbors(n: int, n_base: int) -> NeighborGraph:
+    return NeighborGraph.unchecked(np.empty((n, 0), np.int32), np.empty((n, 0)), n_base)
 
 
 def all_scores(
@@ -114,6 +118,30 @@ def all_scores(
 
     each_run(model, keep, X, graph, progress=progress)
     scores = LabelScores.joined([found[start] for start in sorted(found)])
+    scores.label_names = model.label_names_
+    return scores
+
+
+def left_out_scores(model: Any, rows: Any = None) -> LabelScores:
+    """Scores of training rows, all if None, each as if it were new."""
+    items: Items = model._items
+    if items.store is None:
+        raise ValueError("this model was fitted from a graph without X and cannot search")
+    n, q = len(items), items.labels.shape[1]
+    chosen = np.arange(n) if rows is None else np.asarray(rows)
+    is_known = chosen.dtype.kind in "iu" and np.all((chosen >= 0) & (chosen < n))
+    if chosen.ndim != 1 or not (is_known or not len(chosen)):
+        raise ArgumentError(f"rows must be positions of training rows, 0 to {n - 1}", "rows")
+    if model.needs.dense_scores:
+        check_dense_size("left_out_scores' result", (len(chosen), q), 8, "fewer rows")
+    places = items.places[chosen]
+    if model.needs.graph:
+        k = min(model.n_neighbors_, n - 1)
+        graph = items.left_out_neighbors(places, k, n_jobs=check_n_jobs(model.n_jobs))
+    else:
+        graph = _no_neighbors(len(chosen), items.n_places)
+    X = None if is_precomputed(items.metric) else items.store.take(places)
+    scores: LabelScores = model._left_out_scores(graph, X, places)
     scores.label_names = model.label_names_
     return scores
 
@@ -169,6 +197,12 @@ def in_the_form_of_y(model: Any, decided: Csr) -> Any:
     return sparse.csr_array(decided) if items.sparse_output else decided.toarray()
 
 
+def chances(model: Any, scores: LabelScores) -> Floats:
+    """How likely all labels are by their scores, wherever the decisions are; shape (n, q)."""
+    found: Floats = model._probabilities(scores.toarray(), np.arange(scores.shape[1]))
+    return found
+
+
 def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Floats:
     """Probabilities of all labels, on the side of 1/2 that the decisions are on."""
     shape = (X.shape[0], model._items.labels.shape[1])
@@ -177,7 +211,7 @@ def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Float
 
     def fill(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
         decided = model._decide(scores, graph).toarray() == 1
-        result[place] = _beside_half(model._probabilities(scores.toarray()), decided)
+        result[place] = _beside_half(chances(model, scores), decided)
 
     each_run(model, fill, X, dense=True, progress=progress)
     if _is_one_column(model):

@@ -153,8 +153,8 @@ class BalancedkNN(NeighborClassifier):
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, self.cuts_)
 
-    def _probabilities(self, scores: Floats) -> Floats:
-        total = scores + self.cuts_
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
+        total = scores + self.cuts_[label]
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)
 

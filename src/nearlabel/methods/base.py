@@ -151,9 +151,11 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         """Label sets, shape (n, q): by default where the score is at least 1/2."""
         return labels_from(scores, 0.5)
 
-    def _probabilities(self, scores: Floats) -> Floats:
-        """Probabilities of a dense matrix of scores, one column per label; by default the scores.
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
+        """Probabilities of scores; by default the scores themselves.
 
+        `label` has their columns, in a shape that fits: (q,) for a dense matrix of scores, or that
+        of the scores for single ones.
         `predict_proba` moves them to the side of 1/2 that the decision is on.
         """
         return scores
@@ -414,6 +416,27 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
             Of shape (n, q), without a dense matrix.
         """
         return answers.all_scores(self, self._check_queries(X), progress=progress)
+
+    @of_one_state
+    def left_out_scores(self, rows: Any = None) -> LabelScores:
+        """Score every label for training rows, each as if it were new.
+
+        A row is left out of its own neighbors and, where the method has tables, out of these. Its
+        place among the neighbors of other rows stays. So these scores are those that `label_scores`
+        gives for rows like the training rows: what to choose thresholds, parameters or weights by.
+
+        Parameters
+        ----------
+        rows : array-like of int, optional
+            Positions of training rows among `ids_`; by default all.
+
+        Returns
+        -------
+        LabelScores
+            Of shape (n, q).
+        """
+        check_is_fitted(self)
+        return answers.left_out_scores(self, rows)
 
     @of_one_state
     def scores_from_graph(self, graph: Any, X: Any = None) -> LabelScores:

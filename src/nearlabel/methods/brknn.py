@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Csr, Floats, with_data
+from nearlabel.common.arrays import Array, Csr, Floats, with_data
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts, neighbor_shares
 from nearlabel.labels.decisions import best_labels, labels_from
@@ -88,7 +88,7 @@ class BRkNN(NeighborClassifier):
         cardinality = np.diff(self._labels.indptr)[graph.indices].sum(axis=1)
         return best_labels(scores, (2 * cardinality + graph.k) // (2 * graph.k), self._totals)
 
-    def _probabilities(self, scores: Floats) -> Floats:
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
         n, k = len(self._items), self.n_neighbors_
         # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
         return np.asarray(0.5 + k * (scores - 0.5) / (k + 2 / n))

@@ -135,11 +135,11 @@ class MallowskNN(NeighborClassifier):
             return labels_from(scores, 0.5, strict=True)
         return labels_from(scores, (k // 2 + 1) / (k + 1))
 
-    def _probabilities(self, scores: Floats) -> Floats:
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
         k = self.n_neighbors_
         if self._estimate == "map":
             return scores
-        return np.asarray((k * scores + self.prior_) / (k + 1))
+        return np.asarray((k * scores + self.prior_[label]) / (k + 1))
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         return {

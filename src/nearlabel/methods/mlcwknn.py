@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_shares
@@ -71,7 +71,7 @@ class MLCWkNN(NeighborClassifier):
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, 0.5, strict=True)
 
-    def _probabilities(self, scores: Floats) -> Floats:
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
         n = len(self._items)
         # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
         return np.asarray((n * scores + 1) / (n + 2), np.float64)

@@ -175,6 +175,8 @@ def _plain(name: str, value: Any) -> Any:
     """A parameter as a value of JSON, an array, or an estimator in parts."""
     if type(value) in _SEARCHES.values():
         return {type(value).__name__: asdict(value)}
+    if name == "readings" and value is not None:
+        return {"estimators": [_plain("estimator", one) for one in value]}
     if name == "estimator":
         if type(value).__name__ not in METHODS or method(type(value).__name__) is not type(value):
             raise _custom_class(value)
@@ -201,6 +203,8 @@ def _object(value: Any) -> Any:
         parameters = {name: _object(one) for name, one in value["parameters"].items()}
         return method(value["class"])(**parameters)
     ((name, parameters),) = value.items()
+    if name == "estimators":
+        return [_object(one) for one in parameters]
     if name not in _SEARCHES:
         raise ValueError(f"its search {name!r} is unknown")
     search = _SEARCHES[name](**parameters)

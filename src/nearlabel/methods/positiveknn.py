@@ -182,7 +182,7 @@ class PositivekNN(NeighborClassifier):
         S = log_sums(graph, _with_opposite(self._labels), self.rate_, self.n_neighbors_).toarray()
         return sparse.csr_array((S[:, :1] > S[:, 1:]).astype(np.int64))
 
-    def _probabilities(self, scores: Floats) -> Floats:
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
         return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:

@@ -160,10 +160,10 @@ class LabelThresholds(NeighborClassifier):
         own.eliminate_zeros()
         return own + labels_from(scores, np.where(cut, self.cuts_, np.inf))
 
-    def _probabilities(self, scores: Floats) -> Floats:
-        cut = np.isfinite(self.cuts_)
-        own = self.estimator_._probabilities(scores.copy())
-        at = self.estimator_._probabilities(np.where(cut, self.cuts_, 0.5)[None])
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
+        cut = np.isfinite(self.cuts_[label])
+        own = self.estimator_._probabilities(scores.copy(), label)
+        at = self.estimator_._probabilities(np.where(cut, self.cuts_[label], 0.5), label)
         yes, no = own * (1 - at), (1 - own) * at
         moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
         return np.asarray(np.where(cut, moved, own))

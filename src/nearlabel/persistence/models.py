@@ -10,6 +10,8 @@ from typing import Any
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.blend.blended_neighbors import BlendedNeighbors
+from nearlabel.blend.label_space import LabelSpace
 from nearlabel.common.files import (
     FORMAT,
     NONSENSE,
@@ -43,7 +45,9 @@ from nearlabel.persistence.preprocessing import KINDS, transformer_from, transfo
 OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
     "LabelThresholds": LabelThresholds,
+    "BlendedNeighbors": BlendedNeighbors,
     "NeighborGraph": NeighborGraph,
+    "LabelSpace": LabelSpace,
     "FilledTexts": FilledTexts,
     "GridMoments": GridMoments,
     "PictureEmbedding": PictureEmbedding,

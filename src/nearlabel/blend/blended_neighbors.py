@@ -1,0 +1,267 @@
+"""Several readings of two graphs in one blend."""
+
+from __future__ import annotations
+
+import numbers
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from nearlabel.blend.decision_cuts import OBJECTIVES, Decision, learned_decision
+from nearlabel.blend.evidence import Pairs
+from nearlabel.blend.kernel_features import drawn_rows
+from nearlabel.blend.label_space import LabelSpace
+from nearlabel.blend.learned_blend import DENSE_LABELS, LearnedBlend
+from nearlabel.blend.pooled_logistic import CrossFitted
+from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.validation import check_choice, check_flag
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import label_totals
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.brknn import BRkNN
+from nearlabel.methods.items import Items, Training
+from nearlabel.methods.living_model import FittedModel
+from nearlabel.methods.mlknn import MLkNN
+from nearlabel.methods.needs import Needs
+from nearlabel.methods.positiveknn import PositivekNN
+from nearlabel.search import VectorStore
+
+_PAIRS = 2**20  # of rows and labels, that weights and cuts are learned from
+_TOUCHED = 300  # labels of a row that readings touch, about, where there are many
+
+
+@dataclass(repr=False, eq=False)
+class BlendedNeighbors(NeighborClassifier):
+    """Several methods on two graphs, and ridge regressions, in one blend.
+
+    The neighbors of a row are searched twice: among the vectors, and by a distance learned from the
+    labels (`LabelSpace`). Several methods read each of the two graphs; two ridge regressions,
+    linear and on an RBF kernel, predict the labels without neighbors. What all of them say of the
+    training rows, each left out, is the input of one logistic regression over all pairs of a row
+    and a label [1]_. So the weight of each reading is learned, and its scores are calibrated
+    probabilities. Labels with many examples have weights of their own, held near those of all.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=40
+        Neighbors of a row in each graph; no reading may ask for more.
+    readings : list of estimators, optional
+        Methods of nearlabel, each with its own number of neighbors, which read both graphs. By
+        default ML-kNN with 10 and 30 neighbors, BRkNN weighted by distance with 30, and PositivekNN
+        with 40. An empty list leaves the regressions.
+    learn_distance : bool, default=True
+        Whether there is a graph by a learned distance.
+    ridge : bool, default=True
+        Whether the scores of the regressions are inputs, too.
+    objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}, default="hamming"
+        What `predict` is good for. "hamming": labels of probability 1/2 and more. "micro_f1" and
+        "macro_f1": cuts learned from the left-out probabilities; for micro F1 one for all labels
+        unless cuts of their own are better on rows that they were not learned from.
+        "cardinality": as many of the most probable labels as the probabilities add up to.
+    random_state : int, RandomState or None, default=0
+        Seed of the rows that choices are made by where there are many.
+    metric, search, n_jobs
+        As in `MLkNN`. The learned distance is Euclidean.
+
+    Attributes
+    ----------
+    weights_ : dict
+        The weight of each reading, standardized: what one standard deviation of it adds to the log
+        odds of a label.
+    label_space_ : LabelSpace or None
+        The learned distance, and what was chosen for it.
+    cuts_ : ndarray, shape (1,) or (q,)
+        Probabilities at which labels are predicted.
+    n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
+        As in `MLkNN`.
+
+    Notes
+    -----
+    Scaling goes before, in a pipeline: it decides more than any method. With up to 2,000 labels all
+    of them are scored for each row; with more, those that some neighbor carries, and the others by
+    their frequency. A change of the training rows makes it learn again at the next query.
+
+    References
+    ----------
+    .. [1] D. H. Wolpert, "Stacked generalization", Neural Networks 5(2), 1992.
+    .. [2] W. Cheng and E. Hüllermeier, "Combining instance-based learning and logistic regression
+       for multilabel classification", Machine Learning 76, 2009, which blends labels of neighbors
+       per label.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> data = nl.datasets.make_local_labels(300, 5, 6, labels_per_sample=2)
+    >>> model = nl.BlendedNeighbors().fit(data.X[:200], data.Y[:200])
+    >>> alone = nl.MLkNN().fit(data.X[:200], data.Y[:200])
+    >>> precision = nl.metrics.average_precision
+    >>> own, blend = (one.label_scores(data.X[200:]) for one in (alone, model))
+    >>> precision(data.Y[200:], own) < precision(data.Y[200:], blend)
+    True
+    """
+
+    n_neighbors: int | None = 40
+    readings: Any = None
+    learn_distance: bool = True
+    ridge: bool = True
+    objective: str = "hamming"
+    random_state: Any = 0
+
+    title = "Blend"
+    stored = (StoredBlend("blend", "_blend"), StoredDecision("decision", "_decision"))
+
+    @property
+    def needs(self) -> Needs:  # type: ignore[override]
+        """What it asks for: room for a score of every label where there are not too many."""
+        items = vars(self).get("_items")
+        is_dense = items is None or items.labels.shape[1] <= DENSE_LABELS
+        return Needs(vectors=True, dense_scores=is_dense)
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """The weight of each reading."""
+        blend: LearnedBlend = self._blend
+        assert blend.logistic is not None
+        return dict(zip(blend.names, blend.logistic.whole.weights[:-1].tolist(), strict=True))
+
+    @property
+    def label_space_(self) -> LabelSpace | None:
+        """The learned distance."""
+        space: LabelSpace | None = self._blend.space
+        return space
+
+    @property
+    def cuts_(self) -> Any:
+        """Probabilities at which labels are predicted."""
+        return self._decision.cuts
+
+    def _check_parameters(self) -> None:
+        for one in self._readings():
+            is_method = isinstance(one, NeighborClassifier) and one.needs.graph
+            if not is_method or hasattr(one, "estimator") or isinstance(one, BlendedNeighbors):
+                raise TypeError(
+                    "readings must be methods of nearlabel that read a neighbor graph, such as "
+                    f"MLkNN(10); got {one!r}"
+                )
+            one.check_parameters()
+            if one.n_neighbors is None or one.n_neighbors > (self.n_neighbors or 0):
+                raise ValueError(
+                    f"readings: {one!r} asks for {one.n_neighbors} neighbors, and there are "
+                    f"n_neighbors={self.n_neighbors}"
+                )
+        check_choice(self.objective, "objective", OBJECTIVES)
+        check_flag(self.learn_distance, "learn_distance")
+        check_flag(self.ridge, "ridge")
+        self._seed()
+
+    def _readings(self) -> list[Any]:
+        """The methods; those with random choices of their own by default make the same ones."""
+        if self.readings is None:
+            k = [min(most, self.n_neighbors or most) for most in (10, 30, 40)]
+            weighted = BRkNN(k[1], weights="distance")
+            return [MLkNN(k[0]), MLkNN(k[1]), weighted, PositivekNN(k[2], random_state=0)]
+        if not isinstance(self.readings, list | tuple):
+            raise TypeError(f"readings must be a list of methods; got {self.readings!r}")
+        return list(self.readings)
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        check_random_state(seed)
+        return int(seed)
+
+    def _learn(self, seen: Training) -> None:
+        graph, X, Y = seen.graph, seen.X, seen.Y
+        n, q = Y.shape
+        seed, readings = self._seed(), self._readings()
+        plain = [self._reading(one, self._items, seen) for one in readings]
+        blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
+        near = None
+        if self.learn_distance or self.ridge:
+            space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
+            Z, regression = space.left_out_rows(X, Y)
+            if self.ridge:
+                blend.regressions = {one: regression.weights(one) for one in regression.tried_}
+            if self.learn_distance and readings:
+                store = VectorStore(Z)
+                blend.space = space
+                blend.rows = Items(Y, True, None, "euclidean", self.search, store)
+                near = blend.rows.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
+                again = seen._replace(graph=near, X=Z)
+                blend.learned = [self._reading(one, blend.rows, again) for one in readings]
+        rows = drawn_rows(n, max(1, _PAIRS // min(q, _TOUCHED)), seed)
+        own = Y[rows]
+        nearest = None if near is None else near.take(rows)
+        said = blend.said_left_out(graph.take(rows), X[rows], rows, rows, own, nearest)
+        pairs = blend.pairs(said, len(rows))
+        columns, truth = blend.columns(said, pairs), pairs.truth(own)
+        parts = 1 < q <= DENSE_LABELS
+        which = rows[pairs.row], pairs.label
+        blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
+        blend.missed = blend.missed_share(pairs, truth, own)
+        self._blend = blend
+        self._decision: Decision = learned_decision(
+            blend.blended(said, len(rows), rows), own, self.objective
+        )
+
+    def _reading(self, estimator: Any, items: Items, seen: Training) -> Any:
+        """A method that has learned from a graph."""
+        inner = self._unlearned(estimator, items, min(int(estimator.n_neighbors), seen.graph.k))
+        wanted = inner._rows_to_learn_from(seen.Y, seen.X)
+        near = seen.graph.head(inner.n_neighbors_)
+        near = near if wanted is None else near.take(wanted)
+        inner._learn_from(near, wanted, seen.n_jobs, None)
+        return inner
+
+    def _unlearned(self, estimator: Any, items: Items, k: int) -> Any:
+        """A copy of a method that has items and has learned nothing from them yet."""
+        inner = clone(estimator)
+        kept = vars(self).keys() & FittedModel.__annotations__.keys()
+        vars(inner).update({name: vars(self)[name] for name in kept})
+        vars(inner).update(inner._checked_settings())
+        inner._items, inner.n_neighbors_ = items, k
+        return inner
+
+    def _have(self, items: Items) -> None:
+        super()._have(items)
+        if "_blend" in vars(self):
+            self._blend = copy(self._blend)
+            self._blend.plain = [copy(one) for one in self._blend.plain]
+            for one in self._blend.plain:
+                one._have(items)
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        blend, parts = self._blend, []
+        for run in blend.runs(len(graph)):
+            some = graph.rows(run.start, run.stop)
+            parts.append(blend.blended(blend.said(some, X[run]), len(some)))
+        return LabelScores.joined(parts)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        blend, parts = self._blend, []
+        numbers = np.searchsorted(self._items.places, rows)  # places of forgotten rows are empty
+        for run in blend.runs(len(graph)):
+            some, own = graph.rows(run.start, run.stop), self._labels[rows[run]]
+            said = blend.said_left_out(some, X[run], rows[run], numbers[run], own)
+            parts.append(blend.blended(said, len(some), numbers[run]))
+        return LabelScores.joined(parts)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        return self._decision.labels(scores)
+
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+        """What each reading adds to the log odds, the strongest first."""
+        blend = self._blend
+        assert blend.logistic is not None
+        pair = Pairs(np.zeros(1, np.intp), np.array([label]), (1, blend.q), False)
+        columns = blend.columns(blend.said(graph, X), pair)
+        parts = blend.logistic.whole.parts(columns, pair.label)[0].tolist()
+        named = zip([*blend.names, "intercept"], parts, strict=True)
+        return dict(sorted(named, key=lambda part: -abs(part[1])))

@@ -1,0 +1,90 @@
+"""Where a blend decides for a label: by cuts that are learned from left-out probabilities."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
+from nearlabel.labels.counts import label_totals
+from nearlabel.labels.decisions import best_labels, f1_cuts, labels_from, micro_f1_cut
+from nearlabel.labels.scores import LabelScores
+from nearlabel.metrics import micro_f1
+
+OBJECTIVES = ("hamming", "micro_f1", "macro_f1", "cardinality")
+_FOLDS = 2
+_FEWEST_ROWS = 3  # that carry a label which gets a cut of its own
+_LEAST_F1 = 0.1  # of such a cut
+
+
+class Decision(NamedTuple):
+    """What is decided by probabilities.
+
+    Attributes
+    ----------
+    objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}
+    cuts : ndarray, shape (1,) or (q,)
+        Labels are predicted where they are reached. For "cardinality", as many of the most
+        probable labels are predicted as the probabilities add up to, instead.
+    """
+
+    objective: str
+    cuts: Floats
+
+    def labels(self, scores: LabelScores) -> Csr:
+        """The label sets of rows, shape (n, q)."""
+        if self.objective != "cardinality":
+            return labels_from(scores, self.cuts)
+        touched, (defaults, group) = scores.touched(), scores.untouched()
+        expected = np.asarray(touched.sum(axis=1), np.float64).ravel()
+        if len(defaults):  # of the labels that a row does not touch
+            replaced = defaults[group[row_numbers(touched)], touched.indices]
+            expected += defaults.sum(axis=1)[group]
+            expected -= np.bincount(row_numbers(touched), replaced, minlength=scores.shape[0])
+        how_many = np.floor(expected + 0.5).astype(np.int64)
+        return best_labels(scores, how_many, np.zeros(scores.shape[1], np.int64))
+
+
+def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> Decision:
+    """The cuts that are best for left-out probabilities of rows with labels Y.
+
+    For micro F1, labels get cuts of their own only where these are better on rows that they were
+    not learned from; else one cut serves all. For macro F1, a label that few rows carry, or that
+    no cut finds, has the cut of all.
+    """
+    if objective in ("hamming", "cardinality"):
+        return Decision(objective, np.array([0.5]))
+    one = _cut_of_all(scores, Y)
+    if objective == "macro_f1" or _is_better_by_label(scores, Y):
+        return Decision(objective, _cuts_of_labels(scores, Y, one))
+    return Decision(objective, np.array([one]))
+
+
+def _cut_of_all(scores: LabelScores, Y: Csr) -> float:
+    """The cut of the best micro F1, and the usual one where none finds anything."""
+    cut = micro_f1_cut(scores, Y)
+    return cut if np.isfinite(cut) else 0.5
+
+
+def _cuts_of_labels(scores: LabelScores, Y: Csr, otherwise: float) -> Floats:
+    cuts = f1_cuts(scores, Y, least=_LEAST_F1)
+    known = np.isfinite(cuts) & (label_totals(Y) >= _FEWEST_ROWS)
+    return np.where(known, cuts, otherwise)
+
+
+def _is_better_by_label(scores: LabelScores, Y: Csr) -> bool:
+    """Whether cuts of labels have the better micro F1 on rows that are held out."""
+    n = scores.shape[0]
+    if n < 2 * _FOLDS or scores.shape[1] == 1:
+        return False
+    fold: Array = np.arange(n) % _FOLDS
+    by_one = by_label = 0.0
+    for held in range(_FOLDS):
+        inside, outside = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        some, true = scores.take(inside), Y[inside]
+        one = _cut_of_all(some, true)
+        cuts = _cuts_of_labels(some, true, one)
+        by_one += micro_f1(Y[outside], labels_from(scores.take(outside), one))
+        by_label += micro_f1(Y[outside], labels_from(scores.take(outside), cuts))
+    return by_label > by_one

@@ -1,0 +1,97 @@
+"""What readings say about pairs of a row and a label, as columns of numbers.
+
+A reading is a method on one of two graphs, or a ridge regression. The columns of a method are log
+odds; those of a regression its scores and their roots, which tell small scores apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logit
+
+from nearlabel.blend.ridge_scores import RidgeScores
+from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
+from nearlabel.labels.scores import LabelScores
+
+_PRIOR_SHARE = 0.03  # of the labels' frequencies in the shares of votes, which may be 0 and 1
+_FARTHEST = 15.0  # log odds
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of rows and labels: all of them, or those that a reading touches.
+
+    Attributes
+    ----------
+    row, label : ndarray of int, shape (p,)
+    shape : (n, q)
+    is_all : bool
+    """
+
+    row: Array
+    label: Array
+    shape: tuple[int, int]
+    is_all: bool
+
+    @classmethod
+    def every(cls, n: int, q: int) -> Pairs:
+        """All pairs of n rows and q labels."""
+        return cls(np.repeat(np.arange(n), q), np.tile(np.arange(q), n), (n, q), True)
+
+    @classmethod
+    def touched(cls, scores: Sequence[LabelScores], shape: tuple[int, int]) -> Pairs:
+        """The pairs that some scores touch."""
+        pattern = sparse.csr_array(shape, dtype=np.int8)
+        for one in scores:
+            found = one.touched()
+            ones = np.ones(found.nnz, np.int8)
+            pattern = pattern + sparse.csr_array((ones, found.indices, found.indptr), shape=shape)
+        pattern = canonical_csr(pattern)
+        return cls(row_numbers(pattern), pattern.indices.astype(np.int64), shape, False)
+
+    def of(self, scores: LabelScores | RidgeScores) -> Floats:
+        """The scores of these pairs, shape (p,)."""
+        if not self.is_all:
+            return scores.at(self.row, self.label)
+        if isinstance(scores, RidgeScores):
+            return scores.dense(slice(None)).ravel()
+        return scores.toarray().ravel()
+
+    def truth(self, Y: Csr) -> Array:
+        """Which of them Y has, shape (p,)."""
+        if self.is_all:
+            return np.asarray(Y.toarray().ravel() == 1)
+        return entries_at(Y, self.row, self.label)[0]
+
+    def scores(self, values: Floats, defaults: Any) -> LabelScores:
+        """Scores of these pairs as label scores; defaults stand for the pairs that are missing."""
+        if self.is_all:
+            return LabelScores.from_dense(values.reshape(self.shape))
+        ends = np.searchsorted(self.row, np.arange(self.shape[0] + 1))
+        touched = sparse.csr_array((values, self.label, ends), shape=self.shape)
+        return LabelScores.of(canonical_csr(touched), defaults)
+
+
+def frequency_log_odds(totals: Array, n: int) -> Floats:
+    """Log odds of each label's share of n rows, half a row added to both sides."""
+    return np.asarray(np.log((totals + 0.5) / (n - totals + 0.5)))
+
+
+def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
+    """What a method says about labels, given its scores of them and the labels' log odds."""
+    chance = np.asarray(model._probabilities(values, label), np.float64)
+    if not model.needs.counts:  # a method with tables has smoothed them
+        prior = 1 / (1 + np.exp(-frequency[label]))
+        chance = (1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * prior
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(logit(chance), -_FARTHEST, _FARTHEST))
+
+
+def ridge_columns(values: Floats) -> list[Floats]:
+    """The columns of a regression's scores."""
+    return [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]

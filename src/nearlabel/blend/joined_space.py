@@ -1,0 +1,81 @@
+"""Learned coordinates joined with plain features, and which of the ways to do so is best."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+from nearlabel.common.arrays import Csr, Floats, canonical_csr
+from nearlabel.methods.mlknn import MLkNN
+from nearlabel.metrics.ranking import Ranking
+from nearlabel.search import neighbor_graph
+
+_NEIGHBORS = 30
+METRICS = ("euclidean", "cosine")
+
+
+class Joining(NamedTuple):
+    """How learned coordinates L and plain features X are joined: [L learned, X plain].
+
+    Attributes
+    ----------
+    learned, plain : float
+        Factors of the two parts; without the plain part where its factor is 0.
+    metric : {"euclidean", "cosine"}
+        "cosine": rows get length 1, so that Euclidean distances rank as cosine distances do.
+    """
+
+    learned: float
+    plain: float
+    metric: str
+
+    @classmethod
+    def of(cls, weight: float, scales: tuple[float, float], metric: str) -> Joining:
+        """Parts of which each has mean squared distance 1, times `weight` and 1 - `weight`."""
+        learned, plain = scales
+        return cls(math.sqrt(weight) * learned, math.sqrt(1 - weight) * plain, metric)
+
+    def rows(self, L: Floats, X: Any) -> Any:
+        """Joined rows: an array, or a ``csr_array`` where X is sparse and a part of them."""
+        joined: Any = L * self.learned
+        if self.plain:
+            plain = X.astype(L.dtype) * self.plain
+            if sparse.issparse(plain):
+                parts = [sparse.csr_array(joined), plain]
+                joined = canonical_csr(sparse.hstack(parts, format="csr"))
+            else:
+                joined = np.hstack([joined, plain])
+        return normalize(joined, copy=False) if self.metric == "cosine" else joined
+
+
+def unit_scale(rows: Any) -> float:
+    """The factor by which the mean squared distance between different rows becomes 1."""
+    n = rows.shape[0]
+    if sparse.issparse(rows):
+        mean = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / n
+        squares = rows.data.astype(np.float64) ** 2
+        variance = float(squares.sum()) / n - float(mean @ mean)
+    else:
+        variance = float(np.var(rows, axis=0, dtype=np.float64).sum())
+    variance = 2 * variance * n / (n - 1)
+    return float(variance**-0.5) if variance > np.finfo(np.float64).tiny else 1.0
+
+
+def left_out_quality(rows: Any, Y: Csr, n_jobs: int | None) -> float:
+    """Average precision of ML-kNN, k = 30, for rows each left out of its own neighbors.
+
+    The squared error, negative, where there is one label and so nothing to rank.
+    """
+    n, q = Y.shape
+    k = min(_NEIGHBORS, n - 1)
+    graph = neighbor_graph(rows, k, search="exact", n_jobs=n_jobs)
+    model = MLkNN(k).fit_graph(graph, Y)
+    scores = model._left_out_scores(graph, None, np.arange(n))
+    if q == 1:
+        return -float(np.mean((scores.toarray() - Y.toarray()) ** 2))
+    value = Ranking(Y, scores).average_precision()
+    return 0.0 if np.isnan(value) else value  # no row says anything

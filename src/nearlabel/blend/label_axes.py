@@ -1,0 +1,87 @@
+"""Coordinates from ridge scores: a row's expected labels on at most a few principal axes.
+
+Distances between rows of scores with columns l scaled by S_l are distances by W S² Wᵀ, W the
+weights of the regression: for a linear one a Mahalanobis distance. So a few axes are enough,
+however many labels there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nearlabel.blend.closed_form import ClosedForm
+from nearlabel.blend.projections import Projection
+from nearlabel.blend.spectra import row_blocks
+from nearlabel.common.arrays import Floats
+
+_SMALLEST = 1e-12  # variance along an axis, relative to the greatest
+
+
+def label_scales(mean: Floats, spread: float) -> Floats:
+    """(p (1 - p))^(-spread / 2) of each label's share p; 0 for a label of no row or of all."""
+    variance = mean * (1 - mean)
+    varies = variance > 0
+    return np.where(varies, np.where(varies, variance, 1.0) ** (-spread / 2), 0.0)
+
+
+class LabelAxes:
+    """The principal axes of a regression's scaled scores.
+
+    Parameters
+    ----------
+    form, alpha : the regression and its penalty
+    spread : float
+        To what power labels are scaled by their spread.
+    n_components : int
+        Axes at most. Where there are no more labels than that, the axes are the labels.
+    """
+
+    def __init__(self, form: ClosedForm, alpha: float, spread: float, n_components: int) -> None:
+        self._form, self._alpha = form, alpha
+        scales = label_scales(form.mean, spread)
+        if len(scales) <= n_components:
+            self._loadings, self._of_labels = form.cross * scales, np.diag(scales)
+        else:
+            # The scores' own variance is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
+            w = np.sqrt(form.spectrum.values) * form.shrinkage(alpha)
+            gram = np.zeros((len(w), len(w)))
+            for labels in row_blocks(len(scales), len(w)):
+                scaled = form.cross[:, labels] * scales[labels]
+                gram += scaled @ scaled.T
+            variance, turned = np.linalg.eigh(w[:, None] * gram * w)
+            kept = np.arange(len(w))[::-1][:n_components]
+            kept = kept[variance[kept] > _SMALLEST * variance[kept[:1]]]
+            axes = w[:, None] * turned[:, kept] / np.sqrt(variance[kept])
+            axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(len(kept))] < 0, -1, 1)
+            self._loadings = gram @ axes
+            self._of_labels = (scales**2)[:, None] * (form.cross.T @ axes)
+        self._offset: Floats = form.mean @ self._of_labels
+
+    @property
+    def projection(self) -> Projection:
+        """What gives the coordinates of new rows."""
+        form = self._form
+        weights = (form.spectrum.vectors * form.shrinkage(self._alpha)) @ self._loadings
+        return form.projection(weights, self._offset)
+
+    def left_out(self, kind: Any = np.float64) -> Floats:
+        """Coordinates of the training rows, each by a regression fitted to the others.
+
+        All else stays: the axes, and the labels' means, which are only added. The mean of all other
+        rows would tell a row's own labels: it is lower for each label that the row carries.
+        """
+        form, n = self._form, self._form.X.shape[0]
+        inverse = form.shrinkage(self._alpha)
+        # (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others, (n mean - y_i)
+        # / (n - 1), is fitted_i / (1 - h) - t (y_i - mean) with the t below.
+        found = np.empty((n, len(self._offset)), kind)
+        for rows in row_blocks(n, max(len(inverse), form.X.shape[1])):
+            B = form.coordinates(np.arange(n)[rows])
+            shares = form.shares(self._alpha, B)
+            t = (n * shares.leverage - 1) / (n - 1) * shares.of_mean
+            some = (B * inverse * shares.of_mean[:, None]) @ self._loadings
+            some -= t[:, None] * (form.Y[rows] @ self._of_labels - self._offset)
+            found[rows] = some + self._offset
+        return found

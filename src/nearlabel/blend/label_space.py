@@ -1,0 +1,339 @@
+"""A distance learned from the labels."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from functools import partial
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearlabel.blend.joined_space import METRICS, Joining, left_out_quality, unit_scale
+from nearlabel.blend.kernel_features import drawn_rows
+from nearlabel.blend.label_axes import LabelAxes
+from nearlabel.blend.projections import Projection
+from nearlabel.blend.ridge import KERNELS, LabelRidge
+from nearlabel.common.arrays import Csr, Floats, canonical_csr
+from nearlabel.common.mapped_arrays import checked_tree
+from nearlabel.common.threads import one_blas_thread
+from nearlabel.common.validation import (
+    ArgumentError,
+    check_choice,
+    check_integer,
+    check_labels,
+    check_n_jobs,
+    check_real,
+    check_same_length,
+    checked_vectors,
+)
+from nearlabel.methods.fields import stored_names
+
+_SPREADS, _WEIGHTS = (0.5, 0.0), (0.5, 1.0)  # what "auto" chooses from
+_CHOSEN = ("spread", "weight", "metric")
+_ROWS = 4_000  # that candidates are compared on
+
+
+class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Vectors whose Euclidean distances are learned from the labels.
+
+    A ridge regression predicts all labels of a row. Rows whose predictions are alike are close,
+    whatever their features: for a linear regression this is a Mahalanobis distance. The predictions
+    are joined with the features themselves, and any method searches its neighbors among the rows.
+
+    `fit_transform` gives the training rows **left out**: each by a regression fitted to the others,
+    in closed form. `transform` gives new rows. So ``fit(X, Y).transform(X)`` differs from
+    ``fit_transform(X, Y)``, as with scikit-learn's `TargetEncoder`: a row that its own labels went
+    into would look closer to rows with these labels than a new row does. In a pipeline, methods are
+    fitted to the left-out rows.
+
+    Parameters
+    ----------
+    kernel : {"auto", "linear", "rbf"}, default="auto"
+        Regression on the features, or on Nystroem features of an RBF kernel with up to 1,000
+        landmarks. "auto": whichever predicts the left-out rows better.
+    weight : "auto" or float, default="auto"
+        Share of the predictions in the squared distance, above 0 and up to 1; the features have the
+        rest. Both parts are scaled to mean squared distance 1 between training rows. "auto": 0.5 or
+        1.
+    metric : {"auto", "euclidean", "cosine"}, default="auto"
+        "cosine": rows are scaled to length 1, which makes Euclidean neighbors those by cosine.
+    spread : "auto" or float, default=0.5
+        Predictions of a label that a share p of the rows carries are multiplied by
+        (p (1 - p))^(-spread / 2): 0 for none, 1 for equal weights of all labels. "auto": 0 or 0.5.
+    n_components : int, default=128
+        Where there are more labels than that, their predictions on so many principal axes.
+    alpha : "auto" or float, default="auto"
+        Penalty of the regression, relative to the mean eigenvalue of the features; above 0.
+    random_state : int, RandomState or None, default=0
+        Seed of the landmarks, and of the rows that choices are made by where there are many.
+    n_jobs : int, optional
+        Threads of the searches by which weight, metric and spread are chosen. The result is the
+        same.
+
+    Attributes
+    ----------
+    kernel_, weight_, metric_, spread_, alpha_ : what was chosen, or given
+    gamma_ : float or None
+        Of the RBF kernel exp(-gamma ||x - y||²).
+    kernel_scores_ : dict
+        Each kernel that was tried, with the average precision of its left-out predictions (with
+        the negative squared error where there is one label, or very many).
+    candidates_ : list of dict
+        Combinations of spread, weight and metric, each with the score of ML-kNN, k = 30, on the
+        training rows, left out: average precision (negative squared error where there is one
+        label). Empty where nothing was left to choose.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Notes
+    -----
+    Sparse features stay sparse, and so do rows of which they are a part. Nothing as large as rows x
+    labels or labels x labels is computed. Where rows and features are both more than 3,000, the
+    regression uses their 1,000 principal axes.
+
+    References
+    ----------
+    .. [1] D. M. Allen, "The relationship between variable selection and data augmentation and a
+       method for prediction", Technometrics 16(1), 1974.
+    .. [2] C. K. I. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines",
+       NIPS 2000.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> data = nl.datasets.make_local_labels(200, 5, 6, labels_per_sample=2)
+    >>> model = nl.make_pipeline(nl.LabelSpace(), nl.MLkNN()).fit(data.X[:150], data.Y[:150])
+    >>> model.predict(data.X[150:]).shape
+    (50, 6)
+    >>> sorted({one["weight"] for one in model[0].candidates_})
+    [0.5, 1.0]
+    """
+
+    def __init__(
+        self,
+        kernel: str = "auto",
+        *,
+        weight: Any = "auto",
+        metric: str = "auto",
+        spread: Any = 0.5,
+        n_components: int = 128,
+        alpha: Any = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.weight = weight
+        self.metric = metric
+        self.spread = spread
+        self.n_components = n_components
+        self.alpha = alpha
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the distance.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : labels of n rows
+            A 0/1 matrix, tags or two classes, as the methods take them; 1-d with more classes, too.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any) -> Any:
+        """Learn the distance, and give the training rows, each left out.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        ndarray, or csr_array where X is sparse and a part of it, shape (n, n_features_out)
+        """
+        return self.left_out_rows(X, y)[0]
+
+    def left_out_rows(self, X: Any, y: Any) -> tuple[Any, LabelRidge]:
+        """What `fit_transform` gives, and the regression that it comes from."""
+        X, coordinates, ridge = self._learn(X, y)
+        return self._joining.rows(coordinates, X), ridge
+
+    def transform(self, X: Any) -> Any:
+        """Give new rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (m, d)
+
+        Returns
+        -------
+        ndarray, or csr_array where X is sparse and a part of it, shape (m, n_features_out)
+        """
+        check_is_fitted(self)
+        X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
+        with one_blas_thread:
+            coordinates = self._projection.coordinates(X)
+        return self._joining.rows(coordinates.astype(_float_type(X), copy=False), X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns: labelspace0, labelspace1 …"""
+        return super().get_feature_names_out(input_features)
+
+    @property
+    def gamma_(self) -> float | None:
+        """Of the RBF kernel exp(-gamma ||x - y||²); None for a linear one."""
+        check_is_fitted(self)
+        return self._projection.gamma
+
+    @property
+    def _n_features_out(self) -> int:
+        plain = self.n_features_in_ if self._joining.plain else 0
+        return len(self._projection.offset) + int(plain)
+
+    def _learn(self, X: Any, y: Any) -> tuple[Any, Floats, LabelRidge]:
+        """Learn from training rows: these, checked, their left-out coordinates, the regression."""
+        options = self._options()
+        n_components = check_integer(self.n_components, "n_components", low=1)
+        n_jobs = check_n_jobs(self.n_jobs)
+        ridge = self._ridge()
+        Y = _label_matrix(y)
+        X = checked_vectors(partial(validate_data, self), X, "X")
+        check_same_length(X=X.shape[0], y=Y.shape[0])
+        if X.shape[0] < 2:
+            raise ValueError("X has 1 sample; rows can be left out of at least 2")
+        ridge.fit(X, Y)
+        kind, alpha = _float_type(X), ridge.choice_.alpha
+        with one_blas_thread:
+            axes = {one: LabelAxes(ridge.form_, alpha, one, n_components) for one in options[0]}
+            learned = {one: axes[one].left_out(kind) for one in options[0]}
+        plain_scale = unit_scale(X)
+        scales = {one: (unit_scale(learned[one]), plain_scale) for one in options[0]}
+        rows = drawn_rows(X.shape[0], _ROWS, ridge.random_state)
+        candidates = []
+        for spread, weight, metric in product(*options):
+            joining = Joining.of(weight, scales[spread], metric)
+            one = {"spread": spread, "weight": weight, "metric": metric}
+            if math.prod(map(len, options)) > 1:
+                some = joining.rows(learned[spread][rows], X[rows])
+                one["score"] = left_out_quality(some, Y[rows], n_jobs)
+            candidates.append(one)
+        best = max(candidates, key=lambda one: one.get("score", 0))  # of several, the first
+        self.spread_, self.weight_, self.metric_ = (best[key] for key in _CHOSEN)
+        self.candidates_ = candidates if "score" in best else []
+        self.kernel_, self.kernel_scores_, self.alpha_ = ridge.kernel_, ridge.values_, alpha
+        self._projection = axes[self.spread_].projection
+        self._joining = Joining.of(self.weight_, scales[self.spread_], self.metric_)
+        return X, learned[self.spread_], ridge
+
+    def _options(self) -> tuple[tuple[Any, ...], ...]:
+        """Spreads, weights and metrics to choose from."""
+        spreads: tuple[float, ...] = _SPREADS
+        weights: tuple[float, ...] = _WEIGHTS
+        metrics: tuple[str, ...] = METRICS
+        if not _is_auto(self.spread):
+            spreads = (check_real(self.spread, 'spread (or "auto")', low=0, high=2),)
+        if not _is_auto(self.weight):
+            weights = (_above_0(self.weight, "weight", 1),)
+        if not _is_auto(self.metric):
+            metrics = (check_choice(self.metric, "metric", ("auto", *METRICS)),)
+        return spreads, weights, metrics
+
+    def _ridge(self) -> LabelRidge:
+        kernel = check_choice(self.kernel, "kernel", ("auto", *KERNELS))
+        alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
+        seed = self.random_state
+        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        check_random_state(seed)
+        return LabelRidge(kernel, alpha, int(seed))
+
+    def _tree(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        parameters = self.get_params()
+        del parameters["n_jobs"]  # of the machine, not of the model
+        if not isinstance(self.random_state, numbers.Integral):
+            parameters["random_state"] = None
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "class": type(self).__name__,
+            "parameters": parameters,
+            "features": self.n_features_in_,
+            "feature_names": None if names is None else names.tolist(),
+            "chosen": {key: getattr(self, f"{key}_") for key in ("kernel", "alpha", *_CHOSEN)},
+            "kernel_scores": self.kernel_scores_,
+            "candidates": self.candidates_,
+            "projection": self._projection.tree(),
+            "factors": [self._joining.learned, self._joining.plain],
+        }
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+        tree = checked_tree(tree)
+        made = cls(**tree["parameters"])
+        made._options()
+        made._ridge()
+        check_integer(made.n_components, "n_components", low=1)
+        made.n_features_in_ = check_integer(tree["features"], "features", low=1)
+        names = stored_names(tree["feature_names"], made.n_features_in_)
+        if names is not None:
+            made.feature_names_in_ = names.astype(object)
+        chosen = cls(**tree["chosen"])
+        made.spread_, made.weight_, made.metric_ = (only for (only,) in chosen._options())
+        ridge = chosen._ridge()
+        made.kernel_ = check_choice(ridge.kernel, "kernel", KERNELS)
+        made.alpha_ = check_real(ridge.alpha, "alpha", low=0)
+        made.kernel_scores_, made.candidates_ = tree["kernel_scores"], tree["candidates"]
+        made._projection = Projection.from_tree(tree["projection"], made.n_features_in_)
+        learned, plain = (check_real(one, "factors", low=0) for one in tree["factors"])
+        made._joining = Joining(learned, plain, made.metric_)
+        return made
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_joining")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _label_matrix(y: Any) -> Csr:
+    """Labels as the methods read them; of a 1-d y with more than two classes, one for each."""
+    column = y if getattr(y, "ndim", None) == 1 else None
+    if column is not None and type_of_target(column, input_name="y") == "multiclass":
+        classes, codes = np.unique(np.asarray(column), return_inverse=True)
+        return canonical_csr(np.eye(len(classes), dtype=np.int8)[codes])
+    return check_labels(y).matrix
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _above_0(value: Any, name: str, high: float) -> float:
+    wanted = f'{name} (or "auto")'
+    number = check_real(value, wanted, low=0, high=high)
+    if number == 0:
+        message = f"{wanted} must be above 0 and at most {high:g}; got {value!r}"
+        raise ArgumentError(message, name)
+    return number
+
+
+def _float_type(X: Any) -> Any:
+    """The type of learned coordinates: that of the features where these are small floats."""
+    return np.float32 if X.dtype in (np.float16, np.float32) else np.float64

@@ -1,0 +1,197 @@
+"""What a blend has learned: methods on two graphs, regressions, and the weights of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from nearlabel.blend.evidence import (
+    Pairs,
+    frequency_log_odds,
+    reading_log_odds,
+    ridge_columns,
+)
+from nearlabel.blend.label_space import LabelSpace
+from nearlabel.blend.pooled_logistic import CrossFitted
+from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
+from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.default_scores import DefaultScores
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.items import Items
+
+DENSE_LABELS = 2_000  # up to so many labels, every one of them is scored for every row
+_CELLS_AT_ONCE = 2**21
+
+
+class Said(NamedTuple):
+    """The scores of some rows by all readings, in the order of the columns."""
+
+    methods: list[LabelScores]
+    regressions: list[RidgeScores]
+
+
+@dataclass(eq=False)
+class LearnedBlend:
+    """All that a blend has learned but for the plain items.
+
+    Attributes
+    ----------
+    plain, learned : list of estimators
+        Methods that have learned from the graph of the vectors, and from that of the learned rows.
+    space : LabelSpace or None
+        What makes learned rows.
+    rows : Items or None
+        The learned training rows, each left out, and the search among them.
+    regressions : dict of RidgeWeights
+        By kernel.
+    logistic : CrossFitted or None
+        The weights; None while they are not known.
+    missed : float
+        How often a row carries a label that none of its neighbors does, as a share of how often
+        the labels' frequencies say so. Only with many labels, where those are not looked at.
+    totals : ndarray of int, shape (q,)
+        How many training rows carry each label.
+    n : int
+        Training rows.
+    """
+
+    plain: list[Any]
+    learned: list[Any] = field(default_factory=list)
+    space: LabelSpace | None = None
+    rows: Items | None = None
+    regressions: dict[str, RidgeWeights] = field(default_factory=dict)
+    logistic: CrossFitted | None = None
+    missed: float = 1.0
+    totals: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    n: int = 0
+
+    @property
+    def q(self) -> int:
+        """Labels."""
+        return len(self.totals)
+
+    @cached_property
+    def frequency(self) -> Floats:
+        """Log odds of each label's share of the training rows."""
+        return frequency_log_odds(self.totals, self.n)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in words."""
+        names = [_name(one) for one in self.plain]
+        names += [f"{_name(one)}, learned distance" for one in self.learned]
+        for kernel in self.regressions:
+            names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
+        return [*names, "frequency"]
+
+    def said(self, graph: NeighborGraph, X: Any) -> Said:
+        """What all readings say of new rows, whose plain neighbors are known."""
+        methods = [one._scores(graph.head(one.n_neighbors_), X) for one in self.plain]
+        if self.learned:
+            assert self.space is not None
+            assert self.rows is not None
+            Z = self.space.transform(X)
+            near = self.rows.neighbors(Z, self._widest())
+            methods += [one._scores(near.head(one.n_neighbors_), Z) for one in self.learned]
+        return Said(methods, [one.scores(X) for one in self.regressions.values()])
+
+    def said_left_out(
+        self,
+        graph: NeighborGraph,
+        X: Any,
+        places: Array,
+        rows: Array,
+        own: Csr,
+        near: NeighborGraph | None = None,
+    ) -> Said:
+        """What all readings say of training rows, each left out.
+
+        Parameters
+        ----------
+        graph, X : their plain neighbors and vectors
+        places : ndarray of int
+            Their places among the plain items.
+        rows : ndarray of int
+            Their numbers among the learned rows, which have no gaps.
+        own : csr_array
+            Their labels.
+        near : NeighborGraph, optional
+            Their neighbors among the learned rows; searched if None.
+        """
+        methods = [
+            one._left_out_scores(graph.head(one.n_neighbors_), X, places) for one in self.plain
+        ]
+        if self.learned:
+            assert self.rows is not None
+            assert self.rows.store is not None
+            if near is None:
+                near = self.rows.left_out_neighbors(rows, self._widest())
+            Z = self.rows.store.take(rows)
+            methods += [
+                one._left_out_scores(near.head(one.n_neighbors_), Z, rows) for one in self.learned
+            ]
+        ridges = [one.left_out_scores(X, rows, own) for one in self.regressions.values()]
+        return Said(methods, ridges)
+
+    def _widest(self) -> int:
+        return max(int(one.n_neighbors_) for one in self.learned)
+
+    def pairs(self, said: Said, n: int) -> Pairs:
+        """The pairs of n rows and labels that are looked at."""
+        if self.q <= DENSE_LABELS:
+            return Pairs.every(n, self.q)
+        return Pairs.touched(said.methods, (n, self.q))
+
+    def columns(self, said: Said, pairs: Pairs) -> Floats:
+        """What all readings say of pairs, shape (p, f)."""
+        found = [
+            reading_log_odds(model, pairs.of(scores), pairs.label, self.frequency)
+            for model, scores in zip([*self.plain, *self.learned], said.methods, strict=True)
+        ]
+        for scores in said.regressions:
+            found += ridge_columns(pairs.of(scores))
+        return np.column_stack([*found, self.frequency[pairs.label]])
+
+    def blended(self, said: Said, n: int, rows: Array | None = None) -> LabelScores:
+        """Probabilities of all labels of n rows, by what all readings say of them.
+
+        With the numbers of training rows, by weights that were learned without these.
+        """
+        assert self.logistic is not None
+        pairs = self.pairs(said, n)
+        columns = self.columns(said, pairs)
+        if rows is None:
+            odds = self.logistic.whole.log_odds(columns, pairs.label)
+        else:
+            odds = self.logistic.left_out_log_odds(columns, rows[pairs.row], pairs.label)
+        return pairs.scores(expit(odds), None if pairs.is_all else self._defaults)
+
+    @cached_property
+    def _defaults(self) -> DefaultScores:
+        """Probabilities of labels that no neighbor carries."""
+        return DefaultScores((self.missed * self.totals / self.n)[None])
+
+    def missed_share(self, pairs: Pairs, truth: Array, own: Csr) -> float:
+        """`missed` of rows with the labels `own`, of which pairs are looked at."""
+        if pairs.is_all:
+            return 1.0
+        share = self.totals / self.n
+        expected = len(own.indptr[1:]) * share.sum() - share[pairs.label].sum()
+        missed = own.nnz - np.count_nonzero(truth)
+        return float(min(1.0, (missed + 0.5) / (expected + 0.5)))
+
+    def runs(self, n: int) -> Iterator[slice]:
+        """Runs of rows whose columns fit into memory."""
+        cells = min(self.q, DENSE_LABELS) * len(self.names)
+        step = max(1, _CELLS_AT_ONCE // cells)
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def _name(model: Any) -> str:
+    return f"{model.title}, k = {model.n_neighbors_}"

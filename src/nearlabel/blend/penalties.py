@@ -1,0 +1,83 @@
+"""The penalty of a ridge regression, chosen by its left-out scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nearlabel.blend.closed_form import ClosedForm
+from nearlabel.blend.kernel_features import drawn_rows
+from nearlabel.common.arrays import Csr
+from nearlabel.labels.scores import DenseScores
+from nearlabel.metrics.ranking import Ranking
+
+_CELLS = 2**22  # scores that are ranked for each penalty
+_FEWEST_ROWS = 500  # below, average precision would say little
+_MOST_ROWS = 20_000
+
+
+class Choice(NamedTuple):
+    """A penalty, and by what it was chosen.
+
+    Attributes
+    ----------
+    alpha : float
+    criterion : {"average_precision", "squared_error"}
+    value : float
+        Greater is better: an error is negative.
+    """
+
+    alpha: float
+    criterion: str
+    value: float
+
+
+def best_penalty(form: ClosedForm, alphas: Sequence[float], random_state: int) -> Choice:
+    """The penalty whose left-out scores are best; of several, the first.
+
+    By average precision, or by the squared error (PRESS; Allen, 1974) where there are so many
+    labels that few rows could be ranked, or no row has one label and lacks another.
+    """
+    n, q = form.Y.shape
+    ranked = min(n, _CELLS // q, _MOST_ROWS)
+    if ranked >= min(n, _FEWEST_ROWS):
+        rows = drawn_rows(n, ranked, random_state)
+        truth, B = form.Y[rows], form.coordinates(rows)
+        values = []
+        for alpha in alphas:
+            scores = DenseScores(form.left_out_rows(alpha, B, truth))
+            values.append(Ranking(truth, scores).average_precision())
+        if not np.isnan(values).any():
+            return _best(alphas, "average_precision", values)
+    rows = drawn_rows(n, _MOST_ROWS, random_state)
+    errors = squared_errors(form, alphas, rows, form.Y[rows])
+    return _best(alphas, "squared_error", [-error for error in errors])
+
+
+def _best(alphas: Sequence[float], criterion: str, values: list[float]) -> Choice:
+    best = int(np.argmax(values))
+    return Choice(alphas[best], criterion, float(values[best]))
+
+
+def squared_errors(
+    form: ClosedForm, alphas: Sequence[float], rows: np.ndarray, truth: Csr
+) -> list[float]:
+    """Mean squared left-out errors of rows over all labels, without a rows x labels matrix.
+
+    With a = (e + λ)⁻¹ B_i, ||yc_i - a C||² = ||yc_i||² - 2 a · C yc_i + a · C Cᵀ a.
+    """
+    mean, cross = form.mean, form.cross
+    B = form.coordinates(rows)
+    lengths = np.diff(truth.indptr) - 2 * (truth @ mean) + mean @ mean
+    towards = np.asarray(truth @ cross.T) - cross @ mean
+    inner = cross @ cross.T
+    found = []
+    for alpha in alphas:
+        a = B * form.shrinkage(alpha)
+        squared = lengths - 2 * np.einsum("ij,ij->i", a, towards)
+        squared += np.einsum("ij,ij->i", a @ inner, a)
+        errors = squared * form.shares(alpha, B).of_mean ** 2
+        found.append(float(errors.mean()) / len(mean))
+    return found

@@ -1,0 +1,176 @@
+"""Logistic regression over pairs of a row and a label: one for all labels, and parts of their own.
+
+A label with few examples says little about how far readings can be trusted; all labels together
+say it well. So the weights are those of all labels, and a label departs from them as far as its
+own pairs demand against a penalty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit
+
+from nearlabel.common.arrays import Array, Floats
+
+_PENALTY = 1.0  # of the weights of all labels
+_MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
+_FREE = 1e-6  # a penalty that only matters where all pairs have the same answer
+_FOLDS = 4
+_FEWEST_EXAMPLES = 10  # of a label that gets weights of its own
+STRENGTHS = (300.0, 30.0)  # penalties of departing from all labels; without any, nothing departs
+
+
+class PooledLogistic(NamedTuple):
+    """Log odds of pairs as weighted sums of what is known about them.
+
+    Attributes
+    ----------
+    mean, scale : ndarray, shape (f,)
+        By which columns are standardized.
+    weights : ndarray, shape (f + 1,)
+        Of all labels; the last is the intercept.
+    own : ndarray, shape (q, f + 1), or None
+        What each label adds to them.
+    """
+
+    mean: Floats
+    scale: Floats
+    weights: Floats
+    own: Floats | None
+
+    def log_odds(self, columns: Floats, label: Array) -> Floats:
+        """Log odds of pairs, shape (p,)."""
+        return np.asarray(self.parts(columns, label).sum(axis=1))
+
+    def parts(self, columns: Floats, label: Array) -> Floats:
+        """What each column adds to the log odds, and at last the intercept, shape (p, f + 1)."""
+        weights = self.weights if self.own is None else self.weights + self.own[label]
+        scaled: Floats = np.empty((len(columns), len(self.weights)))
+        np.divide(columns - self.mean, self.scale, out=scaled[:, :-1])
+        scaled[:, -1] = 1.0
+        scaled *= weights
+        return scaled
+
+
+class CrossFitted(NamedTuple):
+    """A regression of all rows, and for each fold of the rows one of the other folds.
+
+    Attributes
+    ----------
+    whole : PooledLogistic
+        For new rows.
+    folds : tuple of PooledLogistic
+        Row i is in the fold i modulo their number.
+    strength : float
+        The penalty of labels' own weights; infinite where they have none.
+    """
+
+    whole: PooledLogistic
+    folds: tuple[PooledLogistic, ...]
+    strength: float
+
+    @classmethod
+    def fit(
+        cls, columns: Floats, truth: Array, row: Array, label: Array, q: int, *, own: bool = True
+    ) -> Self:
+        """Fit to pairs.
+
+        Parameters
+        ----------
+        columns : ndarray, shape (p, f)
+        truth : ndarray of bool, shape (p,)
+            Whether the row carries the label.
+        row, label : ndarray of int, shape (p,)
+        q : int
+            Labels.
+        own : bool
+            Whether labels may have weights of their own. If so, the folds say how strong the
+            penalty is, or that there is nothing to gain.
+        """
+        mean, scale = columns.mean(axis=0), columns.std(axis=0)
+        scale[scale == 0] = 1.0
+        Z = np.hstack([(columns - mean) / scale, np.ones((len(columns), 1))])
+        strengths = (np.inf, *STRENGTHS) if own else (np.inf,)
+        losses = dict.fromkeys(strengths, 0.0)
+        fitted: dict[float, list[PooledLogistic]] = {one: [] for one in strengths}
+        for fold in range(_FOLDS):
+            out = row % _FOLDS == fold
+            weights = _newton(Z[~out], truth[~out], np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
+            for one in strengths:
+                parts = _own_parts(Z[~out], truth[~out], label[~out], q, weights, one)
+                fitted[one].append(PooledLogistic(mean, scale, weights, parts))
+                full = weights if parts is None else weights + parts[label[out]]
+                losses[one] += _loss((Z[out] * full).sum(axis=1), truth[out])
+        chosen = min(losses, key=losses.__getitem__)
+        weights = _newton(Z, truth, np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
+        parts = _own_parts(Z, truth, label, q, weights, chosen)
+        return cls(PooledLogistic(mean, scale, weights, parts), tuple(fitted[chosen]), chosen)
+
+    def left_out_log_odds(self, columns: Floats, row: Array, label: Array) -> Floats:
+        """Log odds of pairs of training rows, each by the regression of the other folds."""
+        odds, fold = np.empty(len(columns)), row % len(self.folds)
+        for place, one in enumerate(self.folds):
+            held = np.flatnonzero(fold == place)
+            odds[held] = one.log_odds(columns[held], label[held])
+        return odds
+
+
+def _newton(
+    Z: Floats, truth: Array, start: Floats, penalty: float, *, is_pooled: bool = False
+) -> Floats:
+    """Weights of the least logistic loss + penalty / 2 ||w - start||², by Newton's method.
+
+    The intercept of all labels is all but free; that of a label is held like the others.
+    """
+    w, held = start.copy(), np.full(len(start), penalty)
+    if is_pooled:
+        held[-1] = _FREE
+    loss = _loss(Z @ w, truth)
+    for _ in range(_MOST_STEPS):
+        chance = expit(Z @ w)
+        slope = Z.T @ (chance - truth) + held * (w - start)
+        curve = (Z * (chance * (1 - chance))[:, None]).T @ Z
+        curve[np.diag_indices_from(curve)] += held
+        step = np.linalg.solve(curve, slope)
+        size, before = 1.0, loss + 0.5 * float(held @ (w - start) ** 2)
+        while True:  # a whole step hardly ever goes too far
+            tried = w - size * step
+            loss = _loss(Z @ tried, truth)
+            if loss + 0.5 * float(held @ (tried - start) ** 2) <= before or size < 1e-4:
+                break
+            size /= 2
+        w = tried
+        if np.abs(size * step).max() < _SMALLEST_STEP:
+            break
+    return w
+
+
+def _loss(odds: Floats, truth: Array) -> float:
+    """Minus the log likelihood."""
+    return float(np.logaddexp(0, np.where(truth, -odds, odds)).sum())
+
+
+def _pairs_of_labels(truth: Array, label: Array, q: int) -> Iterator[tuple[int, Array]]:
+    """Labels that enough of the pairs speak for and against, and their pairs."""
+    order = np.argsort(label, kind="stable")
+    ends = np.cumsum(np.bincount(label, minlength=q))
+    yes = np.bincount(label[truth], minlength=q)
+    for one in np.flatnonzero(
+        (yes >= _FEWEST_EXAMPLES) & (np.diff(ends, prepend=0) - yes >= _FEWEST_EXAMPLES)
+    ):
+        yield int(one), order[ends[one - 1] if one else 0 : ends[one]]
+
+
+def _own_parts(
+    Z: Floats, truth: Array, label: Array, q: int, weights: Floats, strength: float
+) -> Floats | None:
+    """What each label adds to the weights of all, shape (q, f + 1); None for no departure."""
+    if np.isinf(strength):
+        return None
+    parts = np.zeros((q, len(weights)))
+    for one, pairs in _pairs_of_labels(truth, label, q):
+        parts[one] = _newton(Z[pairs], truth[pairs], weights, strength) - weights
+    return parts

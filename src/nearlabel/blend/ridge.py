@@ -1,0 +1,144 @@
+"""Ridge regression of all labels at once, left out in closed form.
+
+    ridge = LabelRidge(kernel="rbf").fit(X, Y)   # X: checked vectors; Y: csr_array of ones
+    ridge.left_out_scores()                      # RidgeScores of the training rows, each left out
+    ridge.scores(X_new)                          # RidgeScores of new rows
+
+Both are the same kind of number: what a model that has not seen the row expects of its labels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from nearlabel.blend.closed_form import LABEL_CELLS, ClosedForm
+from nearlabel.blend.kernel_features import (
+    Features,
+    LinearFeatures,
+    NystroemFeatures,
+    drawn_rows,
+    median_squared_distance,
+)
+from nearlabel.blend.penalties import Choice, best_penalty
+from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
+from nearlabel.common.arrays import Csr
+from nearlabel.common.threads import one_blas_thread
+
+KERNELS = ("linear", "rbf")
+ALPHAS = tuple(float(alpha) for alpha in np.logspace(2, -4, 13))
+_LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 1_000, 300, 64
+_GAMMAS = (0.25, 1.0, 4.0)  # over the median squared distance
+_ROWS_OF_GAMMA = 20_000
+_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks from 60,000 rows on
+
+
+@dataclass
+class LabelRidge:
+    """Ridge regression of all labels on vectors, or on Nystroem features of an RBF kernel.
+
+    The labels' means are not penalized. With Zc = U diag(sqrt e) Vᵀ the centered features and
+    λ = alpha mean(e), the fitted values are U f Uᵀ Yc with f = e / (e + λ), and h_i = 1 / n +
+    Σ_j U_ij² f_j is the leverage of row i. Left out, its scores are y_i - (yc_i - fitted_i) /
+    (1 - h_i): exactly those of a ridge regression fitted to the other rows with the same λ, and for
+    an RBF kernel with the same features. alpha and the width of the kernel are chosen by these.
+
+    Sums are in float64 whatever the type of X. Sparse X and Y stay sparse, and no array has as many
+    cells as rows x labels. Where rows and features are both more than 3,000, only the 1,000 leading
+    axes are used (`spectrum_of`): scores and leverages are then those of X projected on these.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "auto"}
+        "auto": whichever has the better left-out scores.
+    alpha : float or "auto"
+        The penalty, relative to the mean eigenvalue: above 0.
+    random_state : int
+        Seed of the landmarks, and of the rows that choices are made by where there are many.
+
+    Attributes
+    ----------
+    kernel_ : {"linear", "rbf"}
+    features_ : LinearFeatures or NystroemFeatures
+    form_ : ClosedForm
+        The regression for any penalty.
+    choice_ : Choice
+        The penalty, the criterion that it was chosen by, and its value for the left-out scores.
+    values_ : dict
+        That value for each kernel that was tried.
+    tried_ : dict
+        The regression and its penalty by each of them.
+    """
+
+    kernel: str = "auto"
+    alpha: float | str = "auto"
+    random_state: int = 0
+    kernel_: str = field(init=False)
+    features_: Features = field(init=False)
+    form_: ClosedForm = field(init=False)
+    choice_: Choice = field(init=False)
+    values_: dict[str, float] = field(init=False)
+    tried_: dict[str, tuple[ClosedForm, Choice]] = field(init=False)
+
+    def fit(self, X: Any, Y: Csr) -> Self:
+        """Fit to checked vectors, an array or ``csr_array``, and labels, a ``csr_array`` of ones.
+
+        Both are kept, not copied.
+        """
+        kernels = KERNELS if self.kernel == "auto" else (self.kernel,)
+        self.tried_ = tried = {}
+        with one_blas_thread:  # the order of sums, and so the last bits, stay the same
+            for kernel in kernels:
+                tried[kernel] = self._linear(X, Y) if kernel == "linear" else self._rbf(X, Y)
+        self.values_ = {kernel: choice.value for kernel, (_, choice) in tried.items()}
+        self.kernel_ = max(self.values_, key=self.values_.__getitem__)  # a tie: linear
+        self.form_, self.choice_ = tried[self.kernel_]
+        self.features_ = self.form_.features
+        return self
+
+    def left_out_scores(self, kernel: str | None = None) -> RidgeScores:
+        """Scores of the training rows, each left out; by the better kernel if None is named."""
+        form, choice = self.tried_[kernel or self.kernel_]
+        with one_blas_thread:
+            return form.left_out_scores(choice.alpha)
+
+    def weights(self, kernel: str | None = None) -> RidgeWeights:
+        """What is needed for the scores of new rows."""
+        form, choice = self.tried_[kernel or self.kernel_]
+        with one_blas_thread:
+            return form.weights(choice.alpha)
+
+    def scores(self, X: Any) -> RidgeScores:
+        """Scores of new rows: checked vectors in the form that `fit` was given."""
+        return self.weights().scores(X)
+
+    def _linear(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
+        return self._fitted(X, Y, LinearFeatures(X.shape[1]))
+
+    def _rbf(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
+        """With the width that is best on a few landmarks."""
+        n, q = Y.shape
+        most = min(_LANDMARKS, LABEL_CELLS // q, math.isqrt(_KERNEL_WORK // n))
+        most = max(_FEWEST_LANDMARKS, most)
+        drawn = np.random.RandomState(self.random_state).permutation(n)[:most]
+        few = X[drawn[:_LANDMARKS_OF_GAMMA]]
+        rows = drawn_rows(n, _ROWS_OF_GAMMA, self.random_state)
+        some = (X, Y) if len(rows) == n else (X[rows], Y[rows])
+        scale = median_squared_distance(few)
+        trials = []
+        for gamma in _GAMMAS:
+            features = NystroemFeatures.of_landmarks(few, gamma / scale)
+            form, choice = self._fitted(*some, features)
+            trials.append((choice.value, features.gamma, form, choice))
+        _, gamma, form, choice = max(trials, key=lambda trial: trial[0])
+        if len(drawn) <= _LANDMARKS_OF_GAMMA and len(rows) == n:
+            return form, choice
+        return self._fitted(X, Y, NystroemFeatures.of_landmarks(X[drawn], gamma))
+
+    def _fitted(self, X: Any, Y: Csr, features: Features) -> tuple[ClosedForm, Choice]:
+        form = ClosedForm(X, Y, features, self.random_state)
+        alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
+        return form, best_penalty(form, alphas, self.random_state)

@@ -1,0 +1,111 @@
+"""What a blend has learned, as it stands in model files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nearlabel.blend.decision_cuts import OBJECTIVES, Decision
+from nearlabel.blend.label_space import LabelSpace
+from nearlabel.blend.learned_blend import LearnedBlend
+from nearlabel.blend.pooled_logistic import CrossFitted, PooledLogistic
+from nearlabel.blend.projections import finite_array
+from nearlabel.blend.ridge import KERNELS
+from nearlabel.blend.ridge_scores import RidgeWeights
+from nearlabel.common.validation import check_choice, check_integer, check_real
+from nearlabel.methods.fields import Field
+from nearlabel.methods.items import Items
+from nearlabel.methods.model_trees import learned_tree, read_learned, vector_tree, vectors_of
+from nearlabel.search import VectorStore
+
+
+class StoredBlend(Field):
+    """The methods, the learned rows, the regressions and their weights."""
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        blend: LearnedBlend = getattr(model, self.attribute)
+        assert blend.logistic is not None
+        strength = blend.logistic.strength
+        learned[self.key] = {
+            "plain": [_reading_tree(one) for one in blend.plain],
+            "learned": [_reading_tree(one) for one in blend.learned],
+            "space": None if blend.space is None else blend.space._tree(),
+            "rows": None if blend.rows is None else vector_tree(blend.rows.vectors),
+            "regressions": {key: one.tree() for key, one in blend.regressions.items()},
+            "logistic": [one._asdict() for one in (blend.logistic.whole, *blend.logistic.folds)],
+            "missed": blend.missed,
+            "strength": strength if np.isfinite(strength) else None,
+        }
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        tree = learned[self.key]
+        n, q, d = (sizes[letter] for letter in "nqd")
+        readings, items = model._readings(), model._items
+        rows = None
+        if tree["rows"] is not None:
+            store = VectorStore(vectors_of(tree["rows"], n))
+            rows = Items(items.labels, True, None, "euclidean", items.search, store)
+        plain = [_read(model, *one, items) for one in zip(readings, tree["plain"], strict=True)]
+        blend = LearnedBlend(plain, totals=items.totals, n=n)
+        space = None if tree["space"] is None else LabelSpace._from_tree(tree["space"], 0)
+        if (rows is None) != (space is None):
+            raise ValueError("it has a learned distance without rows, or rows without a distance")
+        if rows is not None and space is not None:
+            pairs = zip(readings, tree["learned"], strict=True)
+            blend.learned = [_read(model, *one, rows) for one in pairs]
+            blend.rows, blend.space = rows, space
+            if (space.n_features_in_, space._n_features_out) != (d, rows.vectors.shape[1]):
+                raise ValueError("its learned rows are not those of its features")
+        blend.regressions = {
+            check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(one, n, q, d)
+            for kernel, one in tree["regressions"].items()
+        }
+        whole, *folds = (_logistic(one, len(blend.names), q) for one in tree["logistic"])
+        strength = np.inf
+        if tree["strength"] is not None:
+            strength = check_real(tree["strength"], "strength", low=0)
+        blend.missed = check_real(tree["missed"], "missed", low=0, high=1)
+        if not folds:
+            raise ValueError("it has no weights of left-out rows")
+        blend.logistic = CrossFitted(whole, tuple(folds), strength)
+        setattr(model, self.attribute, blend)
+
+
+class StoredDecision(Field):
+    """Where labels are predicted."""
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        learned[self.key] = getattr(model, self.attribute)._asdict()
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        tree = learned[self.key]
+        cuts = finite_array(tree["cuts"], "cuts", 1)
+        if len(cuts) not in (1, sizes["q"]):
+            raise ValueError("its cuts are not those of its labels")
+        objective = check_choice(tree["objective"], "objective", OBJECTIVES)
+        setattr(model, self.attribute, Decision(objective, cuts))
+
+
+def _reading_tree(model: Any) -> dict[str, Any]:
+    return {"neighbors": model.n_neighbors_, "learned": learned_tree(model)}
+
+
+def _read(model: Any, reading: Any, tree: Mapping[str, Any], items: Items) -> Any:
+    k = check_integer(tree["neighbors"], "neighbors", low=1, high=len(items) - 1)
+    inner = model._unlearned(reading, items, k)
+    read_learned(inner, tree["learned"])
+    return inner
+
+
+def _logistic(tree: Mapping[str, Any], columns: int, q: int) -> PooledLogistic:
+    mean, scale, weights = (finite_array(tree[key], key, 1) for key in ("mean", "scale", "weights"))
+    own = tree["own"]
+    if own is not None:
+        finite_array(own, "own", 2)
+        if own.shape != (q, columns + 1):
+            raise ValueError("its weights are not those of its labels")
+    if not len(mean) == len(scale) == len(weights) - 1 == columns or not (scale > 0).all():
+        raise ValueError("its weights are not those of its readings")
+    return PooledLogistic(mean, scale, weights, own)

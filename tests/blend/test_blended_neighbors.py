@@ -1,0 +1,239 @@
+"""BlendedNeighbors: its weights by a peer, honesty, forms of the data, edges, changes and files."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+import nearlabel as nl
+from nearlabel.blend import learned_blend
+from nearlabel.blend.pooled_logistic import CrossFitted
+
+pytestmark = pytest.mark.engines
+
+
+class Made(NamedTuple):
+    X: Any
+    Y: Any
+
+
+def made(n, d, q=6, seed=0):
+    """Vectors, and labels that follow from them with some noise."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    odds = 2 * np.sin(X @ random.normal(size=(d, q))) + X @ random.normal(size=(d, q)) - 1
+    return Made(X, (random.random((n, q)) < expit(odds)).astype(np.int8))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return made(260, 5)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return nl.BlendedNeighbors().fit(data.X[:200], data.Y[:200])
+
+
+def precision(Y, scores):
+    return nl.metrics.average_precision(Y, scores)
+
+
+def test_it_is_ahead_of_each_of_its_readings(data, model):
+    X, Y = data.X[200:], data.Y[200:]
+    own = precision(Y, model.label_scores(X))
+    for reading in (nl.MLkNN(10), nl.MLkNN(30), nl.PositivekNN(40, random_state=0)):
+        assert precision(Y, reading.fit(data.X[:200], data.Y[:200]).label_scores(X)) < own
+
+
+def test_weights_are_those_of_scikit_learn():
+    random = np.random.default_rng(0)
+    columns = random.normal(3, 2, (400, 4))
+    truth = random.random(400) < expit(columns @ [1.0, -0.5, 0, 0.3] - 2)
+    row, label = np.divmod(np.arange(400), 4)
+    found = CrossFitted.fit(columns, truth, row, label, 4, own=False)
+    scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    peer = LogisticRegression(C=1.0, tol=1e-12, max_iter=1000).fit(scaled, truth)
+    expected = np.append(peer.coef_[0], peer.intercept_)
+    assert found.whole.weights == pytest.approx(expected, abs=1e-5)
+    odds = found.whole.log_odds(columns, label)
+    assert odds == pytest.approx(peer.decision_function(scaled), abs=1e-5)
+    assert found.whole.parts(columns, label).sum(axis=1) == pytest.approx(odds)
+
+
+def test_labels_have_weights_of_their_own_where_they_differ():
+    """Two labels that a column speaks for, and two that it speaks against."""
+    random = np.random.default_rng(0)
+    columns = random.normal(0, 1, (2000, 1))
+    row, label = np.divmod(np.arange(2000), 4)
+    signs = np.where(label < 2, 2.0, -2.0)
+    truth = random.random(2000) < expit(signs * columns[:, 0])
+    found = CrossFitted.fit(columns, truth, row, label, 4)
+    assert found.strength == 30
+    slopes = (found.whole.weights + found.whole.own)[:, 0]
+    assert (np.sign(slopes) == [1, 1, -1, -1]).all()
+    same = random.random(2000) < expit(2 * columns[:, 0])
+    assert CrossFitted.fit(columns, same, row, label, 4).strength != 30
+
+
+def test_left_out_scores_are_honest():
+    """On random labels they promise no more than new rows get, and nothing above frequencies."""
+    left_out, new, by_frequency = [], [], []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(240, 6))
+        Y = (random.random((240, 4)) < [0.5, 0.3, 0.2, 0.1]).astype(int)
+        model = nl.BlendedNeighbors(20).fit(X[:120], Y[:120])
+        left_out.append(precision(Y[:120], model.left_out_scores()))
+        new.append(precision(Y[120:], model.label_scores(X[120:])))
+        shares = np.tile(Y[:120].mean(axis=0), (120, 1))
+        by_frequency.append(precision(Y[:120], shares))
+    for others in (new, by_frequency):
+        gain = np.subtract(left_out, others)
+        assert gain.mean() < 3 * gain.std(ddof=1) / np.sqrt(len(gain))
+
+
+def test_left_out_scores_of_some_rows(data, model):
+    every = model.left_out_scores().toarray()
+    some = model.left_out_scores([3, 0, 199]).toarray()
+    assert some == pytest.approx(every[[3, 0, 199]], abs=1e-12)
+    with pytest.raises(ValueError, match=r"rows must be positions of training rows, 0 to 199"):
+        model.left_out_scores([200])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"readings": []},
+        {"readings": [], "ridge": False},
+        {"readings": [], "learn_distance": False},
+        {"learn_distance": False, "ridge": False},
+        {"readings": [nl.IBLR(5), nl.LAMLkNN(7, n_clusters=2), nl.MallowskNN(3, estimate="mle")]},
+        {"readings": [nl.DMLkNN(5)], "ridge": False, "objective": "cardinality"},
+        {"objective": "macro_f1"},
+    ],
+)
+def test_any_readings(data, parameters, tmp_path):
+    model = nl.BlendedNeighbors(12, **parameters).fit(data.X[:100], data.Y[:100])
+    found = model.predict_proba(data.X[200:])
+    assert found.shape == (60, 6)
+    assert (model.predict(data.X[200:]) == (found > 0.5)).all()
+    assert precision(data.Y[:100], model.left_out_scores()) > 0.3
+    model.save(tmp_path / "blend.model")
+    again = nl.load(tmp_path / "blend.model")
+    assert (again.predict_proba(data.X[200:]) == found).all()
+    assert again.get_params()["objective"] == model.objective
+    assert again.weights_ == model.weights_
+
+
+def test_dense_and_sparse_are_the_same(data, model):
+    X = sparse.csr_array(data.X)
+    other = nl.BlendedNeighbors().fit(X[:200], sparse.csr_array(data.Y[:200]))
+    mine, theirs = model.label_scores(data.X[200:]), other.label_scores(X[200:])
+    assert theirs.toarray() == pytest.approx(mine.toarray(), abs=1e-9)
+
+
+def test_threads_change_nothing(data, model):
+    other = nl.BlendedNeighbors(n_jobs=2).fit(data.X[:200], data.Y[:200])
+    assert (other.predict_proba(data.X[200:]) == model.predict_proba(data.X[200:])).all()
+
+
+def test_many_labels(monkeypatch, tmp_path):
+    """Those that nothing touches are ranked by their frequency; the others as always."""
+    data = nl.datasets.make_collection(400, 8, 60, labels_per_sample=3.0, n_queries=50)
+    X, Y, queries = data.data.X, data.data.Y, data.queries.X
+    few = nl.BlendedNeighbors(40).fit(X, Y)
+    assert few.needs.dense_scores
+    monkeypatch.setattr(learned_blend, "DENSE_LABELS", 10)
+    monkeypatch.setattr("nearlabel.blend.blended_neighbors.DENSE_LABELS", 10)
+    many = nl.BlendedNeighbors(40).fit(X, Y)
+    assert not many.needs.dense_scores
+    scores = many.label_scores(queries)
+    defaults, _ = scores.untouched()
+    order = np.argsort(-defaults[0], kind="stable")
+    totals = np.asarray(Y.sum(axis=0)).ravel()[order]
+    assert np.corrcoef(np.arange(60), totals)[0, 1] < -0.5
+    mine, theirs = (precision(data.queries.Y, one) for one in (scores, few.label_scores(queries)))
+    assert mine == pytest.approx(theirs, abs=0.03)
+    many.save(tmp_path / "many.model")
+    again = nl.load(tmp_path / "many.model").label_scores(queries)
+    assert (again.toarray() == scores.toarray()).all()
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_label_of_no_row_and_of_all(data, column):
+    Y = data.Y[:60].copy()
+    Y[:, 2] = column
+    model = nl.BlendedNeighbors(8).fit(data.X[:60], Y)
+    chances = model.predict_proba(data.X[200:])[:, 2]
+    assert (np.abs(chances - column) < 0.2).all()
+
+
+def test_hard_vectors(data):
+    """Fewer rows than features, constant columns, duplicates."""
+    X = np.hstack([data.X[:20], np.ones((20, 3)), np.tile(data.X[:20], (1, 5))])
+    X, Y = np.vstack([X, X]), np.vstack([data.Y[:20], data.Y[:20]])
+    scores = nl.BlendedNeighbors(5).fit(X, Y).label_scores(X[:5]).toarray()
+    assert np.isfinite(scores).all()
+
+
+def test_explanations_tell_what_each_reading_adds(data, model):
+    explained = model.explain(data.X[200], top=2)
+    for label in explained:
+        parts = dict(label.terms)
+        parts.pop("count")
+        assert set(parts) == {*model.weights_, "intercept"}
+        assert expit(sum(parts.values())) == pytest.approx(label.score, abs=1e-9)
+    assert any(label.neighbors for label in explained)
+
+
+def test_after_changes_it_is_a_fresh_fit(data):
+    model = nl.BlendedNeighbors(10).fit(data.X[:80], data.Y[:80])
+    model.partial_fit(data.X[80:90], data.Y[80:90])
+    model.forget([3, 50])
+    with pytest.warns(UserWarning, match="BlendedNeighbors learns again"):
+        found = model.predict_proba(data.X[200:])
+    kept = np.delete(np.arange(90), [3, 50])
+    fresh = nl.BlendedNeighbors(10).fit(data.X[kept], data.Y[kept])
+    assert found == pytest.approx(fresh.predict_proba(data.X[200:]), abs=1e-9)
+    left_out = fresh.left_out_scores().toarray()
+    assert model.left_out_scores().toarray() == pytest.approx(left_out, abs=1e-9)
+
+
+def test_a_graph_that_was_searched_before(data, model):
+    graph = nl.neighbor_graph(data.X[:200], 40)
+    other = nl.BlendedNeighbors().fit_graph(graph, data.Y[:200], data.X[:200])
+    assert (other.predict_proba(data.X[200:]) == model.predict_proba(data.X[200:])).all()
+
+
+def test_probabilities_are_calibrated():
+    data = made(3000, 6, 8)
+    model = nl.BlendedNeighbors().fit(data.X[:1500], data.Y[:1500])
+    chances = model.label_scores(data.X[1500:]).toarray().ravel()
+    truth = data.Y[1500:].ravel()
+    place = np.minimum((chances * 10).astype(int), 9)
+    gaps = [abs(chances[place == bin].sum() - truth[place == bin].sum()) for bin in range(10)]
+    assert sum(gaps) / len(chances) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"readings": nl.MLkNN()}, "readings must be a list of methods; got MLkNN"),
+        ({"readings": [nl.BalancedkNN()]}, "readings must be methods of nearlabel that read a"),
+        ({"readings": ["MLkNN"]}, "readings must be methods of nearlabel that read a"),
+        ({"readings": [nl.MLkNN(41)]}, "asks for 41 neighbors, and there are n_neighbors=40"),
+        ({"objective": "f1"}, "objective must be one of"),
+        ({"ridge": 1}, "ridge must be"),
+        ({"metric": "precomputed"}, "needs the vectors themselves"),
+    ],
+)
+def test_refused_parameters(data, parameters, message):
+    with pytest.raises((TypeError, ValueError), match=message), warnings.catch_warnings():
+        nl.BlendedNeighbors(**parameters).fit(data.X, data.Y)
