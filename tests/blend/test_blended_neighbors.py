@@ -218,7 +218,7 @@ def test_probabilities_are_calibrated():
     chances = model.label_scores(data.X[1500:]).toarray().ravel()
     truth = data.Y[1500:].ravel()
     place = np.minimum((chances * 10).astype(int), 9)
-    gaps = [abs(chances[place == bin].sum() - truth[place == bin].sum()) for bin in range(10)]
+    gaps = [abs(chances[place == one].sum() - truth[place == one].sum()) for one in range(10)]
     assert sum(gaps) / len(chances) < 0.02
 
 
