@@ -36,6 +36,7 @@ WITHOUT = (
         "tuning",
         "scales",
         "even_counts",
+        "blend",
         "text_distances",
         "reproduction",
         "collection",
@@ -195,7 +196,7 @@ def about_tuning() -> str:
 def about_scales() -> str:
     """Average precision by scale."""
     rows = result_of("scales")["rows"]
-    scales = [name for name in SCALES if name != "auto"]
+    scales = [name for name in SCALES if name in rows[0] and name != "auto"]
     own = " and ".join(row["data"] for row in rows if row["split"] == "holdout")
     lines = [
         "Average precision of ML-kNN with k = 20, convention paper, on the sets' own test rows "

@@ -29,6 +29,27 @@ def test_fit_on_a_part_and_with_few_rows(ask, fail, here, tmp_path, capsys):
     assert all(number in note for number in ("5000", "599"))
 
 
+def test_the_best(ask, fail, tmp_path):
+    """--best is AutoNeighbors: the same answers, and a word on what was chosen."""
+    data = nl.datasets.make_local_labels(90, 3, 4)
+    nl.datasets.save(data, tmp_path / "made.npz")
+    made, model = tmp_path / "made.npz", tmp_path / "m"
+    told = json.loads(ask("fit", made, "-o", model, "--best", "--part", "train", "--json"))
+    train = data.rows(data.train)
+    auto = nl.AutoNeighbors().fit(train.X, train.Y)
+    assert told["algorithm"] == "BlendedNeighbors"
+    assert told["scale"] == auto.scale_
+    assert told["chosen"] == auto.blend_.summary().splitlines()
+    saved = nl.load(model)
+    assert (saved.predict_proba(data.X) == auto.predict_proba(data.X)).all()
+    text = ask("fit", made, "-o", model, "--best", "--set", "objective=hamming", "--scale", "none")
+    assert text.startswith("Blend, 40 neighbors, scale none, learned from")
+    assert "strongest readings: " in text
+    assert "at least 0.50" in text
+    assert "leave out --algorithm" in fail("fit", made, "-o", model, "--best", "--thresholds")
+    assert "did you mean 'ridge'" in fail("fit", made, "-o", model, "--best", "--set", "rige=1")
+
+
 def test_features_without_names(ask, tmp_path):
     """A set without names goes through every form; a file with labels can be predicted, too."""
     made = nl.datasets.make_local_labels(60, 3, 4)

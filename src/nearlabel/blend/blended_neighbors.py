@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.blend.decision_cuts import OBJECTIVES, Decision, learned_decision
 from nearlabel.blend.evidence import Pairs
@@ -33,6 +34,7 @@ from nearlabel.methods.positiveknn import PositivekNN
 from nearlabel.search import VectorStore
 
 _PAIRS = 2**20  # of rows and labels, that weights and cuts are learned from
+_SHOWN = 5  # readings of a summary
 _TOUCHED = 300  # labels of a row that readings touch, about, where there are many
 
 
@@ -140,6 +142,28 @@ class BlendedNeighbors(NeighborClassifier):
     def cuts_(self) -> Any:
         """Probabilities at which labels are predicted."""
         return self._decision.cuts
+
+    def summary(self) -> str:
+        """What was learned, in a few lines: the distance, the weights and the decision."""
+        check_is_fitted(self)
+        space, lines = self._blend.space, []
+        if space is not None:
+            of_features = "none" if space.weight_ == 1 else f"{1 - space.weight_:.0%}"
+            lines.append(
+                f"learned distance: {space.kernel_} ridge regression of the labels, "
+                f"{space.metric_}, {of_features} of it from the features themselves"
+            )
+        weights = sorted(self.weights_.items(), key=lambda one: -abs(one[1]))
+        shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:_SHOWN])
+        lines.append(f"strongest readings: {shown}")
+        cuts = self.cuts_
+        if self._decision.objective == "cardinality":
+            decided = "as many labels as the probabilities add up to"
+        elif len(cuts) == 1:
+            decided = f"labels with a probability of at least {cuts[0]:.2f}"
+        else:
+            decided = f"a cut per label, from {cuts.min():.2f} to {cuts.max():.2f}"
+        return "\n".join([*lines, f"predicted: {decided}"])
 
     def _check_parameters(self) -> None:
         for one in self._readings():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.measuring import sizes, told_preparation
-from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed
+from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation
@@ -31,6 +31,7 @@ def fit(
     *,
     output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
     k: Count = 10,
+    best: Switch = False,
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
@@ -47,6 +48,9 @@ def fit(
         The model file, written as a whole or not at all.
     k
         Number of neighbors.
+    best
+        Choose everything on the training rows, for the best predictions: the scale, a distance
+        learned from the labels, and the weights of several methods. Takes longer; --k is not used.
     part
         Rows to fit to, where the data set has a split.
     seed
@@ -55,6 +59,7 @@ def fit(
     Examples
     --------
     nearlabel fit songs.csv -o songs.model
+    nearlabel fit songs.csv -o songs.model --best
     nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
     nearlabel fit books.csv -o books.model --text title abstract --impute median
     nearlabel fit emotions.arff -o emotions.model --k 8
@@ -73,7 +78,10 @@ def fit(
     from nearlabel.cli.picture_items import told_pictures
     from nearlabel.common.journal import journal_path
 
-    model = learning.model(k, {"random_state": seed, **searching.parameters()})
+    shared = {"random_state": seed, **searching.parameters()}
+    model = learning.best_model(shared) if best else learning.model(k, shared)
+    if best and preparation.scale is None:
+        preparation = replace(preparation, scale="auto")
     with naming(scale="--scale", text="--text"):
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
     fitted = _fitted(model, preparing, items, _column_names(items, data, reading.format))
@@ -105,6 +113,8 @@ def fit(
         "recall": None if recall is None else asdict(recall),
         "bytes": Path(output).stat().st_size,
     }
+    if best:
+        told["chosen"] = model.summary().splitlines()
     if json:
         say_json(told)
         return
@@ -112,10 +122,13 @@ def fit(
     prepared = told_preparation(asked, [preparing.scale])
     neighbors = counted(told["k"], "neighbor")
     rows = " (training and test rows)" if items.train is not None else ""
-    say(f"{learning.title()}, {neighbors}{prepared}, learned from {data}{rows}:")
+    title = model.title if best else learning.title()
+    say(f"{title}, {neighbors}{prepared}, learned from {data}{rows}:")
     say(sizes(told))
     if columns:
         say_folded(f"features: {shown_features(columns)}")
+    for line in told.get("chosen", ()):
+        say_folded(line)
     if recall is not None:
         say(f"approximate search, measured recall {recall}")
     say(f"wrote {output} ({file_size(output)})")

@@ -10,5 +10,5 @@ DISTANCES = ("euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "ha
 FORMATS = ("npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse")
 IMPUTES = ("none", "mean", "median", "zero")
 NOMINALS = ("onehot", "code")
-SCALES = ("none", "minmax", "standard", "rank", "auto")
+SCALES = ("none", "minmax", "standard", "rank", "tfidf", "auto")
 SEARCHES = ("auto", "exact", "approximate")

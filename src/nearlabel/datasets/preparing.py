@@ -17,6 +17,8 @@ from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.frames import is_frame, number_columns
 
 _CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
+_OF_NUMBERS = ("none", "minmax", "standard", "rank")  # among which "auto" chooses
+_OF_WORDS = ("none", "tfidf")  # the same for sparse features
 _SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
 _QUANTILES = 200  # of "rank"
 
@@ -27,9 +29,10 @@ class Preparing:
 
     Parameters
     ----------
-    scale : {"none", "minmax", "standard", "rank", "auto"}
+    scale : {"none", "minmax", "standard", "rank", "tfidf", "auto"}
         Of numbers: as they are; from 0 to 1; with mean 0 and variance 1; by rank among the training
-        rows, from 0 to 1; or whichever of these four `scale_scores` finds best.
+        rows, from 0 to 1; counts of words weighted by how rare these are, in rows of length 1; or
+        whichever of these `scale_scores` finds best.
     impute : {"none", "mean", "median", "zero"}
         What a missing number becomes. A missing word is a value of its own.
     text : tuple of str
@@ -111,12 +114,18 @@ def scale_scores(
     """How well each scale does: the leave-one-out average precision of BRkNN with ten neighbors.
 
     It is measured on at most 1,000 rows. Empty where there is nothing to compare: fewer than
-    three rows, given distances, or sparse features. Those are counts or weights of words, which are
-    on one scale already; to divide each by its spread would let the rarest words decide.
+    three rows, or given distances. Sparse features are counts or weights of words, which are on one
+    scale already; to divide each by its spread would let the rarest words decide. So they are
+    compared with "tfidf" alone, or with nothing where some are negative.
     """
     n = X.shape[0]
-    if sparse.issparse(X) or n < 3 or not isinstance(metric, str) or metric == "precomputed":
+    if n < 3 or not isinstance(metric, str) or metric == "precomputed":
         return {}
+    candidates: tuple[str, ...] = _OF_NUMBERS
+    if sparse.issparse(X):
+        if X.nnz and X.data.min() < 0:
+            return {}
+        candidates = _OF_WORDS
     if is_frame(X) and not number_columns(X):
         return {}
     from nearlabel.methods.brknn import BRkNN
@@ -127,7 +136,7 @@ def scale_scores(
         rows = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
         X, Y, n = X[rows], Y[rows], _SAMPLE
     k, scores = min(_NEIGHBORS, n - 1), {}
-    for scale in _CHOSEN:
+    for scale in candidates:
         transformer = Preparing(scale, preparing.impute, preparing.text).transformer(X)
         vectors = X if transformer is None else transformer.fit_transform(X)
         graph = neighbor_graph(vectors, k, metric=metric, search="exact")
@@ -142,11 +151,12 @@ def scaler(scale: str, X: Any) -> Any:
 
     Parameters
     ----------
-    scale : {"none", "minmax", "standard", "rank"}
+    scale : {"none", "minmax", "standard", "rank", "tfidf"}
         As they are; each feature from 0 to 1; each feature with mean 0 and variance 1; each feature
         by its rank among the training rows, from 0 to 1. Ranks are linear between 200 quantiles, or
         as many as there are rows. A value that occurs often has the middle of its ranks, but the
-        least value always has 0 and the greatest 1; a constant feature is 0.
+        least value always has 0 and the greatest 1; a constant feature is 0. "tfidf" is for counts:
+        each is multiplied by the logarithm of how rare its feature is, and rows get length 1.
     X : ndarray or csr_array
         The rows that it will be fitted to. Sparse rows stay sparse: "minmax" divides each feature
         by its greatest value, which is the same where the least one is 0, and is refused where it
@@ -162,6 +172,8 @@ def scaler(scale: str, X: Any) -> Any:
         return StandardScaler(with_mean=not sparse.issparse(X))
     if scale == "rank":
         return _ranks(X)
+    if scale == "tfidf":
+        return _word_weights(X)
     if not sparse.issparse(X):
         return MinMaxScaler()
     if X.nnz and np.any(X.min(axis=0).toarray() != 0):
@@ -171,6 +183,19 @@ def scaler(scale: str, X: Any) -> Any:
             "scale",
         )
     return MaxAbsScaler()
+
+
+def _word_weights(X: Any) -> Any:
+    """The transformer of scale "tfidf"."""
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    values = X.data if sparse.issparse(X) else X
+    if values.size and values.min() < 0:
+        raise ArgumentError(
+            "scale='tfidf' is for counts, and a feature has a negative value; use another scale",
+            "scale",
+        )
+    return TfidfTransformer()
 
 
 def _ranks(X: Any) -> Any:

@@ -80,7 +80,7 @@ def evaluate_splits(
     models : sequence of NeighborClassifier
         Unfitted, of one metric and search; they may differ in `n_neighbors`.
     parts : sequence of Part, as `splits` gives them
-    scale : {"none", "minmax", "standard", "rank", "auto"}
+    scale : {"none", "minmax", "standard", "rank", "tfidf", "auto"}
         Of numbers. "auto" takes the one whose neighbors' labels agree best with the labels of the
         training rows, by leave-one-out.
     impute : {"none", "mean", "median", "zero"}

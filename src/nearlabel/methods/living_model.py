@@ -92,8 +92,9 @@ class LivingModel(FittedModel, ABC):
 
         Only what the new rows change is computed: the neighbors of the rows near them, and the
         counts of these. The model is then what `fit` on all rows gives; but `LAMLkNN` keeps its
-        centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`, `BalancedkNN` and
-        `LabelThresholds` learn again when they are next used, with a warning.
+        centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`, `BalancedkNN`,
+        `LabelThresholds` and `BlendedNeighbors` learn again when they are next used, with a
+        warning.
 
         Parameters
         ----------

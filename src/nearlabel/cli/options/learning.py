@@ -62,21 +62,38 @@ class Learning:
         """An unfitted estimator, with what it knows of parameters that all methods share."""
         import nearlabel as nl
 
-        texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
-        settings = {name: _value(text) for name, text in texts.items()}
-        options = {name: f"--set {name}" for name in settings}
+        settings = self._settings()
+        options = _options(settings)
         if self.smoothing is not None:
             settings["smoothing"], options["smoothing"] = self.smoothing, "--smoothing"
         shared = {"metric": self.distance, **shared}
         model = estimator(self.algorithm, k, shared, settings, options)
         return nl.LabelThresholds(model) if self.thresholds else model
 
+    def best_model(self, shared: Mapping[str, Any]) -> Any:
+        """An unfitted blend, which takes its own parameters by --set and chooses all else."""
+        import nearlabel as nl
+
+        if self.algorithm != "MLkNN" or self.thresholds or self.smoothing is not None:
+            raise ValueError(
+                "--best chooses how to learn: leave out --algorithm, --smoothing and --thresholds"
+            )
+        model = nl.BlendedNeighbors(objective="micro_f1", metric=self.distance, **shared)
+        settings = self._settings()
+        free = sorted(model.get_params(deep=False).keys() - OPTIONS.keys())
+        return _set(model, "BlendedNeighbors", free, settings, _options(settings))
+
+    def _settings(self) -> dict[str, Any]:
+        """What --set says."""
+        texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
+        return {name: _value(text) for name, text in texts.items()}
+
     def told(self, model: Any) -> dict[str, Any]:
         """What a result says of the algorithm, and of the parameters that only it has."""
         known = getattr(model, "estimator", model).get_params(deep=False).items()
         own = {name: value for name, value in known if name not in OPTIONS and value is not None}
         return {
-            "algorithm": self.algorithm,
+            "algorithm": type(getattr(model, "estimator", model)).__name__,
             "parameters": own,
             "thresholds": self.thresholds,
             "distance": self.distance,
@@ -99,11 +116,26 @@ def estimator(
 
     `options` names the option that each setting comes from.
     """
-    from nearlabel.common.messages import did_you_mean
-
     model = registry.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
     free = sorted(name for name in model.get_params() if OPTIONS.get(name, "--k") == "--k")
+    return _set(model, algorithm, free, settings, options)
+
+
+def _options(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {name: f"--set {name}" for name in settings}
+
+
+def _set(
+    model: Any,
+    algorithm: str,
+    free: Sequence[str],
+    settings: Mapping[str, Any],
+    options: Mapping[str, str],
+) -> Any:
+    """A model with some of its free parameters set; an error names one that it does not have."""
+    from nearlabel.common.messages import did_you_mean
+
     for name in settings:
         if name not in free:
             known = f"{algorithm} has no parameter {name!r}; it has {', '.join(free)}"

@@ -1,0 +1,199 @@
+"""Neighbors for those who do not want to choose."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearlabel.blend.blended_neighbors import BlendedNeighbors
+from nearlabel.common.arrays import Floats
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_labels, check_same_length, checked_vectors
+from nearlabel.datasets.preparing import Preparing, scale_scores
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.pipeline import Pipeline, make_pipeline
+from nearlabel.methods.retrieval import LabelGroup
+from nearlabel.persistence.models import save
+
+
+class AutoNeighbors(ClassifierMixin, BaseEstimator):
+    """The best that nearlabel has, with everything chosen on the training rows.
+
+    The scale of the features is the one whose neighbors agree best about the labels, by
+    leave-one-out. On the scaled features a `BlendedNeighbors` learns a distance from the labels,
+    reads the neighbors by several methods, and weighs what they say.
+
+    Parameters
+    ----------
+    objective : {"micro_f1", "macro_f1", "hamming", "cardinality"}, default="micro_f1"
+        What `predict` is good for: see `BlendedNeighbors`.
+    scale : {"auto", "none", "minmax", "standard", "rank", "tfidf"}, default="auto"
+        How features are scaled. "auto" chooses by leave-one-out: among the first four for dense
+        features, and between none and tf-idf for sparse ones.
+    search : default="auto"
+        How neighbors are searched: see `neighbor_graph`.
+    random_state : int, RandomState or None, default=0
+        Seed of the rows that choices are made by where there are many.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The result is the same.
+
+    Attributes
+    ----------
+    pipeline_ : Pipeline
+        What was fitted: the scaler, if any, and the blend. It has all that a fitted method has,
+        such as `partial_fit`; `save` writes it, and `nearlabel.load` gives it back.
+    scale_ : str
+        The scale in use.
+    scale_scores_ : dict
+        Average precision by leave-one-out of ten neighbors for each scale that was compared.
+    classes_, label_names_, n_features_in_
+        As in `MLkNN`.
+
+    See Also
+    --------
+    BlendedNeighbors : The same on features as they are, with a choice of readings.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> data = nl.datasets.make_local_labels(300, 5, 6, labels_per_sample=2)
+    >>> model = nl.AutoNeighbors().fit(data.X[:200], data.Y[:200])
+    >>> model.scale_ in ("none", "minmax", "standard", "rank")
+    True
+    >>> model.rank(data.X[200:202], top=3).labels.shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        objective: str = "micro_f1",
+        *,
+        scale: str = "auto",
+        search: Any = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.scale = scale
+        self.search = search
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        ids: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Choose, and learn.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+            Numbers; words and texts are turned into such by steps of a pipeline before it.
+        y, label_names, ids, separator, progress
+            As `MLkNN.fit` takes them.
+
+        Returns
+        -------
+        self
+        """
+        preparing = Preparing(self.scale)
+        blend = BlendedNeighbors(
+            objective=self.objective,
+            search=self.search,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        blend.check_parameters()
+        labels = check_labels(y, label_names, separator)
+        X = checked_vectors(partial(validate_data, self), X, "X")
+        check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        compared = scale_scores(X, labels.matrix, preparing) if self.scale == "auto" else {}
+        best = max(compared, key=compared.__getitem__, default="none")
+        self.scale_ = best if self.scale == "auto" else self.scale
+        self.scale_scores_ = compared
+        transformer = Preparing(self.scale_).transformer(X)
+        steps = [blend] if transformer is None else [transformer, blend]
+        self.pipeline_ = make_pipeline(*steps)
+        how = {"label_names": label_names, "ids": ids, "separator": separator}
+        self.pipeline_.fit(X, y, **how, progress=progress)
+        self.classes_, self.label_names_ = blend.classes_, blend.label_names_
+        return self
+
+    @property
+    def blend_(self) -> BlendedNeighbors:
+        """The fitted blend, the last step of the pipeline."""
+        blend: BlendedNeighbors = self._fitted()[-1]
+        return blend
+
+    def summary(self) -> str:
+        """What was chosen, and why, in a few lines."""
+        blend = self.blend_
+        lines = [f"scale: {self.scale_}"]
+        if self.scale_scores_:
+            scores = ", ".join(f"{name} {value:.3f}" for name, value in self.scale_scores_.items())
+            lines[0] += f" (average precision by leave-one-out: {scores})"
+        return "\n".join([*lines, blend.summary()])
+
+    def predict(self, X: Any) -> Any:
+        """The label sets of rows, in the form of the y given to fit."""
+        return self._fitted().predict(self._checked(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Calibrated probabilities, moved beside 1/2 where `predict` decides otherwise."""
+        found: Floats = self._fitted().predict_proba(self._checked(X))
+        return found
+
+    def label_scores(self, X: Any) -> LabelScores:
+        """Calibrated probabilities of all labels, by which they are ranked."""
+        scores: LabelScores = self._fitted().label_scores(self._checked(X))
+        return scores
+
+    def left_out_scores(self, rows: Any = None) -> LabelScores:
+        """The same of training rows, each as if it were new: see `MLkNN.left_out_scores`."""
+        return self.blend_.left_out_scores(rows)
+
+    def rank(self, X: Any, top: int = 10) -> RankedLabels:
+        """The best labels of each row."""
+        ranked: RankedLabels = self._fitted().rank(self._checked(X), top)
+        return ranked
+
+    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
+        """For each of the best labels of each row, the nearest items that carry it."""
+        found: list[list[LabelGroup]] = self._fitted().retrieve(self._checked(X), top, per_label)
+        return found
+
+    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
+        """What each reading adds to the best labels of an item, and which neighbors voted."""
+        return self._fitted().explain(x, top, labels=labels)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted pipeline to a file, which `nearlabel.load` reads."""
+        save(self._fitted(), path)
+
+    def _fitted(self) -> Pipeline:
+        check_is_fitted(self)
+        pipeline: Pipeline = self.pipeline_
+        return pipeline
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return checked_vectors(partial(validate_data, self, reset=False), X, "X")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -1,0 +1,80 @@
+"""AutoNeighbors: what it chooses, what it answers, and files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearlabel as nl
+from nearlabel.datasets.preparing import Preparing
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
+@parametrize_with_checks([nl.AutoNeighbors()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def far_apart(n=160, seed=0):
+    """One feature that decides everything, and one that is a million times as wide."""
+    random = np.random.default_rng(seed)
+    X = np.column_stack([random.normal(size=n), 1e6 * random.normal(size=n)])
+    return X, np.column_stack([X[:, 0] > 0, X[:, 0] < 0.5, X[:, 0] > 1]).astype(int)
+
+
+def test_it_is_the_blend_on_the_chosen_scale(tmp_path):
+    X, Y = far_apart()
+    model = nl.AutoNeighbors().fit(X[:120], Y[:120], label_names=["up", "low", "high"])
+    assert set(model.scale_scores_) == {"none", "minmax", "standard", "rank"}
+    assert model.scale_ == max(model.scale_scores_, key=model.scale_scores_.get) != "none"
+    scaler = Preparing(model.scale_).transformer(X)
+    blend = nl.BlendedNeighbors(objective="micro_f1").fit(scaler.fit_transform(X[:120]), Y[:120])
+    queries = scaler.transform(X[120:])
+    assert (model.predict_proba(X[120:]) == blend.predict_proba(queries)).all()
+    assert (model.predict(X[120:]) == blend.predict(queries)).all()
+    left_out = model.left_out_scores([5]).toarray()
+    assert (left_out == blend.left_out_scores([5]).toarray()).all()
+    assert model.rank(X[120:], 2).names.shape == (40, 2)
+    assert [group.name for group in model.retrieve(X[120:121], 1)[0]] == model.rank(
+        X[120:121], 1
+    ).names[0].tolist()
+    assert f"scale: {model.scale_} (average precision by leave-one-out: none" in model.summary()
+    assert "strongest readings: " in model.summary()
+    assert model.explain(X[120])[0].name in ("up", "low", "high")
+    model.save(tmp_path / "auto.model")
+    again = nl.load(tmp_path / "auto.model")
+    assert (again.predict_proba(X[120:]) == model.predict_proba(X[120:])).all()
+
+
+def test_a_given_scale_is_kept():
+    X, Y = far_apart()
+    model = nl.AutoNeighbors(scale="none", objective="hamming").fit(X, Y)
+    assert (model.scale_, model.scale_scores_, len(model.pipeline_)) == ("none", {}, 1)
+    assert model.blend_.cuts_.tolist() == [0.5]
+
+
+def test_counts_of_words_are_weighted():
+    """Each label has words of its own; all rows are full of words that say nothing."""
+    random = np.random.default_rng(0)
+    Y = random.random((150, 4)) < 0.4
+    own = random.poisson(np.repeat(Y, 3, axis=1) * 0.8)
+    common = random.poisson(20, (150, 6))
+    X = sparse.csr_array(np.hstack([own, common]).astype(float))
+    model = nl.AutoNeighbors().fit(X, Y.astype(int))
+    assert set(model.scale_scores_) == {"none", "tfidf"}
+    assert model.scale_ == "tfidf"
+    assert model.scale_scores_["tfidf"] > model.scale_scores_["none"]
+
+
+def test_refused_parameters():
+    X, Y = far_apart()
+    with pytest.raises(ValueError, match="scale must be one of"):
+        nl.AutoNeighbors(scale="tf").fit(X, Y)
+    with pytest.raises(ValueError, match="objective must be one of"):
+        nl.AutoNeighbors("f1").fit(X, Y)
+    with pytest.raises(ValueError, match="160"):
+        nl.AutoNeighbors().fit(X, Y[:100])
+    with pytest.raises(ValueError, match=r"scale='tfidf' is for counts"):
+        nl.AutoNeighbors(scale="tfidf").fit(X, Y)
