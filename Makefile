@@ -11,7 +11,7 @@ PIP = pip install --quiet --disable-pip-version-check --no-compile
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:  # two targets may install into one environment
 endif
-.PHONY: help demo demo-serve test ready test-all test-oldest sanitize bench lint docs clean
+.PHONY: help demo demo-serve test ready again again-numpy again-baseline again-sanitized test-all test-oldest sanitize bench lint docs clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,11 +30,22 @@ test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
 test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers
 	@$(MAKE) --no-print-directory -j2 SIDE_BY_SIDE=1 ready
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow"
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -n auto --dist worksteal -m "engines and not (slow or data)" \
+	@$(MAKE) --no-print-directory -j2 --output-sync=target SIDE_BY_SIDE=1 again
+
+# One process each: workers of their own would import and collect everything once more.
+again: export NEARLABEL_HYPOTHESIS = few
+again: again-numpy again-baseline again-sanitized
+
+again-numpy:
+	NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -p no:cacheprovider -m "engines and not (slow or data)" \
 		tests/formulas tests/labels tests/methods tests/search
-	NEARLABEL_HYPOTHESIS=few NEARLABEL_BASELINE=1 $(BIN)/pytest -q -n auto --dist worksteal -m "kernels and not slow" \
+
+again-baseline:
+	NEARLABEL_BASELINE=1 $(BIN)/pytest -q -p no:cacheprovider -m "kernels and not slow" \
 		tests/formulas tests/labels tests/search/exact
-	NEARLABEL_HYPOTHESIS=few $(BIN)/python tests/sanitize.py quick
+
+again-sanitized:
+	$(BIN)/python tests/sanitize.py quick
 
 ready: lint build/sanitize/.ready  # pip and mypy use one processor each: the compiler has the other
 

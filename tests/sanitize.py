@@ -1,8 +1,9 @@
 """Test a build of the compiled core that has the address and undefined-behavior sanitizers.
 
 `build` makes it, with all warnings as errors, in a folder of its own: the core that everything else
-uses is never replaced. `quick` tests it with one small set of tests for each kernel; without an
-argument all tests of the kernels run, for both forms of them.
+uses is never replaced. `quick` tests it with one small set of tests for each kernel, in one
+process, since starting takes longer than they do; without an argument all tests of the kernels
+run, for both forms of them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def build() -> None:
     subprocess.run(command, cwd=ROOT, env=building, check=True)
 
 
-def test(preload: list[str], baseline: str, tests: list[str]) -> bool:
+def test(preload: list[str], baseline: str, workers: str, tests: list[str]) -> bool:
     """Whether the tests pass, with or without AVX2."""
     environment = {
         **os.environ,
@@ -80,7 +81,7 @@ def test(preload: list[str], baseline: str, tests: list[str]) -> bool:
         sys.exit(f"sanitize: another core would be tested: {said}")
     print(f"sanitize: {said.split()[-1]}", flush=True)  # noqa: T201
     # Only Python's own output is captured: what the sanitizers say comes through.
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--capture=sys"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--capture=sys"]
     command += ["-m", "kernels and not slow", "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
@@ -97,9 +98,9 @@ def main(step: str) -> None:
     elif step == "build":
         build()
     elif step == "quick":
-        sys.exit(not test(preload, "0", QUICK))
+        sys.exit(not test(preload, "0", "0", QUICK))
     else:
-        passed = [test(preload, baseline, ["tests"]) for baseline in ("0", "1")]
+        passed = [test(preload, baseline, "auto", ["tests"]) for baseline in ("0", "1")]
         sys.exit(not all(passed))
 
 
