@@ -37,6 +37,7 @@ WITHOUT = (
         "scales",
         "even_counts",
         "blend",
+        "calibration",
         "text_distances",
         "reproduction",
         "collection",

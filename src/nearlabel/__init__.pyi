@@ -9,7 +9,7 @@ from nearlabel.blend.blended_neighbors import BlendedNeighbors as BlendedNeighbo
 from nearlabel.blend.label_space import LabelSpace as LabelSpace
 from nearlabel.common.files import FileError as FileError
 from nearlabel.common.versions import show_versions as show_versions
-from nearlabel.experiments.automatic import AutoNeighbors as AutoNeighbors
+from nearlabel.experiments.auto_neighbors import AutoNeighbors as AutoNeighbors
 from nearlabel.experiments.tuning import GraphSearchCV as GraphSearchCV
 from nearlabel.graph import NeighborGraph as NeighborGraph
 from nearlabel.labels.ranked_labels import RankedLabels as RankedLabels

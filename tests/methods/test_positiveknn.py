@@ -13,6 +13,7 @@ from tree_paths import read_tree
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, write_tree
+from nearlabel.labels.calibration import calibration
 from nearlabel.methods import positiveknn
 
 pytestmark = pytest.mark.engines
@@ -93,10 +94,11 @@ def test_equals_the_literal_method(problem, rate, is_sparse):
     probabilities = model.predict_proba(form(queries))
     assert ((probabilities > 0) & (probabilities < 1)).all()
     np.testing.assert_array_equal(probabilities > 0.5, predicted)
-    P = -np.expm1(-np.maximum(expected, 0))
-    clear = (np.abs(P - 0.5) > 0.01) & ((P > 0.5) == predicted)
-    np.testing.assert_allclose(probabilities[clear], P[clear], atol=1e-10)
-    np.testing.assert_allclose(probabilities[~clear], 0.5, atol=0.01)
+    left_out = model.left_out_scores()
+    chances = calibration(left_out, sparse.csr_array(Y)).of(scores.toarray())
+    clear = (chances > 0.5) == predicted
+    np.testing.assert_allclose(probabilities[clear], chances[clear], atol=1e-12)
+    np.testing.assert_allclose(probabilities[~clear], 0.5, atol=1e-5)
 
 
 def test_a_single_label_has_its_absence_to_compare_with():

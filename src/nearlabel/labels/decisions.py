@@ -65,7 +65,7 @@ def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:
     Halfway between two scores; of several equally good cuts the lowest. Infinite where no cut has
     an F1 of `least`, or none above 0.
     """
-    levels = _levels(*_entries(scores, Y))
+    levels = _levels(*scored_rows(scores, Y))
     carriers = np.bincount(Y.indices, minlength=scores.shape[1])
     f1 = 2 * levels.true / (levels.given + carriers[levels.label])
     # The last of the best levels of each label.
@@ -83,7 +83,7 @@ def hamming_cut(scores: LabelScores, Y: Csr) -> float:
     Halfway between two scores; of several equally good cuts the highest. Infinite where the loss is
     least without any label.
     """
-    label, *entries = _entries(scores, Y)
+    label, *entries = scored_rows(scores, Y)
     levels = _levels(np.zeros_like(label), *entries)
     gain = 2 * levels.true - levels.given  # right less wrong among the labels that are given
     best = int(np.argmax(gain))
@@ -96,7 +96,7 @@ def micro_f1_cut(scores: LabelScores, Y: Csr) -> float:
     Halfway between two scores; of several equally good cuts the highest. Infinite where no cut
     finds a label.
     """
-    label, *entries = _entries(scores, Y)
+    label, *entries = scored_rows(scores, Y)
     levels = _levels(np.zeros_like(label), *entries)
     f1 = 2 * levels.true / (levels.given + Y.nnz)
     best = int(np.argmax(f1))
@@ -133,7 +133,7 @@ def _levels(label: Array, score: Floats, rows: Array, carriers: Array) -> _Level
     return _Levels(label, cut, given, true)
 
 
-def _entries(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Array]:
+def scored_rows(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Array]:
     """Labels with scores, how many rows have them, and how many of these carry the label."""
     touched = scores.touched()
     row, label = row_numbers(touched), touched.indices

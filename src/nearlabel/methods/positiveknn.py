@@ -15,12 +15,13 @@ from nearlabel.common.validation import check_choice, check_real
 from nearlabel.formulas.noisy_or import FAINTEST, HIGHEST_RATE, LOWEST_RATE, log_sums
 from nearlabel.formulas.rates import RateTrial, median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.calibration import Calibration, calibration
 from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.changes import Change
-from nearlabel.methods.fields import Real
+from nearlabel.methods.fields import Real, Reals
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 from nearlabel.metrics import ranking_loss
@@ -37,8 +38,9 @@ class PositivekNN(NeighborClassifier):
     A neighbor at distance d that carries label l speaks for it with probability exp(-z d), and the
     neighbors speak independently: P_l = 1 - prod (1 - exp(-z d_j)) over those that carry l. The
     neighbors that do not carry it say nothing. Labels are ranked by S_l = -log(1 - P_l), which does
-    not round to a tie, and predicted where it reaches one cut. `predict_proba` gives P_l, moved
-    just above 1/2 where it is less and the label is predicted, and just below in the reverse case.
+    not round to a tie, and predicted where it reaches one cut. P_l itself is a score, not a
+    frequency; `predict_proba` gives how often labels with such an S were right on training rows,
+    each left out of its own neighbors.
 
     Parameters
     ----------
@@ -105,6 +107,8 @@ class PositivekNN(NeighborClassifier):
         Real("median_distance", "median_distance_", low=0),
         Real("loss", "loss_", low=0, high=1, absent=np.nan),
         Real("cut", "cut_", low=-1, absent=np.inf),
+        Reals("scores", "_known_scores", "m", optional="scores"),
+        Reals("chances", "_chances", "m", low=0, high=1, optional="scores"),
     )
 
     def _check_parameters(self) -> None:
@@ -131,6 +135,7 @@ class PositivekNN(NeighborClassifier):
         self.rate_ = self._fitted_rate(graph, both, both[rows])
         scores = order = self._left_out_scores(graph, seen.X, rows)
         self.cut_ = hamming_cut(scores, Y[rows])
+        self._known_scores, self._chances = calibration(scores, Y[rows])
         if both is not Y:
             order = LabelScores.of(log_sums(graph, both, self.rate_, self.n_neighbors_))
         self.loss_ = ranking_loss(both[rows], order)
@@ -183,7 +188,9 @@ class PositivekNN(NeighborClassifier):
         return sparse.csr_array((S[:, :1] > S[:, 1:]).astype(np.int64))
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
-        return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
+        if self._known_scores is None:  # of an older file
+            return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
+        return Calibration(self._known_scores, self._chances).of(scores)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
