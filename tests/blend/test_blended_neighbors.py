@@ -117,6 +117,7 @@ def test_left_out_scores_of_some_rows(data, model):
         {"readings": [nl.IBLR(5), nl.LAMLkNN(7, n_clusters=2), nl.MallowskNN(3, estimate="mle")]},
         {"readings": [nl.DMLkNN(5)], "ridge": False, "objective": "cardinality"},
         {"objective": "macro_f1"},
+        {"readings": [nl.BRkNN(5), nl.BRkNN(5, weights="distance"), nl.BRkNN(5)]},
     ],
 )
 def test_any_readings(data, parameters, tmp_path):
@@ -130,6 +131,7 @@ def test_any_readings(data, parameters, tmp_path):
     assert (again.predict_proba(data.X[200:]) == found).all()
     assert again.get_params()["objective"] == model.objective
     assert again.weights_ == model.weights_
+    assert len(model.weights_) == len(model._blend.names)
 
 
 def test_dense_and_sparse_are_the_same(data, model):

@@ -16,7 +16,7 @@ from nearlabel.blend.decision_cuts import OBJECTIVES, Decision, learned_decision
 from nearlabel.blend.evidence import Pairs
 from nearlabel.blend.kernel_features import drawn_rows
 from nearlabel.blend.label_space import LabelSpace
-from nearlabel.blend.learned_blend import DENSE_LABELS, LearnedBlend
+from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
 from nearlabel.common.arrays import Array, Csr
@@ -35,7 +35,6 @@ from nearlabel.search import VectorStore
 
 _PAIRS = 2**20  # of rows and labels, that weights and cuts are learned from
 _SHOWN = 5  # readings of a summary
-_TOUCHED = 300  # labels of a row that readings touch, about, where there are many
 
 
 @dataclass(repr=False, eq=False)
@@ -189,11 +188,11 @@ class BlendedNeighbors(NeighborClassifier):
         self._seed()
 
     def _readings(self) -> list[Any]:
-        """The methods; those with random choices of their own by default make the same ones."""
+        """The methods; the usual ones with as many neighbors as there are."""
         if self.readings is None:
-            k = [min(most, self.n_neighbors or most) for most in (10, 30, 40)]
-            weighted = BRkNN(k[1], weights="distance")
-            return [MLkNN(k[0]), MLkNN(k[1]), weighted, PositivekNN(k[2], random_state=0)]
+            few, some, many = (min(k, self.n_neighbors or k) for k in (10, 30, 40))
+            counted = [MLkNN(k) for k in sorted({few, some})]
+            return [*counted, BRkNN(some, weights="distance"), PositivekNN(many, random_state=0)]
         if not isinstance(self.readings, list | tuple):
             raise TypeError(f"readings must be a list of methods; got {self.readings!r}")
         return list(self.readings)
@@ -224,7 +223,7 @@ class BlendedNeighbors(NeighborClassifier):
                 near = blend.rows.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
                 again = seen._replace(graph=near, X=Z)
                 blend.learned = [self._reading(one, blend.rows, again) for one in readings]
-        rows = drawn_rows(n, max(1, _PAIRS // min(q, _TOUCHED)), seed)
+        rows = drawn_rows(n, max(1, _PAIRS // (q if q <= DENSE_LABELS else TOUCHED_LABELS)), seed)
         own = Y[rows]
         nearest = None if near is None else near.take(rows)
         said = blend.said_left_out(graph.take(rows), X[rows], rows, rows, own, nearest)
@@ -274,11 +273,11 @@ class BlendedNeighbors(NeighborClassifier):
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         blend, parts = self._blend, []
-        numbers = np.searchsorted(self._items.places, rows)  # places of forgotten rows are empty
+        among = np.searchsorted(self._items.places, rows)  # the learned rows have no empty places
         for run in blend.runs(len(graph)):
             some, own = graph.rows(run.start, run.stop), self._labels[rows[run]]
-            said = blend.said_left_out(some, X[run], rows[run], numbers[run], own)
-            parts.append(blend.blended(said, len(some), numbers[run]))
+            said = blend.said_left_out(some, X[run], rows[run], among[run], own)
+            parts.append(blend.blended(said, len(some), among[run]))
         return LabelScores.joined(parts)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:

@@ -84,7 +84,7 @@ def frequency_log_odds(totals: Array, n: int) -> Floats:
 
 def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
     """What a method says about labels, given its scores of them and the labels' log odds."""
-    chance = np.asarray(model._probabilities(values, label), np.float64)
+    chance = np.asarray(model._uncalibrated(values, label), np.float64)
     if not model.needs.counts:  # a method with tables has smoothed them
         prior = 1 / (1 + np.exp(-frequency[label]))
         chance = (1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * prior

@@ -26,7 +26,8 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
 
 DENSE_LABELS = 2_000  # up to so many labels, every one of them is scored for every row
-_CELLS_AT_ONCE = 2**21
+TOUCHED_LABELS = 300  # of a row, about, where there are more
+_CELLS_AT_ONCE = 2**22
 
 
 class Said(NamedTuple):
@@ -83,9 +84,13 @@ class LearnedBlend:
 
     @property
     def names(self) -> list[str]:
-        """The columns, in words."""
+        """The columns, in words, each once."""
         names = [_name(one) for one in self.plain]
-        names += [f"{_name(one)}, learned distance" for one in self.learned]
+        names = [
+            f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
+            for place, name in enumerate(names)
+        ]
+        names += [f"{name}, learned distance" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
             names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
         return [*names, "frequency"]
@@ -188,7 +193,7 @@ class LearnedBlend:
 
     def runs(self, n: int) -> Iterator[slice]:
         """Runs of rows whose columns fit into memory."""
-        cells = min(self.q, DENSE_LABELS) * len(self.names)
+        cells = (self.q if self.q <= DENSE_LABELS else TOUCHED_LABELS) * len(self.names)
         step = max(1, _CELLS_AT_ONCE // cells)
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 

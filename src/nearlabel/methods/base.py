@@ -160,6 +160,13 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         """
         return scores
 
+    def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
+        """Probabilities before any calibration on the training rows; by default the same.
+
+        Left-out scores of training rows go through this one: a calibration has seen their labels.
+        """
+        return self._probabilities(scores, label)
+
     @abstractmethod
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         """The numbers that make the score of a label of one query, in the method's own words.

@@ -189,8 +189,11 @@ class PositivekNN(NeighborClassifier):
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
         if self._known_scores is None:  # of an older file
-            return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
+            return self._uncalibrated(scores, label)
         return Calibration(self._known_scores, self._chances).of(scores)
+
+    def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
+        return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
