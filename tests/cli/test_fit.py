@@ -7,6 +7,7 @@ import json
 import pandas as pd
 import pytest
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.cli import fit, run
@@ -48,6 +49,27 @@ def test_the_best(ask, fail, tmp_path):
     assert "at least 0.50" in text
     assert "leave out --algorithm" in fail("fit", made, "-o", model, "--best", "--thresholds")
     assert "did you mean 'ridge'" in fail("fit", made, "-o", model, "--best", "--set", "rige=1")
+
+
+def test_a_learned_distance(ask, fail, tmp_path):
+    """The commands do what a pipeline with LabelSpace does."""
+    data = nl.datasets.make_local_labels(120, 4, 5)
+    nl.datasets.save(data, tmp_path / "made.npz")
+    made, model = tmp_path / "made.npz", tmp_path / "m"
+    learning = ("--scale", "minmax", "--learn-distance")
+    text = ask("fit", made, "-o", model, "--part", "train", *learning)
+    assert text.startswith("ML-kNN, 10 neighbors, scale minmax, learned distance, learned from")
+    train, test = data.rows(data.train), data.rows(~data.train)
+    pipeline = nl.make_pipeline(MinMaxScaler(), nl.LabelSpace(), nl.MLkNN()).fit(train.X, train.Y)
+    expected = pipeline.predict_proba(test.X)
+    assert (nl.load(model).predict_proba(test.X) == expected).all()
+    told = json.loads(ask("evaluate", made, *learning, "--json"))
+    assert told["learn_distance"]
+    precision = nl.metrics.average_precision(test.Y, pipeline.label_scores(test.X))
+    assert told["results"][0]["metrics"]["average_precision"] == pytest.approx(precision, abs=1e-9)
+    told = json.loads(ask("compare", made, "--algorithm", "MLkNN", "BRkNN", *learning, "--json"))
+    assert told["learn_distance"]
+    assert "leave out --learn-distance" in fail("fit", made, "-o", model, "--best", *learning)
 
 
 def test_features_without_names(ask, tmp_path):

@@ -80,6 +80,8 @@ def fit(
 
     shared = {"random_state": seed, **searching.parameters()}
     model = learning.best_model(shared) if best else learning.model(k, shared)
+    if best and preparation.learn_distance:
+        raise ValueError("--best learns a distance by itself: leave out --learn-distance")
     if best and preparation.scale is None:
         preparation = replace(preparation, scale="auto")
     with naming(scale="--scale", text="--text"):
@@ -109,6 +111,7 @@ def fit(
         **told_pictures(items),
         "impute": preparing.impute,
         "scale": preparing.scale,
+        "learn_distance": preparing.learn_distance,
         **searching.told(),
         "recall": None if recall is None else asdict(recall),
         "bytes": Path(output).stat().st_size,
@@ -150,7 +153,7 @@ def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[st
 
     with naming(scale="--scale", text="--text"):
         transformer = preparing.transformer(items.X)
-    X = items.X if transformer is None else transformer.fit_transform(items.X)
+    X = items.X if transformer is None else transformer.fit_transform(items.X, items.Y)
     with steps("learning") as progress:
         model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
     first = (

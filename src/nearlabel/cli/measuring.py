@@ -104,8 +104,8 @@ class Measuring:
     def how(self, items: Dataset) -> dict[str, Any]:
         """What `evaluate_splits` takes of these options."""
         preparing = self.preparation.of(items)
-        scales = {"scale": preparing.scale, "impute": preparing.impute}
-        return {**scales, "convention": self.convention, "at": self.at}
+        own = {name: getattr(preparing, name) for name in ("scale", "impute", "learn_distance")}
+        return {**own, "convention": self.convention, "at": self.at}
 
     def told(
         self,
@@ -139,6 +139,7 @@ class Measuring:
             "impute": preparing.impute,
             "scale": preparing.scale,
             "chosen_scales": chosen,
+            "learn_distance": preparing.learn_distance,
             "split": kind,
             "stratified": self.stratified,
             "seed": self.seed,
@@ -172,7 +173,8 @@ class Measuring:
         elif told["parts"] > 1:
             parts = f"{told['parts']} times {parts}"
         say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
-        own = told["text"] or (told["impute"], told["scale"]) != ("none", "none")
+        own = told["text"] or told["learn_distance"]
+        own = own or (told["impute"], told["scale"]) != ("none", "none")
         if told["parts"] > 1 and not own:
             say("one graph of all items, in which those held out are hidden")
         elif told["parts"] > 1:
@@ -186,7 +188,8 @@ def told_preparation(told: dict[str, Any], chosen: Sequence[str]) -> str:
     made = f", features {told['picture_features']}" if "picture_features" in told else ""
     filled = "" if told["impute"] == "none" else f", impute {told['impute']}"
     found = f" ({', '.join(chosen)})" if told["scale"] == "auto" and chosen else ""
-    return f"{made}{filled}, scale {told['scale']}{found}"
+    learned = ", learned distance" if told["learn_distance"] else ""
+    return f"{made}{filled}, scale {told['scale']}{found}{learned}"
 
 
 def sizes(told: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ It decides results more than the method does. Everything is fitted to training r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,14 @@ class Preparing:
         What a missing number becomes. A missing word is a value of its own.
     text : tuple of str
         The columns of a frame that hold free text.
+    learn_distance : bool
+        Whether the vectors become those of `LabelSpace` at last, which is fitted to labels, too.
     """
 
     scale: str = "none"
     impute: str = "none"
     text: tuple[str, ...] = ()
+    learn_distance: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self.scale, "scale", SCALES)
@@ -49,7 +52,8 @@ class Preparing:
 
     def is_needed(self, X: Any) -> bool:
         """Whether X are not yet the vectors."""
-        return is_frame(X) or self.scale != "none" or self.impute != "none"
+        is_scaled = self.scale != "none" or self.impute != "none"
+        return is_frame(X) or is_scaled or self.learn_distance
 
     def chosen(self, X: Any, Y: Any, metric: Any = "euclidean") -> Preparing:
         """The same, with the best scale for training rows with the labels Y where it is "auto"."""
@@ -57,13 +61,21 @@ class Preparing:
             return self
         scores = scale_scores(X, Y, self, metric)
         best = max(scores, key=scores.__getitem__) if scores else "none"  # the first of equal ones
-        return Preparing(best, self.impute, self.text)
+        return replace(self, scale=best)
 
     def transformer(self, X: Any) -> Any:
         """An unfitted scikit-learn transformer for training rows; None where none is needed."""
         if is_frame(X):
-            return self._of_columns(X)
-        return _in_turn(None if sparse.issparse(X) else self._imputer(), scaler(self.scale, X))
+            return _in_turn(self._of_columns(X), self._label_space())
+        imputer = None if sparse.issparse(X) else self._imputer()
+        return _in_turn(imputer, scaler(self.scale, X), self._label_space())
+
+    def _label_space(self) -> Any:
+        if not self.learn_distance:
+            return None
+        from nearlabel.blend.label_space import LabelSpace
+
+        return LabelSpace()
 
     def _of_columns(self, X: Any) -> Any:
         """A transformer that takes columns of a frame by their names."""
@@ -137,7 +149,8 @@ def scale_scores(
         X, Y, n = X[rows], Y[rows], _SAMPLE
     k, scores = min(_NEIGHBORS, n - 1), {}
     for scale in candidates:
-        transformer = Preparing(scale, preparing.impute, preparing.text).transformer(X)
+        plain = replace(preparing, scale=scale, learn_distance=False)
+        transformer = plain.transformer(X)
         vectors = X if transformer is None else transformer.fit_transform(X)
         graph = neighbor_graph(vectors, k, metric=metric, search="exact")
         left_out = BRkNN(k).fit_graph(graph, Y).scores_from_graph(graph)  # it learns nothing else

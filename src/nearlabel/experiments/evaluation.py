@@ -62,6 +62,7 @@ def evaluate_splits(
     *,
     scale: str = "none",
     impute: str = "none",
+    learn_distance: bool = False,
     convention: str = "paper",
     at: int = 5,
     by_label: bool = False,
@@ -85,6 +86,8 @@ def evaluate_splits(
         training rows, by leave-one-out.
     impute : {"none", "mean", "median", "zero"}
         What a missing number becomes.
+    learn_distance : bool, default=False
+        Whether neighbors are searched by a distance learned from the labels: see `LabelSpace`.
     convention, at
         See `nearlabel.metrics.evaluate`.
     by_label : bool, default=False
@@ -105,7 +108,8 @@ def evaluate_splits(
     copies = [clone(model) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
     answered = sum(len(part.test) for part in parts) * len(models)
-    how: dict[str, Any] = {"preparing": Preparing(scale, impute, data.text), "Y": data.Y}
+    preparing = Preparing(scale, impute, data.text, learn_distance)
+    how: dict[str, Any] = {"preparing": preparing, "Y": data.Y}
     each, tell = folds_of_models(data.X, parts, models, answered=answered, progress=progress, **how)
     for part, now in each:
         [fold] = now.values()
@@ -139,6 +143,7 @@ def select_and_evaluate(
     *,
     scale: str = "none",
     impute: str = "none",
+    learn_distance: bool = False,
     convention: str = "paper",
     at: int = 5,
     progress: Progress | None = None,
@@ -158,7 +163,8 @@ def select_and_evaluate(
     warn_of_many_neighbors(models, min(len(part.train) for part in parts))
     learned = sum(len(part.train) for part in parts) * len(models)
     tried = sum(len(part.test) for part in parts) * len(candidates)
-    how: dict[str, Any] = {"preparing": Preparing(scale, impute, data.text), "Y": data.Y}
+    preparing = Preparing(scale, impute, data.text, learn_distance)
+    how: dict[str, Any] = {"preparing": preparing, "Y": data.Y}
     each, tell = folds_of_models(
         data.X, parts, models, answered=learned + tried, progress=progress, **how
     )

@@ -237,7 +237,7 @@ def _own_fold(
     preparing = preparing.chosen(learned, labels, searching.metric)
     transformer = preparing.transformer(learned)
     if transformer is not None:
-        learned, new = transformer.fit_transform(learned), transformer.transform(new)
+        learned, new = transformer.fit_transform(learned, labels), transformer.transform(new)
     n = learned.shape[0]
     graph = searching.graph(learned, min(k, n - 1), None, progress)
     if part.left_out:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Impute, Part, Scale
+from nearlabel.cli.options import Impute, Part, Scale, Switch
 from nearlabel.cli.options.reading import LabeledReading, check_labeled, check_unused, part_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ class Preparation:
         Scaling of numbers; rank: by their order among the training items, from 0 to 1; auto: the
         one with the best average precision on a sample.
         By default none, with --text auto, for moments of pictures minmax.
+    learn_distance
+        Search neighbors by a distance learned from the labels of the training items, by ridge
+        regressions that leave each of them out.
     features
         What pictures become: moments (of their colors), the values of a network
         (efficientnet-lite0, pplcnetv2), or of your own (own.onnx, with own.toml beside it).
@@ -42,6 +45,7 @@ class Preparation:
 
     impute: Impute = "none"
     scale: Scale | None = None
+    learn_distance: Switch = False
     features: str | None = None
 
     def load(
@@ -72,7 +76,8 @@ class Preparation:
         from nearlabel.cli.picture_items import usual_scale
         from nearlabel.datasets.preparing import Preparing
 
-        return Preparing(self.scale or usual_scale(items), self.impute, items.text)
+        scale = self.scale or usual_scale(items)
+        return Preparing(scale, self.impute, items.text, self.learn_distance)
 
     def recommend_scale(self, items: Dataset, distance: Any, rows: Any = None) -> None:
         """Warn where nothing is said about scales, and one would do clearly better than none.
