@@ -163,6 +163,10 @@ def test_many_labels(monkeypatch, tmp_path):
     assert np.corrcoef(np.arange(60), totals)[0, 1] < -0.5
     mine, theirs = (precision(data.queries.Y, one) for one in (scores, few.label_scores(queries)))
     assert mine == pytest.approx(theirs, abs=0.03)
+    # The labels that are looked at must not tell which ones a training row carries.
+    left_out = precision(Y, many.left_out_scores())
+    assert left_out == pytest.approx(mine, abs=0.05)
+    assert nl.BlendedNeighbors(40, readings=[]).fit(X, Y).needs.dense_scores
     many.save(tmp_path / "many.model")
     again = nl.load(tmp_path / "many.model").label_scores(queries)
     assert (again.toarray() == scores.toarray()).all()

@@ -125,8 +125,8 @@ class BlendedNeighbors(NeighborClassifier):
     def needs(self) -> Needs:  # type: ignore[override]
         """What it asks for: room for a score of every label where there are not too many."""
         items = vars(self).get("_items")
-        is_dense = items is None or items.labels.shape[1] <= DENSE_LABELS
-        return Needs(vectors=True, dense_scores=is_dense)
+        are_few = items is None or items.labels.shape[1] <= DENSE_LABELS
+        return Needs(vectors=True, dense_scores=are_few or not self._readings())
 
     @property
     def weights_(self) -> dict[str, float]:
@@ -223,7 +223,7 @@ class BlendedNeighbors(NeighborClassifier):
                 near = blend.rows.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
                 again = seen._replace(graph=near, X=Z)
                 blend.learned = [self._reading(one, blend.rows, again) for one in readings]
-        rows = drawn_rows(n, max(1, _PAIRS // (q if q <= DENSE_LABELS else TOUCHED_LABELS)), seed)
+        rows = drawn_rows(n, max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS)), seed)
         own = Y[rows]
         nearest = None if near is None else near.take(rows)
         said = blend.said_left_out(graph.take(rows), X[rows], rows, rows, own, nearest)

@@ -24,7 +24,7 @@ _FARTHEST = 15.0  # log odds
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of rows and labels: all of them, or those that a reading touches.
+    """Pairs of rows and labels: all of them, or those of labels that a neighbor carries.
 
     Attributes
     ----------
@@ -44,14 +44,13 @@ class Pairs:
         return cls(np.repeat(np.arange(n), q), np.tile(np.arange(q), n), (n, q), True)
 
     @classmethod
-    def touched(cls, scores: Sequence[LabelScores], shape: tuple[int, int]) -> Pairs:
-        """The pairs that some scores touch."""
-        pattern = sparse.csr_array(shape, dtype=np.int8)
-        for one in scores:
-            found = one.touched()
-            ones = np.ones(found.nnz, np.int8)
-            pattern = pattern + sparse.csr_array((ones, found.indices, found.indptr), shape=shape)
-        pattern = canonical_csr(pattern)
+    def carried(cls, counts: Sequence[Csr]) -> Pairs:
+        """The pairs that some counts of the neighbors' labels have.
+
+        Not those that left-out scores touch: among these are all labels of the row itself.
+        """
+        pattern = canonical_csr(sum(counts[1:], start=counts[0]))
+        shape = int(pattern.shape[0]), int(pattern.shape[1])
         return cls(row_numbers(pattern), pattern.indices.astype(np.int64), shape, False)
 
     def of(self, scores: LabelScores | RidgeScores) -> Floats:

@@ -21,6 +21,7 @@ from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
@@ -31,10 +32,11 @@ _CELLS_AT_ONCE = 2**22
 
 
 class Said(NamedTuple):
-    """The scores of some rows by all readings, in the order of the columns."""
+    """The scores of some rows by all readings, in the order of the columns, and their neighbors."""
 
     methods: list[LabelScores]
     regressions: list[RidgeScores]
+    graphs: list[tuple[NeighborGraph, Csr]]
 
 
 @dataclass(eq=False)
@@ -77,6 +79,11 @@ class LearnedBlend:
         """Labels."""
         return len(self.totals)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether every label is scored for every row."""
+        return self.q <= DENSE_LABELS or not self.plain
+
     @cached_property
     def frequency(self) -> Floats:
         """Log odds of each label's share of the training rows."""
@@ -98,13 +105,15 @@ class LearnedBlend:
     def said(self, graph: NeighborGraph, X: Any) -> Said:
         """What all readings say of new rows, whose plain neighbors are known."""
         methods = [one._scores(graph.head(one.n_neighbors_), X) for one in self.plain]
+        graphs = [(graph, one._labels) for one in self.plain[:1]]
         if self.learned:
             assert self.space is not None
             assert self.rows is not None
             Z = self.space.transform(X)
             near = self.rows.neighbors(Z, self._widest())
             methods += [one._scores(near.head(one.n_neighbors_), Z) for one in self.learned]
-        return Said(methods, [one.scores(X) for one in self.regressions.values()])
+            graphs.append((near, self.rows.labels))
+        return Said(methods, [one.scores(X) for one in self.regressions.values()], graphs)
 
     def said_left_out(
         self,
@@ -132,6 +141,7 @@ class LearnedBlend:
         methods = [
             one._left_out_scores(graph.head(one.n_neighbors_), X, places) for one in self.plain
         ]
+        graphs = [(graph, one._labels) for one in self.plain[:1]]
         if self.learned:
             assert self.rows is not None
             assert self.rows.store is not None
@@ -141,17 +151,18 @@ class LearnedBlend:
             methods += [
                 one._left_out_scores(near.head(one.n_neighbors_), Z, rows) for one in self.learned
             ]
+            graphs.append((near, self.rows.labels))
         ridges = [one.left_out_scores(X, rows, own) for one in self.regressions.values()]
-        return Said(methods, ridges)
+        return Said(methods, ridges, graphs)
 
     def _widest(self) -> int:
         return max(int(one.n_neighbors_) for one in self.learned)
 
     def pairs(self, said: Said, n: int) -> Pairs:
         """The pairs of n rows and labels that are looked at."""
-        if self.q <= DENSE_LABELS:
+        if self.is_dense:
             return Pairs.every(n, self.q)
-        return Pairs.touched(said.methods, (n, self.q))
+        return Pairs.carried([neighbor_counts(*one) for one in said.graphs])
 
     def columns(self, said: Said, pairs: Pairs) -> Floats:
         """What all readings say of pairs, shape (p, f)."""
@@ -193,7 +204,7 @@ class LearnedBlend:
 
     def runs(self, n: int) -> Iterator[slice]:
         """Runs of rows whose columns fit into memory."""
-        cells = (self.q if self.q <= DENSE_LABELS else TOUCHED_LABELS) * len(self.names)
+        cells = (self.q if self.is_dense else TOUCHED_LABELS) * len(self.names)
         step = max(1, _CELLS_AT_ONCE // cells)
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 

@@ -15,7 +15,7 @@ from nearlabel.metrics.ranking import Ranking
 
 _CELLS = 2**22  # scores that are ranked for each penalty
 _FEWEST_ROWS = 500  # below, average precision would say little
-_MOST_ROWS = 20_000
+_MOST_ROWS, _ROWS_OF_ERRORS = 20_000, 5_000
 
 
 class Choice(NamedTuple):
@@ -51,7 +51,7 @@ def best_penalty(form: ClosedForm, alphas: Sequence[float], random_state: int) -
             values.append(Ranking(truth, scores).average_precision())
         if not np.isnan(values).any():
             return _best(alphas, "average_precision", values)
-    rows = drawn_rows(n, _MOST_ROWS, random_state)
+    rows = drawn_rows(n, _ROWS_OF_ERRORS, random_state)
     errors = squared_errors(form, alphas, rows, form.Y[rows])
     return _best(alphas, "squared_error", [-error for error in errors])
 
