@@ -99,6 +99,21 @@ def test_left_out_scores_are_honest():
         assert gain.mean() < 3 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
+def test_left_out_regressions_do_not_tell_rare_labels():
+    """The mean of all other rows would: it is lower for each label that a row carries."""
+    gains = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X, shares = random.normal(size=(600, 8)), 0.5 / np.arange(1, 41)
+        Y = (random.random((600, 40)) < shares).astype(int)
+        model = nl.BlendedNeighbors(5, readings=[]).fit(X[:300], Y[:300])
+        frequencies = np.tile(Y[:300].sum(axis=0), (300, 1))
+        left_out = precision(Y[:300], model.left_out_scores()) - precision(Y[:300], frequencies)
+        new = precision(Y[300:], model.label_scores(X[300:])) - precision(Y[300:], frequencies)
+        gains.append(left_out - new)
+    assert abs(np.mean(gains)) < 3 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
 def test_left_out_scores_of_some_rows(data, model):
     every = model.left_out_scores().toarray()
     some = model.left_out_scores([3, 0, 199]).toarray()

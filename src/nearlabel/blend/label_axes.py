@@ -74,13 +74,11 @@ class LabelAxes:
         """
         form, n = self._form, self._form.X.shape[0]
         inverse = form.shrinkage(self._alpha)
-        # (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others, (n mean - y_i)
-        # / (n - 1), is fitted_i / (1 - h) - t (y_i - mean) with the t below.
         found = np.empty((n, len(self._offset)), kind)
         for rows in row_blocks(n, max(len(inverse), form.X.shape[1])):
             B = form.coordinates(np.arange(n)[rows])
             shares = form.shares(self._alpha, B)
-            t = (n * shares.leverage - 1) / (n - 1) * shares.of_mean
+            t = shares.without_mean(n)
             some = (B * inverse * shares.of_mean[:, None]) @ self._loadings
             some -= t[:, None] * (form.Y[rows] @ self._of_labels - self._offset)
             found[rows] = some + self._offset

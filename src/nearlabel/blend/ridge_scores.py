@@ -29,6 +29,14 @@ class Shares(NamedTuple):
         rest = np.maximum(1 - leverage, _LEAST_REST)
         return cls(leverage, 1 / rest, leverage / rest)
 
+    def without_mean(self, n: int) -> Floats:
+        """What scores take of the rows' own labels where the means are those of all n rows: t.
+
+        (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others, (n mean - y_i) /
+        (n - 1), is fitted_i / (1 - h) - t (y_i - mean) with t = (n h - 1) / (n - 1) / (1 - h).
+        """
+        return (n * self.leverage - 1) / (n - 1) * self.of_mean
+
 
 @dataclass(frozen=True)
 class RidgeScores:
@@ -120,10 +128,16 @@ class RidgeWeights(NamedTuple):
         return RidgeScores((n, q), factor.__getitem__, self.loadings, self.mean, ones, zeros)
 
     def left_out_scores(self, X: Any, rows: Array, own: Csr) -> RidgeScores:
-        """Scores of training rows, each left out: their vectors, numbers and own labels."""
+        """Scores of training rows, each left out: their vectors, numbers and own labels.
+
+        The slopes are those of the other rows, the labels' means those of all. The mean of the
+        others is lower by 1 / (n - 1) for every label that the row carries: what is learned from
+        these scores would find that out.
+        """
         shares = Shares.of(self.leverage[rows])
         factor = self.projection.coordinates(X) * shares.of_mean[:, None]
-        parts = factor.__getitem__, self.loadings, self.mean, *shares[1:], own
+        own_part = shares.without_mean(len(self.leverage))
+        parts = factor.__getitem__, self.loadings, self.mean, 1 + own_part, own_part, own
         return RidgeScores((len(rows), len(self.mean)), *parts)
 
     def tree(self) -> dict[str, Any]:
