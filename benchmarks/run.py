@@ -37,6 +37,7 @@ WITHOUT = (
         "scales",
         "even_counts",
         "blend",
+        "blend_at_scale",
         "calibration",
         "text_distances",
         "reproduction",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import numbers
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.blend.decision_cuts import OBJECTIVES, Decision, learned_decision
 from nearlabel.blend.evidence import Pairs
-from nearlabel.blend.kernel_features import drawn_rows
+from nearlabel.blend.kernel_features import drawn_rows, seed_of
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
 from nearlabel.blend.pooled_logistic import CrossFitted
@@ -185,7 +183,7 @@ class BlendedNeighbors(NeighborClassifier):
         check_choice(self.objective, "objective", OBJECTIVES)
         check_flag(self.learn_distance, "learn_distance")
         check_flag(self.ridge, "ridge")
-        self._seed()
+        seed_of(self.random_state)
 
     def _readings(self) -> list[Any]:
         """The methods; the usual ones with as many neighbors as there are."""
@@ -197,17 +195,10 @@ class BlendedNeighbors(NeighborClassifier):
             raise TypeError(f"readings must be a list of methods; got {self.readings!r}")
         return list(self.readings)
 
-    def _seed(self) -> int:
-        seed = self.random_state
-        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        check_random_state(seed)
-        return int(seed)
-
     def _learn(self, seen: Training) -> None:
         graph, X, Y = seen.graph, seen.X, seen.Y
         n, q = Y.shape
-        seed, readings = self._seed(), self._readings()
+        seed, readings = seed_of(self.random_state), self._readings()
         plain = [self._reading(one, self._items, seen) for one in readings]
         blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
         near = None

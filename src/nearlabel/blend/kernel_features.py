@@ -5,11 +5,13 @@ Both kinds give the features of training rows in runs, so that no array of all r
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from nearlabel.common.arrays import Array, Floats
 
@@ -102,6 +104,14 @@ def rbf_kernel(X: Any, landmarks: Any, gamma: float) -> Floats:
     kernel = squared_distances(X, landmarks)
     kernel *= -gamma
     return np.exp(kernel, out=kernel)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that a random_state is, or one that it draws."""
+    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral):
+        random_state = check_random_state(random_state).randint(2**31 - 1)
+    check_random_state(random_state)
+    return int(random_state)
 
 
 def drawn_rows(n: int, most: int, random_state: Any) -> Array:

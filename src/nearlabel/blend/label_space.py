@@ -11,12 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.joined_space import METRICS, Joining, left_out_quality, unit_scale
-from nearlabel.blend.kernel_features import drawn_rows
+from nearlabel.blend.kernel_features import drawn_rows, seed_of
 from nearlabel.blend.label_axes import LabelAxes
 from nearlabel.blend.projections import Projection
 from nearlabel.blend.ridge import KERNELS, LabelRidge
@@ -253,11 +252,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _ridge(self) -> LabelRidge:
         kernel = check_choice(self.kernel, "kernel", ("auto", *KERNELS))
         alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
-        seed = self.random_state
-        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        check_random_state(seed)
-        return LabelRidge(kernel, alpha, int(seed))
+        return LabelRidge(kernel, alpha, seed_of(self.random_state))
 
     def _tree(self) -> dict[str, Any]:
         check_is_fitted(self)
