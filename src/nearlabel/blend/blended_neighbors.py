@@ -16,6 +16,7 @@ from nearlabel.blend.kernel_features import drawn_rows, seed_of
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
 from nearlabel.blend.pooled_logistic import CrossFitted
+from nearlabel.blend.ridge import LabelRidge
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.validation import check_choice, check_flag
@@ -201,19 +202,17 @@ class BlendedNeighbors(NeighborClassifier):
         seed, readings = seed_of(self.random_state), self._readings()
         plain = [self._reading(one, self._items, seen) for one in readings]
         blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
-        near = None
-        if self.learn_distance or self.ridge:
-            space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
-            Z, regression = space.left_out_rows(X, Y)
-            if self.ridge:
-                blend.regressions = {one: regression.weights(one) for one in regression.tried_}
-            if self.learn_distance and readings:
-                store = VectorStore(Z)
-                blend.space = space
-                blend.rows = Items(Y, True, None, "euclidean", self.search, store)
-                near = blend.rows.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
-                again = seen._replace(graph=near, X=Z)
-                blend.learned = [self._reading(one, blend.rows, again) for one in readings]
+        near = regression = None
+        if self.learn_distance and readings:
+            blend.space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
+            Z, regression = blend.space.left_out_rows(X, Y)
+            blend.rows = Items(Y, True, None, "euclidean", self.search, VectorStore(Z))
+            near = blend.rows.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
+            again = seen._replace(graph=near, X=Z)
+            blend.learned = [self._reading(one, blend.rows, again) for one in readings]
+        if self.ridge:
+            regression = regression or LabelRidge(random_state=seed).fit(X, Y)
+            blend.regressions = {one: regression.weights(one) for one in regression.tried_}
         rows = drawn_rows(n, max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS)), seed)
         own = Y[rows]
         nearest = None if near is None else near.take(rows)
@@ -226,7 +225,7 @@ class BlendedNeighbors(NeighborClassifier):
         blend.missed = blend.missed_share(pairs, truth, own)
         self._blend = blend
         self._decision: Decision = learned_decision(
-            blend.blended(said, len(rows), rows), own, self.objective
+            blend.probabilities(pairs, columns, rows), own, self.objective
         )
 
     def _reading(self, estimator: Any, items: Items, seen: Training) -> Any:

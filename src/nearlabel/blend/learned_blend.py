@@ -179,9 +179,14 @@ class LearnedBlend:
 
         With the numbers of training rows, by weights that were learned without these.
         """
-        assert self.logistic is not None
         pairs = self.pairs(said, n)
-        columns = self.columns(said, pairs)
+        return self.probabilities(pairs, self.columns(said, pairs), rows)
+
+    def probabilities(
+        self, pairs: Pairs, columns: Floats, rows: Array | None = None
+    ) -> LabelScores:
+        """`blended`, by what is known about pairs."""
+        assert self.logistic is not None
         if rows is None:
             odds = self.logistic.whole.log_odds(columns, pairs.label)
         else:
@@ -198,7 +203,7 @@ class LearnedBlend:
         if pairs.is_all:
             return 1.0
         share = self.totals / self.n
-        expected = len(own.indptr[1:]) * share.sum() - share[pairs.label].sum()
+        expected = own.shape[0] * share.sum() - share[pairs.label].sum()
         missed = own.nnz - np.count_nonzero(truth)
         return float(min(1.0, (missed + 0.5) / (expected + 0.5)))
 
