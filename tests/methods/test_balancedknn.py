@@ -11,6 +11,7 @@ from tree_paths import read_tree
 
 import nearlabel as nl
 from nearlabel.common.files import FileError, write_tree
+from nearlabel.labels.calibration import calibration
 from nearlabel.methods import balancedknn
 
 pytestmark = pytest.mark.engines
@@ -67,9 +68,11 @@ def test_equals_the_literal_method(problem, bandwidth, is_sparse):
     probabilities = model.predict_proba(form(queries))
     assert ((probabilities > 0) & (probabilities < 1)).all()
     np.testing.assert_array_equal(probabilities > 0.5, decided == 1)
-    usual = (scores > 0) & np.isfinite(model.cuts_) & (probabilities < 1 - 1e-15)
-    score, cut = scores[usual], np.broadcast_to(model.cuts_, scores.shape)[usual]
-    np.testing.assert_allclose(probabilities[usual], score / (score + cut), rtol=1e-12)
+    left_out = model.left_out_scores()
+    chances = calibration(left_out, sparse.csr_array(Y)).of(scores)
+    clear = (chances > 0.5) == (decided == 1)
+    np.testing.assert_allclose(probabilities[clear], chances[clear], atol=1e-12)
+    np.testing.assert_allclose(probabilities[~clear], 0.5, atol=1e-5)
 
 
 @given(problem=problems(), bandwidth=BANDWIDTHS)
@@ -126,6 +129,33 @@ def test_blocks_of_rows_and_labels_change_nothing(data, monkeypatch):
     model = nl.BalancedkNN(n_jobs=2).fit(data.X, data.Y)
     np.testing.assert_array_equal(model.cuts_, expected.cuts_)
     np.testing.assert_array_equal(model.label_scores(data.X).toarray(), scores)
+
+
+def test_probabilities_of_many_rows_are_learned_from_some_of_them(data, monkeypatch):
+    monkeypatch.setattr(balancedknn, "_CALIBRATED_SCORES", 50 * 6 - 1)
+    model = nl.BalancedkNN().fit(data.X, data.Y)
+    rows = np.linspace(0, 149, 50).astype(int)  # all labels of rows from the first to the last
+    known = calibration(model.left_out_scores(rows), data.Y[rows])
+    np.testing.assert_array_equal(model._calibration.scores, known.scores)
+    np.testing.assert_array_equal(model._calibration.chances, known.chances)
+
+
+def test_probabilities_are_frequencies():
+    """Of new rows; score / (score + cut), which stood for them, is far from these."""
+    data = nl.datasets.make_local_labels(900, 4, 6, random_state=0)
+    model = nl.BalancedkNN().fit(data.X[:600], data.Y[:600])
+    scores, truth = model.label_scores(data.X[600:]).toarray(), data.Y[600:]
+    error = nl.metrics.calibration_error
+    assert error(truth, model._probabilities(scores, np.arange(6))) < 0.04
+    assert error(truth, model.predict_proba(data.X[600:])) < 0.04
+    assert error(truth, model._uncalibrated(scores, np.arange(6))) > 0.12
+
+
+def test_a_label_that_no_row_carries_is_the_least_likely(data):
+    Y = data.Y.toarray()
+    Y[:, 2] = 0
+    probabilities = nl.BalancedkNN().fit(data.X, Y).predict_proba(data.X)
+    assert (probabilities[:, 2] == probabilities.min()).all()
 
 
 @pytest.fixture
@@ -238,6 +268,7 @@ def test_a_model_file(tmp_path, data, form, is_mapped):
     ours, theirs = model.label_scores(X), again.label_scores(X)
     np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert str(again.explain(X[[3]])) == str(model.explain(X[[3]]))
 
 
@@ -253,6 +284,10 @@ def test_a_model_file(tmp_path, data, form, is_mapped):
         {"per_class": 0},
         {"per_class": 151},
         {"per_class": 2.5},
+        {"scores": np.zeros(3), "chances": np.zeros(3)},
+        {"scores": np.arange(3.0), "chances": np.array([0.2, 0.1, 0.3])},
+        {"scores": np.arange(3.0), "chances": np.array([0.2, 0.3, 1.1])},
+        {"scores": np.arange(3.0), "chances": np.array([0.2, 0.3])},
     ],
 )
 def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):

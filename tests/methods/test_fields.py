@@ -42,7 +42,7 @@ def test_a_file_holds_what_the_fields_declare(name, tmp_path):
     model.save(tmp_path / "model")
     learned = read_tree(tmp_path / "model")[0]["learned"]
     declared = {field.key for field in (*type(model).settings, *type(model).stored)}
-    assert declared >= learned.keys() - {"without_label", "totals"}
+    assert declared >= learned.keys() - {"without_label", "totals", "chances"}
     again = nl.load(tmp_path / "model")
     attributes = vars(model).keys() - {"_items"}
     assert attributes == vars(again).keys() - {"_items"}

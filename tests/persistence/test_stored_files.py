@@ -76,3 +76,14 @@ def test_a_stored_model_without_vectors_answers_as_it_did():
     graph = nl.NeighborGraph(near["indices"], near["distances"], n_base=40)
     scores = stored("graph-alone").scores_from_graph(graph).toarray()
     assert_allclose(scores, ANSWERS["graph alone"], rtol=4e-16, atol=0)
+
+
+@pytest.mark.parametrize("name", ["BalancedkNN", "LabelThresholds-BalancedkNN", "PositivekNN"])
+def test_a_stored_model_that_knows_no_frequencies_is_whole_and_learns_them(name):
+    model = stored(name)
+    assert model.verify()
+    own = getattr(model, "estimator_", model)
+    assert own._calibration is None
+    assert model.refresh() is model
+    own = getattr(model, "estimator_", model)
+    assert own._calibration is not None

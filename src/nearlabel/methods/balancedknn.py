@@ -11,10 +11,12 @@ import numpy as np
 from nearlabel.common.arrays import Array, Csr, Floats, runs, with_data
 from nearlabel.common.validation import check_dense_size, check_integer, check_n_jobs, check_real
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.labels.calibration import calibration
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.base import NO_ROWS, NeighborClassifier
+from nearlabel.methods.base import NO_ROWS
+from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.fields import Integer, Real, Reals
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
@@ -22,18 +24,20 @@ from nearlabel.search import class_neighbors
 
 _MEMBERS_AT_ONCE = 2**23  # neighbors of queries that are held together: some 100 MB
 _SCORES_AT_ONCE = 2**22  # of training rows, of which the cuts are learnt together
+_CALIBRATED_SCORES = 2**20  # of training rows, which the probabilities are learnt from
 _BYTES_A_MEMBER = 12  # a row and its distance
 
 
 @dataclass(repr=False, eq=False)
-class BalancedkNN(NeighborClassifier):
+class BalancedkNN(CalibratedMethod):
     """Class-balanced k nearest neighbors [1]_.
 
     A frequent label has a neighbor nearly everywhere, a rare one nearly nowhere. Here every label
     sends its own: N*(t) is the union, over all labels, of the `per_class` nearest rows that carry
     the label. The score of a label is the sum of exp(-d²/sigma²) over the rows of N*(t) that carry
     it. A label is predicted where its score reaches a cut of its own, the one with the best F1 on
-    the training rows, each left out of its own neighbors.
+    the training rows, each left out of its own neighbors. `predict_proba` gives how often labels
+    with such a score were right on these rows.
 
     Parameters
     ----------
@@ -90,6 +94,7 @@ class BalancedkNN(NeighborClassifier):
         Integer("per_class", "_per_class", low=1, at_most_rows=True),
         Real("bandwidth", "bandwidth_", low=0),
         Reals("cuts", "cuts_", "q", low=0, high=np.inf),
+        StoredCalibration(),
     )
     # Not parameters of this method: what the base asks of all, and the search of `kneighbors`.
     n_neighbors: ClassVar[Any] = property(attrgetter("per_class"))  # type: ignore[misc]
@@ -119,6 +124,9 @@ class BalancedkNN(NeighborClassifier):
         for some in runs(np.full(q, n), _SCORES_AT_ONCE):
             scores = DenseScores((similarities @ Y[:, some]).toarray())
             self.cuts_[some] = f1_cuts(scores, Y[:, some])
+        rows = np.unique(np.linspace(0, n - 1, min(n, 1 + _CALIBRATED_SCORES // q)).astype(int))
+        scores = DenseScores((similarities[rows] @ Y).toarray())
+        self._calibration = calibration(scores, Y[rows])
 
     def _sigma(self, distances: Floats) -> float:
         if self.bandwidth != "median":
@@ -153,7 +161,7 @@ class BalancedkNN(NeighborClassifier):
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return labels_from(scores, self.cuts_)
 
-    def _probabilities(self, scores: Floats, label: Array) -> Floats:
+    def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
         total = scores + self.cuts_[label]
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)

@@ -15,13 +15,13 @@ from nearlabel.common.validation import check_choice, check_real
 from nearlabel.formulas.noisy_or import FAINTEST, HIGHEST_RATE, LOWEST_RATE, log_sums
 from nearlabel.formulas.rates import RateTrial, median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.calibration import Calibration, calibration
+from nearlabel.labels.calibration import calibration
 from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.changes import Change
-from nearlabel.methods.fields import Real, Reals
+from nearlabel.methods.fields import Real
 from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 from nearlabel.metrics import ranking_loss
@@ -32,7 +32,7 @@ _ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**21
 
 
 @dataclass(repr=False, eq=False)
-class PositivekNN(NeighborClassifier):
+class PositivekNN(CalibratedMethod):
     """Multi-label ranking by the neighbors that carry a label: positive samples [1]_.
 
     A neighbor at distance d that carries label l speaks for it with probability exp(-z d), and the
@@ -107,8 +107,7 @@ class PositivekNN(NeighborClassifier):
         Real("median_distance", "median_distance_", low=0),
         Real("loss", "loss_", low=0, high=1, absent=np.nan),
         Real("cut", "cut_", low=-1, absent=np.inf),
-        Reals("scores", "_known_scores", "m", optional="scores"),
-        Reals("chances", "_chances", "m", low=0, high=1, optional="scores"),
+        StoredCalibration(),
     )
 
     def _check_parameters(self) -> None:
@@ -135,7 +134,7 @@ class PositivekNN(NeighborClassifier):
         self.rate_ = self._fitted_rate(graph, both, both[rows])
         scores = order = self._left_out_scores(graph, seen.X, rows)
         self.cut_ = hamming_cut(scores, Y[rows])
-        self._known_scores, self._chances = calibration(scores, Y[rows])
+        self._calibration = calibration(scores, Y[rows])
         if both is not Y:
             order = LabelScores.of(log_sums(graph, both, self.rate_, self.n_neighbors_))
         self.loss_ = ranking_loss(both[rows], order)
@@ -186,11 +185,6 @@ class PositivekNN(NeighborClassifier):
         # A single label is predicted where S of its carriers is more than that of the others.
         S = log_sums(graph, _with_opposite(self._labels), self.rate_, self.n_neighbors_).toarray()
         return sparse.csr_array((S[:, :1] > S[:, 1:]).astype(np.int64))
-
-    def _probabilities(self, scores: Floats, label: Array) -> Floats:
-        if self._known_scores is None:  # of an older file
-            return self._uncalibrated(scores, label)
-        return Calibration(self._known_scores, self._chances).of(scores)
 
     def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
         return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)

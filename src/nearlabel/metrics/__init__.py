@@ -2,6 +2,7 @@
 
 from nearlabel.metrics.conventions import CONVENTIONS
 from nearlabel.metrics.label_results import LabelResults, per_label
+from nearlabel.metrics.probabilities import Reliability, calibration_error, reliability
 from nearlabel.metrics.ranking import (
     average_precision,
     coverage,
@@ -27,8 +28,10 @@ __all__ = [
     "CONVENTIONS",
     "METRICS",
     "LabelResults",
+    "Reliability",
     "Scorer",
     "average_precision",
+    "calibration_error",
     "coverage",
     "evaluate",
     "example_f1",
@@ -43,6 +46,7 @@ __all__ = [
     "per_label",
     "precision_at",
     "ranking_loss",
+    "reliability",
     "scorer",
     "subset_accuracy",
     "success_rate",

@@ -1,0 +1,57 @@
+"""Methods whose scores are no probabilities: how often such scores are right is learned."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.labels.calibration import Calibration
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fields import Field, Reals
+
+
+class CalibratedMethod(NeighborClassifier):
+    """A method whose probabilities are frequencies on training rows that were left out.
+
+    `_learn` sets `_calibration`, and `stored` declares it as `StoredCalibration`.
+    """
+
+    _calibration: Calibration | None  # None where the model is from an older file
+
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
+        if self._calibration is None:
+            return self._uncalibrated(scores, label)
+        return self._calibration.of(scores)
+
+    @abstractmethod
+    def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
+        """What stands for probabilities where nothing was learned of these."""
+
+
+@dataclass(frozen=True)
+class StoredCalibration(Field):
+    """The knots of a calibration; None where an older file has none."""
+
+    key: str = "scores"
+    attribute: str = "_calibration"
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        known: Calibration | None = getattr(model, self.attribute)
+        if known is not None:
+            learned["scores"], learned["chances"] = known
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        if "scores" not in learned:
+            setattr(model, self.attribute, None)
+            return
+        knots: dict[str, int] = {}
+        scores = Reals("scores", "", "m").check(learned["scores"], knots)
+        chances = Reals("chances", "", "m", low=0, high=1).check(learned["chances"], knots)
+        if np.any(np.diff(scores) <= 0) or np.any(np.diff(chances) < 0):
+            raise ValueError("its scores and chances do not rise together")
+        setattr(model, self.attribute, Calibration(scores, chances))
