@@ -26,6 +26,7 @@ EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
 COLLECTION = HERE.parent / "docs" / "made_collection.md"
 COLLECTIONS = HERE.parent / "docs" / "collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
+METRICS = HERE.parent / "docs" / "metrics.md"
 README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
 WITHOUT = (
@@ -111,6 +112,7 @@ def documents() -> dict[Path, str]:
     experiments = with_part(experiments, "scales", about_scales())
     experiments = with_part(experiments, "text", about_text())
     made[EXPERIMENTS] = with_part(experiments, "reproduction", about_reproduction())
+    made[METRICS] = with_part(METRICS.read_text(), "calibration", about_calibration())
     made[COLLECTION] = COLLECTION.read_text()
     for name, part in collection_tables.parts(result_of("collection")["rows"]).items():
         made[COLLECTION] = with_part(made[COLLECTION], name, part)
@@ -255,6 +257,25 @@ def about_text() -> str:
         f"100: with ML-kNN {listed}. On the word counts of yahoo, min-max scaling is better "
         f"{better('minmax')}."
     )
+
+
+def about_calibration() -> str:
+    """Calibration errors of all methods, before and after calibration."""
+    rows = result_of("calibration")["rows"]
+    sets = list(dict.fromkeys(row["data"] for row in rows))
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        found.setdefault((row["method"], row["probabilities"]), []).append(f"{row['error']:.3f}")
+    lines = [
+        "![Reliability diagrams of PositivekNN and BalancedkNN on four sets: after calibration "
+        "most bins are near the diagonal](images/calibration.png)",
+        "",
+        "| method | probabilities | " + " | ".join(sets) + " |",
+        "|---|---|" + "---|" * len(sets),
+    ]
+    for (method, which), errors in found.items():
+        lines.append(f"| `{method}` | {which} | {' | '.join(errors)} |")
+    return "\n".join(lines)
 
 
 def about_reproduction() -> str:

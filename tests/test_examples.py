@@ -87,7 +87,13 @@ def run_example(monkeypatch):
 
 @pytest.mark.parametrize(
     "script",
-    ["why_these_labels.py", "scale_figure.py", "collection_figure.py", "teaching_figure.py"],
+    [
+        "why_these_labels.py",
+        "scale_figure.py",
+        "collection_figure.py",
+        "teaching_figure.py",
+        "calibration_figure.py",
+    ],
 )
 def test_figure(run_example, tmp_path, script):
     picture = tmp_path / "figure.png"
@@ -155,6 +161,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 6 + len(list((ROOT / "docs" / "methods").iterdir()))
+    assert len(documents) == 7 + len(list((ROOT / "docs" / "methods").iterdir()))
     for path, text in documents.items():
         assert path.read_text() == text
