@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from measuring import report
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import KFold
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.experiments import splits
-from nearlabel.methods.answers import chances
+from nearlabel.labels.calibration import calibration
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.answers import beside_half, chances
 from nearlabel.methods.calibrated import CalibratedMethod
 from nearlabel.methods.registry import METHODS, estimator
 
@@ -19,11 +26,15 @@ QUESTION = (
     "Expected calibration error of probabilities: their distance from the share of right labels, "
     "in ten bins over all rows and labels of the sets' own test rows, or of a third of the rows; "
     "features min-max, k = 10. Methods that learn probabilities on left-out training rows also "
-    "before that, and without regard to what predict decides"
+    "before that, and without regard to what predict decides; and maps that were tried for "
+    "BalancedkNN, on left-out scores of training rows in five folds"
 )
 SETS = ("emotions", "scene", "yeast", "image")
 K = 10
 TOLD, BEFORE, UNDECIDED = "predict_proba", "before calibration", "whatever predict decides"
+BY_SKLEARN = "by CalibratedClassifierCV"
+ONE_MAP, BY_CUT = "of the score", "of score / (score + cut)"
+BY_LABEL = "of the score, for each label"
 
 
 def models() -> dict[str, Any]:
@@ -38,31 +49,64 @@ def told_by(model: Any, queries: Any) -> dict[str, Any]:
     told = {TOLD: model.predict_proba(queries)}
     if isinstance(model, CalibratedMethod):
         scores = model.label_scores(queries)
-        labels = range(scores.shape[1])
-        told[BEFORE] = model._uncalibrated(scores.toarray(), [*labels])
+        told[BEFORE] = model._uncalibrated(scores.toarray(), np.arange(scores.shape[1]))
         told[UNDECIDED] = chances(model, scores)
     return told
 
 
-def measured(name: str) -> list[dict[str, Any]]:
-    """The errors on one data set, with bins where there is a before and an after."""
+def by_sklearn(X: Any, Y: Any, queries: Any) -> Any:
+    """Probabilities of MLCWkNN, which is fitted for each label and fold."""
+    one = CalibratedClassifierCV(nl.MLCWkNN(K), method="isotonic", ensemble=False)
+    found = MultiOutputClassifier(one).fit(X, Y).predict_proba(queries)
+    return np.column_stack([label[:, 1] for label in found])
+
+
+def parts(name: str) -> tuple[Any, Any]:
+    """Training and test rows of a data set."""
     data = nl.datasets.load(name)
     [part] = splits(data, "holdout" if data.train is None else "official")
-    train, test = data.rows(part.train), data.rows(part.test)
+    return data.rows(part.train), data.rows(part.test)
+
+
+def measured(data: str, train: Any, test: Any) -> Iterator[dict[str, Any]]:
+    """The errors on one data set, with bins where there is a before and an after."""
     scaler = MinMaxScaler().fit(train.X)
     X, queries = scaler.transform(train.X), scaler.transform(test.X)
-    rows = []
     for method, model in models().items():
         told = told_by(model.fit(X, train.Y), queries)
+        if method == "MLCWkNN":
+            told[BY_SKLEARN] = by_sklearn(X, train.Y.toarray(), queries)
         for which, probabilities in told.items():
             error = nl.metrics.calibration_error(test.Y, probabilities)
-            row = {"data": name, "method": method, "probabilities": which, "error": round(error, 4)}
-            if len(told) > 1:
+            row = {"data": data, "method": method, "probabilities": which, "error": round(error, 4)}
+            if BEFORE in told:
                 pairs, *means = nl.metrics.reliability(test.Y, probabilities)
                 row["pairs"] = pairs.tolist()
                 row["mean_probability"], row["share"] = ([*map(_shown, part)] for part in means)
-            rows.append(row)
-    return rows
+            yield row
+        if isinstance(model, nl.BalancedkNN):
+            yield from maps_tried(data, model, train.Y)
+
+
+def maps_tried(data: str, model: Any, Y: Any) -> Iterator[dict[str, Any]]:
+    """How good maps from scores to probabilities are on rows that they were not learned from."""
+    scores = model.left_out_scores().toarray()
+    shares = model._uncalibrated(scores, np.arange(scores.shape[1]))
+    every = np.arange(scores.shape[1])
+    tried = {ONE_MAP: (scores, [every]), BY_CUT: (shares, [every])}
+    tried[BY_LABEL] = scores, [*every[:, None]]
+    for name, (values, labels) in tried.items():
+        told = np.empty(values.shape)
+        for known, others in KFold(5, shuffle=True, random_state=0).split(values):
+            for some in labels:
+                given = LabelScores.from_dense(values[np.ix_(known, some)])
+                learned = calibration(given, Y[known][:, some])
+                told[np.ix_(others, some)] = learned.of(values[np.ix_(others, some)])
+        squared = float(np.mean((told - Y.toarray()) ** 2))
+        error = nl.metrics.calibration_error(Y, told)
+        decided = nl.metrics.calibration_error(Y, beside_half(told, scores >= model.cuts_))
+        found = {"error": error, "squared_error": squared, "error_beside_decisions": decided}
+        yield {"data": data, "map": name, **{key: round(found[key], 4) for key in found}}
 
 
 def _shown(mean: float) -> float | None:
@@ -73,7 +117,7 @@ def _shown(mean: float) -> float | None:
 def main() -> None:
     warnings.simplefilter("ignore")
     try:
-        rows = [row for name in SETS for row in measured(name)]
+        rows = [row for name in SETS for row in measured(name, *parts(name))]
     except FileNotFoundError as error:
         sys.exit(f"skipped: {error}")
     report(QUESTION, rows)

@@ -349,13 +349,13 @@ def test_ranking_from_a_graph(data, model, monkeypatch):
 @pytest.mark.parametrize("cut", [0.0, 1e-9, 0.3, 0.5, 0.7, 1.0])
 def test_probabilities_keep_their_order_on_the_side_of_the_decision(cut):
     P = np.concatenate([[0.0], np.logspace(-9, -1, 50), np.linspace(0.115, 0.895, 79), [1.0]])
-    told = answers._beside_half(P.copy(), cut <= P)
+    told = answers.beside_half(P.copy(), cut <= P)
     np.testing.assert_array_equal(told > 0.5, cut <= P)
     assert (np.diff(told) > 0).all()
     right = (P > 0.5) == (cut <= P)
     np.testing.assert_array_equal(told[right], P[right])
     np.testing.assert_allclose(told[~right], 0.5, atol=1e-6)
-    half = answers._beside_half(np.array([0.5, 0.5]), np.array([True, False]))
+    half = answers.beside_half(np.array([0.5, 0.5]), np.array([True, False]))
     assert half.tolist() == [np.nextafter(0.5, 1), 0.5]
 
 

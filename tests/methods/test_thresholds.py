@@ -129,12 +129,12 @@ def test_a_class_of_a_user_is_not_written_as_ours(data, tmp_path):
         model.save(tmp_path / "model")
 
 
-def test_odds_are_divided_by_those_of_the_cut(data):
+def test_probabilities_are_those_of_the_method(data):
     model = nl.LabelThresholds(nl.MLkNN()).fit(data.X[:300], data.Y[:300])
-    cut = np.isfinite(model.cuts_)
-    own = model.estimator_.predict_proba(data.X[300:])[:, cut]
-    told = model.predict_proba(data.X[300:])[:, cut]
-    clear = np.abs(told - 0.5) > 1e-5
-    odds = (own / (1 - own)) / (model.cuts_[cut] / (1 - model.cuts_[cut]))
-    np.testing.assert_allclose(told[clear], (odds / (1 + odds))[clear], rtol=1e-9)
-    assert clear.mean() > 0.9
+    own = model.estimator_.label_scores(data.X[300:]).toarray()
+    told, decided = model.predict_proba(data.X[300:]), model.predict(data.X[300:]).toarray()
+    agree = (own > 0.5) == (decided == 1)
+    assert 0.5 < agree.mean() < 1
+    np.testing.assert_array_equal(told[agree], own[agree])
+    np.testing.assert_allclose(told[~agree], 0.5, atol=1e-5)
+    np.testing.assert_array_equal(told > 0.5, decided == 1)

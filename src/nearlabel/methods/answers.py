@@ -211,7 +211,7 @@ def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Float
 
     def fill(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
         decided = model._decide(scores, graph).toarray() == 1
-        result[place] = _beside_half(chances(model, scores), decided)
+        result[place] = beside_half(chances(model, scores), decided)
 
     each_run(model, fill, X, dense=True, progress=progress)
     if _is_one_column(model):
@@ -224,7 +224,7 @@ def _is_one_column(model: Any) -> bool:
     return isinstance(model.classes_, np.ndarray)
 
 
-def _beside_half(probabilities: Floats, decided: Array) -> Floats:
+def beside_half(probabilities: Floats, decided: Array) -> Floats:
     """Probabilities above 1/2 where it is decided so, and at most 1/2 elsewhere.
 
     Those that were on the other side come next to 1/2, by their own order; 1/2 itself, which

@@ -38,6 +38,18 @@ class _Inner(Field):
         model.estimator_ = inner
 
 
+class _Moved(Field):
+    """Whether probabilities are moved by the cuts, as those of older files are."""
+
+    def write(self, model: Any, learned: dict[str, Any]) -> None:
+        if not getattr(model, self.attribute):
+            learned[self.key] = "own"
+
+    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+        told = check_choice(learned.get(self.key, "moved"), self.key, ("own", "moved"))
+        setattr(model, self.attribute, told == "moved")
+
+
 @forwards_hooks
 class LabelThresholds(NeighborClassifier):
     """Any method of nearlabel, with a cut of its own for each label.
@@ -70,8 +82,8 @@ class LabelThresholds(NeighborClassifier):
 
     Notes
     -----
-    `predict_proba` moves the method's probabilities so that the cut is at 1/2: the odds are divided
-    by those of the cut.
+    `predict_proba` gives the method's probabilities, or one next to 1/2 where they are on the other
+    side of it than the cut decides.
 
     References
     ----------
@@ -93,6 +105,7 @@ class LabelThresholds(NeighborClassifier):
     stored = (
         Reals("cuts", "cuts_", "q", nan=True),
         _Inner("estimator", "estimator_"),
+        _Moved("probabilities", "_moves_odds"),
     )
 
     def __init__(
@@ -134,7 +147,7 @@ class LabelThresholds(NeighborClassifier):
         left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
-        self.estimator_ = inner
+        self.estimator_, self._moves_odds = inner, False
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
 
     def _prepare(self) -> None:
@@ -161,8 +174,11 @@ class LabelThresholds(NeighborClassifier):
         return own + labels_from(scores, np.where(cut, self.cuts_, np.inf))
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
+        own: Floats = self.estimator_._probabilities(scores.copy(), label)
+        if not self._moves_odds:
+            return own
+        # As older files have it: the odds are divided by those of the cut.
         cut = np.isfinite(self.cuts_[label])
-        own = self.estimator_._probabilities(scores.copy(), label)
         at = self.estimator_._probabilities(np.where(cut, self.cuts_[label], 0.5), label)
         yes, no = own * (1 - at), (1 - own) * at
         moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
