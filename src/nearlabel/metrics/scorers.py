@@ -76,12 +76,7 @@ def evaluate(
     >>> result["ranking_loss"], result["coverage"], round(result["hamming_loss"], 4)
     (0.5, 2.0, 0.3333)
     """
-    given = _given(Y, scores, predicted)
-    return {
-        name: _value(given[spec.reads], name, convention, at)
-        for name, spec in METRICS.items()
-        if spec.reads in given and has_metric(convention, name)
-    }
+    return _values(_given(Y, scores, predicted), convention, at)
 
 
 def per_row(
@@ -108,7 +103,28 @@ def per_row(
     >>> nl.metrics.per_row([[1, 0, 1], [0, 0, 1]], [[0.9, 0.8, 0.1], [0.1, 0.2, 0.7]])["one_error"]
     array([0., 0.])
     """
+    return _row_values(_given(Y, scores, predicted), convention, at)
+
+
+def evaluate_and_per_row(
+    Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
+) -> tuple[dict[str, float], dict[str, Floats]]:
+    """What `evaluate` and `per_row` give, ranked once."""
     given = _given(Y, scores, predicted)
+    return _values(given, convention, at), _row_values(given, convention, at)
+
+
+def _values(given: Mapping[str, Ranking | Agreement], convention: str, at: int) -> dict[str, float]:
+    return {
+        name: _value(given[spec.reads], name, convention, at)
+        for name, spec in METRICS.items()
+        if spec.reads in given and has_metric(convention, name)
+    }
+
+
+def _row_values(
+    given: Mapping[str, Ranking | Agreement], convention: str, at: int
+) -> dict[str, Floats]:
     return {
         name: given[spec.reads].rows(name, **_option(name, convention, at))
         for name, spec in METRICS.items()

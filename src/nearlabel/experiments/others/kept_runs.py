@@ -29,7 +29,7 @@ class OtherRun:
         The labels that it predicts.
     seconds : float
         Processor time, of the choice as well.
-    chosen : str
+    chosen : dict
         Its parameters.
     held_out : float or None
         Its value on held-out training rows, by which these were chosen; greater is better.
@@ -42,7 +42,7 @@ class OtherRun:
     scores: Any
     decided: Any
     seconds: float
-    chosen: str
+    chosen: dict[str, Any]
     held_out: float | None = None
     refusal: str | None = None
     version: str = ""
@@ -50,7 +50,7 @@ class OtherRun:
     @classmethod
     def refused(cls, seconds: float, why: str) -> OtherRun:
         """A run without an answer."""
-        return cls(None, None, seconds, "", refusal=why)
+        return cls(None, None, seconds, {}, refusal=why)
 
 
 class KeptRuns:

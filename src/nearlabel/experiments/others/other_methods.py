@@ -21,9 +21,9 @@ _COSTS = (0.1, 1, 10)
 
 
 class Candidate(NamedTuple):
-    """An unfitted estimator, and its parameters in words."""
+    """An unfitted estimator, and the parameters in which it differs from others."""
 
-    told: str
+    parameters: dict[str, Any]
     estimator: Any
 
 
@@ -61,11 +61,9 @@ def _in_scales(X: Any, make: Callable[..., Any], **grid: Sequence[Any]) -> list[
     found = []
     for scale, *values in product(_scales(X), *grid.values()):
         parameters = dict(zip(grid, values, strict=True))
-        told = ", ".join(
-            f"{name} {value}" for name, value in {"scale": scale, **parameters}.items()
-        )
         step, model = scaler(scale, X), make(**parameters)
-        found.append(Candidate(told, model if step is None else make_pipeline(step, model)))
+        whole = model if step is None else make_pipeline(step, model)
+        found.append(Candidate({"scale": scale, **parameters}, whole))
     return found
 
 
@@ -138,7 +136,7 @@ def _forests(kind: str, X: Any, Y: Csr, seed: int) -> list[Candidate]:
     found = []
     for least, share in product((1, 3) if few else (5,), ("sqrt", 0.2)):
         forest = getattr(ensemble, kind)(min_samples_leaf=least, max_features=share, **how)
-        found.append(Candidate(f"leaf size {least}, features {share}", LabelForest(forest)))
+        found.append(Candidate({"leaf": least, "features": share}, LabelForest(forest)))
     return found
 
 
@@ -173,20 +171,18 @@ def _ranked_trees(X: Any, Y: Csr, seed: int) -> list[Candidate]:
 
 
 OTHERS = {
-    "BinaryRelevance": OtherMethod(
-        "one logistic regression per label", "scikit-learn", _one_per_label
-    ),
-    "ClassifierChain": OtherMethod("chain of logistic regressions", "scikit-learn", _chains),
-    "LabelPowerset": OtherMethod("label powerset, logistic regression", "scikit-learn", _powersets),
-    "SVM": OtherMethod("one SVM per label", "scikit-learn", _vector_machines),
+    "BinaryRelevance": OtherMethod("BR, logistic regression", "scikit-learn", _one_per_label),
+    "ClassifierChain": OtherMethod("classifier chain", "scikit-learn", _chains),
+    "LabelPowerset": OtherMethod("label powerset", "scikit-learn", _powersets),
+    "SVM": OtherMethod("SVM", "scikit-learn", _vector_machines),
     "RandomForest": OtherMethod(
         "random forest", "scikit-learn", lambda *data: _forests("RandomForestRegressor", *data)
     ),
     "ExtraTrees": OtherMethod(
         "extra trees", "scikit-learn", lambda *data: _forests("ExtraTreesRegressor", *data)
     ),
-    "MLP": OtherMethod("neural network", "scikit-learn", _networks),
-    "KNeighbors": OtherMethod("kNN of scikit-learn", "scikit-learn", _neighbors),
-    "napkinXC": OtherMethod("label trees of napkinXC", "napkinxc", _label_trees),
-    "PECOS": OtherMethod("XR-Linear of PECOS", "libpecos", _ranked_trees),
+    "MLP": OtherMethod("MLP", "scikit-learn", _networks),
+    "KNeighbors": OtherMethod("kNN, scikit-learn", "scikit-learn", _neighbors),
+    "napkinXC": OtherMethod("napkinXC", "napkinxc", _label_trees),
+    "PECOS": OtherMethod("PECOS", "libpecos", _ranked_trees),
 }

@@ -151,8 +151,8 @@ def _chosen_run(
     model = clone(candidates[best].estimator).fit(X, dense)
     scores = np.asarray(estimator_scores(model, queries), np.float32)
     decided = np.asarray(model.predict(queries)).reshape(scores.shape) > 0
-    told = candidates[best].told
-    return OtherRun(scores, decided, time.process_time() - begin, told, float(values[best]))
+    chosen, seconds = candidates[best].parameters, time.process_time() - begin
+    return OtherRun(scores, decided, seconds, chosen, float(values[best]))
 
 
 def _value(model: Any, X: Any, Y: Csr, scorer: Scorer) -> float:
