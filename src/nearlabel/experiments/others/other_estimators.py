@@ -28,7 +28,10 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, Y: Any) -> Self:
         """Learn which set a row has."""
         self.sets_, which = np.unique(np.asarray(Y), axis=0, return_inverse=True)
-        self.estimator_ = ConstantToo(self.estimator).fit(X, which.ravel())
+        only = len(self.sets_) == 1
+        self.estimator_ = (DummyClassifier() if only else clone(self.estimator)).fit(
+            X, which.ravel()
+        )
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -43,28 +46,28 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
 
 
 class ConstantToo(ClassifierMixin, BaseEstimator):
-    """A classifier that learns from one class, too: then it says that class."""
+    """A classifier of 0 and 1 that learns from one of them alone, too: then it says that one."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn, or remember the only class."""
-        self.classes_ = np.unique(y)
-        only = len(self.classes_) == 1
-        self.estimator_ = (DummyClassifier() if only else clone(self.estimator)).fit(X, y)
+        self.classes_, seen = np.array([0, 1]), np.unique(y)
+        self.constant_ = int(seen[0]) if len(seen) == 1 else None
+        if self.constant_ is None:
+            self.estimator_ = clone(self.estimator).fit(X, y)
         return self
 
     def predict(self, X: Any) -> Array:
         """Classes."""
-        found: Array = self.estimator_.predict(X)
-        return found
+        return np.asarray(np.argmax(self.predict_proba(X), axis=1))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes; 0 and 1 count as two, also where only one was seen."""
+        """Probabilities of 0 and 1."""
+        if self.constant_ is not None:
+            return np.eye(2)[np.full(X.shape[0], self.constant_)]
         found: Floats = self.estimator_.predict_proba(X)
-        if len(self.classes_) == 1 and self.classes_[0] in (0, 1):
-            found = np.eye(2)[np.full(len(found), int(self.classes_[0]))]
         return found
 
 
