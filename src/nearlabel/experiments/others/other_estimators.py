@@ -15,6 +15,8 @@ from sklearn.dummy import DummyClassifier
 
 from nearlabel.common.arrays import Array, Floats
 
+_FAR = 1e6  # a decision value beyond all others
+
 
 class LabelPowerset(ClassifierMixin, BaseEstimator):
     """Every set of labels that occurs is one class of a classifier.
@@ -43,6 +45,42 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
         """The most probable set."""
         chosen: Array = self.sets_[np.argmax(self.estimator_.predict_proba(X), axis=1)]
         return chosen
+
+
+class MachinePerLabel(ClassifierMixin, BaseEstimator):
+    """A classifier with decision values for each label.
+
+    A label that no row or every row carries is the least or the most likely of all. In
+    `OneVsRestClassifier` its decision value is 0 or 1, which is more than most others have.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Learn each label."""
+        columns = np.asarray(Y).T
+        self.constants_ = [int(one[0]) if (one == one[0]).all() else None for one in columns]
+        self.estimators_ = [
+            clone(self.estimator).fit(X, one) if constant is None else None
+            for one, constant in zip(columns, self.constants_, strict=True)
+        ]
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of all labels."""
+        return np.column_stack(
+            [
+                np.full(X.shape[0], _FAR if constant else -_FAR)
+                if model is None
+                else model.decision_function(X)
+                for model, constant in zip(self.estimators_, self.constants_, strict=True)
+            ]
+        )
+
+    def predict(self, X: Any) -> Array:
+        """Labels with positive decision values."""
+        return (self.decision_function(X) > 0).astype(np.int8)
 
 
 class ConstantToo(ClassifierMixin, BaseEstimator):

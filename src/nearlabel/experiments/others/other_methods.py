@@ -113,16 +113,17 @@ def _powersets(X: Any, Y: Csr, seed: int) -> list[Candidate]:
 
 def _vector_machines(X: Any, Y: Csr, seed: int) -> list[Candidate]:
     """Linear ones for sparse features, and on an RBF kernel for dense ones."""
-    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import SVC, LinearSVC
+
+    from nearlabel.experiments.others.other_estimators import MachinePerLabel
 
     if sparse.issparse(X):
 
         def linear(C: float) -> Any:
-            return OneVsRestClassifier(LinearSVC(C=C, random_state=seed))
+            return MachinePerLabel(LinearSVC(C=C, random_state=seed))
 
         return _in_scales(X, linear, C=_COSTS)
-    return _in_scales(X, lambda C: OneVsRestClassifier(SVC(C=C, cache_size=500)), C=(1, 10))
+    return _in_scales(X, lambda C: MachinePerLabel(SVC(C=C, cache_size=500)), C=(1, 10))
 
 
 def _forests(kind: str, X: Any, Y: Csr, seed: int) -> list[Candidate]:
