@@ -19,6 +19,7 @@ from nearlabel.blend.other_readings import OtherReading, check_others
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge import LabelRidge
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
+from nearlabel.blend.voting_forest import MOST_ROWS, VotingForest
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.validation import check_choice, check_flag
 from nearlabel.graph import NeighborGraph
@@ -43,10 +44,11 @@ class BlendedNeighbors(NeighborClassifier):
 
     The neighbors of a row are searched twice: among the vectors, and by a distance learned from the
     labels (`LabelSpace`). Several methods read each of the two graphs; two ridge regressions,
-    linear and on an RBF kernel, predict the labels without neighbors. What all of them say of the
-    training rows, each left out, is the input of one logistic regression over all pairs of a row
-    and a label [1]_. So the weight of each reading is learned, and its scores are calibrated
-    probabilities. Labels with many examples have weights of their own, held near those of all.
+    linear and on an RBF kernel, predict the labels without neighbors; and a forest finds neighbors
+    of its own, the rows in the same leaves. What all of them say of the training rows, each left
+    out, is the input of one logistic regression over all pairs of a row and a label [1]_. So the
+    weight of each reading is learned, and its scores are calibrated probabilities. Labels with many
+    examples have weights of their own, held near those of all.
 
     Parameters
     ----------
@@ -60,6 +62,9 @@ class BlendedNeighbors(NeighborClassifier):
         Whether there is a graph by a learned distance.
     ridge : bool, default=True
         Whether the scores of the regressions are inputs, too.
+    forest : bool or "auto", default="auto"
+        Whether a forest of extremely randomized trees is a reading, too; "auto": with at most
+        20,000 rows.
     others : list of scikit-learn classifiers, optional
         Further readings, such as `ExtraTreesClassifier()` or a pipeline; those for one label go
         into a `OneVsRestClassifier`. Each is fitted five times: to all rows, and for each of four
@@ -111,8 +116,8 @@ class BlendedNeighbors(NeighborClassifier):
     ...     print(reading)
     ML-kNN, k = 10
     ML-kNN, k = 20
-    ridge, rbf
     root of ridge, rbf
+    forest
     frequency
     """
 
@@ -120,6 +125,7 @@ class BlendedNeighbors(NeighborClassifier):
     readings: Any = None
     learn_distance: bool = True
     ridge: bool = True
+    forest: bool | str = "auto"
     others: Any = None
     objective: str = "hamming"
     random_state: Any = 0
@@ -191,6 +197,8 @@ class BlendedNeighbors(NeighborClassifier):
         check_choice(self.objective, "objective", OBJECTIVES)
         check_flag(self.learn_distance, "learn_distance")
         check_flag(self.ridge, "ridge")
+        if self.forest != "auto":
+            check_flag(self.forest, "forest (or 'auto')")
         check_others(self.others)
         seed_of(self.random_state)
 
@@ -228,6 +236,8 @@ class BlendedNeighbors(NeighborClassifier):
         if self.ridge:
             regression = regression or LabelRidge(random_state=seed).fit(X, Y)
             blend.regressions = {one: regression.weights(one) for one in regression.tried_}
+        if self.forest is True or (self.forest == "auto" and n <= MOST_ROWS):
+            blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)
         blend.others = [OtherReading.fit(one, X, Y) for one in self._others(q)]
         rows = drawn_rows(n, max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS)), seed)
         own = Y[rows]

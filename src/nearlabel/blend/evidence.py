@@ -19,7 +19,7 @@ from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_a
 from nearlabel.labels.scores import LabelScores
 
 _PRIOR_SHARE = 0.03  # of the labels' frequencies in the shares of votes, which may be 0 and 1
-FARTHEST = 15.0  # log odds
+_FARTHEST = 15.0  # log odds
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,19 @@ def frequency_log_odds(totals: Array, n: int) -> Floats:
 def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
     """What a method says about labels, given its scores of them and the labels' log odds."""
     chance = np.asarray(model._uncalibrated(values, label), np.float64)
-    if not model.needs.counts:  # a method with tables has smoothed them
-        chance = mixed_with_frequency(chance, label, frequency)
+    if not model.needs.counts:
+        return share_log_odds(chance, label, frequency)
+    return _log_odds(chance)  # a method with tables has smoothed them
+
+
+def share_log_odds(share: Floats, label: Array, frequency: Floats) -> Floats:
+    """Log odds of shares of votes, which may be 0 and 1: a little of the frequency is mixed in."""
+    return _log_odds((1 - _PRIOR_SHARE) * share + _PRIOR_SHARE * expit(frequency[label]))
+
+
+def _log_odds(chance: Floats) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(logit(chance), -FARTHEST, FARTHEST))
-
-
-def mixed_with_frequency(chance: Floats, label: Array, frequency: Floats) -> Floats:
-    """Probabilities, which may be 0 and 1, with a little of the labels' frequencies."""
-    return np.asarray((1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * expit(frequency[label]))
+        return np.asarray(np.clip(logit(chance), -_FARTHEST, _FARTHEST))
 
 
 def ridge_columns(values: Floats) -> list[Floats]:

@@ -15,11 +15,13 @@ from nearlabel.blend.evidence import (
     frequency_log_odds,
     reading_log_odds,
     ridge_columns,
+    share_log_odds,
 )
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.other_readings import OtherReading
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
+from nearlabel.blend.voting_forest import VotingForest
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
@@ -37,6 +39,7 @@ class Said(NamedTuple):
 
     methods: list[LabelScores]
     regressions: list[RidgeScores]
+    forest: list[LabelScores]
     others: list[Any]
     graphs: list[tuple[NeighborGraph, Csr]]
 
@@ -55,6 +58,7 @@ class LearnedBlend:
         The learned training rows, each left out, and the search among them.
     regressions : dict of RidgeWeights
         By kernel.
+    forest : VotingForest or None
     others : list of OtherReading
         Classifiers that know no neighbors.
     logistic : CrossFitted or None
@@ -73,6 +77,7 @@ class LearnedBlend:
     space: LabelSpace | None = None
     rows: Items | None = None
     regressions: dict[str, RidgeWeights] = field(default_factory=dict)
+    forest: VotingForest | None = None
     others: list[OtherReading] = field(default_factory=list)
     logistic: CrossFitted | None = None
     missed: float = 1.0
@@ -101,6 +106,7 @@ class LearnedBlend:
         names += [f"{name}, learned distance" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
             names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
+        names += [] if self.forest is None else ["forest"]
         return [*names, *_numbered([one.name for one in self.others]), "frequency"]
 
     def said(self, graph: NeighborGraph, X: Any) -> Said:
@@ -115,7 +121,8 @@ class LearnedBlend:
             methods += [one._scores(near.head(one.n_neighbors_), Z) for one in self.learned]
             graphs.append((near, self.rows.labels))
         ridges = [one.scores(X) for one in self.regressions.values()]
-        return Said(methods, ridges, [one.scores(X) for one in self.others], graphs)
+        votes = [] if self.forest is None else [self.forest.scores(X)]
+        return Said(methods, ridges, votes, [one.scores(X) for one in self.others], graphs)
 
     def said_left_out(
         self,
@@ -155,7 +162,9 @@ class LearnedBlend:
             ]
             graphs.append((near, self.rows.labels))
         ridges = [one.left_out_scores(X, rows, own) for one in self.regressions.values()]
-        return Said(methods, ridges, [one.left_out[rows] for one in self.others], graphs)
+        votes = [] if self.forest is None else [self.forest.left_out_scores(rows)]
+        others = [one.left_out[rows] for one in self.others]
+        return Said(methods, ridges, votes, others, graphs)
 
     def _widest(self) -> int:
         return max(int(one.n_neighbors_) for one in self.learned)
@@ -174,6 +183,8 @@ class LearnedBlend:
         ]
         for scores in said.regressions:
             found += ridge_columns(pairs.of(scores))
+        for votes in said.forest:
+            found.append(share_log_odds(pairs.of(votes), pairs.label, self.frequency))
         for other, values in zip(self.others, said.others, strict=True):
             told = values[pairs.row, pairs.label]
             found.append(other.column(told, pairs.label, self.frequency))

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import clone
 
-from nearlabel.blend.evidence import FARTHEST, mixed_with_frequency
+from nearlabel.blend.evidence import share_log_odds
 from nearlabel.blend.pooled_logistic import FOLDS
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.messages import one_line
@@ -59,8 +58,7 @@ class OtherReading:
         """Scores of pairs as an input of the blend, given the log odds of the labels."""
         if not self.is_probability:
             return np.asarray(values, np.float64)
-        chance = mixed_with_frequency(np.clip(values, 0, 1), label, frequency)
-        return np.asarray(np.clip(logit(chance), -FARTHEST, FARTHEST))
+        return share_log_odds(np.clip(values, 0, 1), label, frequency)
 
 
 def check_others(others: Any) -> list[Any]:

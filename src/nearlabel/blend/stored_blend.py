@@ -14,6 +14,7 @@ from nearlabel.blend.pooled_logistic import CrossFitted, PooledLogistic
 from nearlabel.blend.projections import finite_array
 from nearlabel.blend.ridge import KERNELS
 from nearlabel.blend.ridge_scores import RidgeWeights
+from nearlabel.blend.voting_forest import VotingForest
 from nearlabel.common.validation import check_choice, check_integer, check_real
 from nearlabel.methods.fields import Field
 from nearlabel.methods.items import Items
@@ -40,6 +41,7 @@ class StoredBlend(Field):
             "space": None if blend.space is None else blend.space._tree(),
             "rows": None if blend.rows is None else vector_tree(blend.rows.vectors),
             "regressions": {key: one.tree() for key, one in blend.regressions.items()},
+            "forest": None if blend.forest is None else blend.forest.tree(),
             "logistic": [one._asdict() for one in (blend.logistic.whole, *blend.logistic.folds)],
             "missed": blend.missed,
             "strength": strength if np.isfinite(strength) else None,
@@ -68,6 +70,8 @@ class StoredBlend(Field):
             check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(one, n, q, d)
             for kernel, one in tree["regressions"].items()
         }
+        if tree.get("forest") is not None:  # older files have none
+            blend.forest = VotingForest.from_tree(tree["forest"], items.labels, d)
         whole, *folds = (_logistic(one, len(blend.names), q) for one in tree["logistic"])
         strength = np.inf
         if tree["strength"] is not None:

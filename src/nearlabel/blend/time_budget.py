@@ -23,8 +23,10 @@ _NEIGHBORS = 10  # of ML-kNN alone
 # From the best to the fastest: what is left of a blend, and the parameters that say so.
 _PLANS: dict[str, dict[str, Any]] = {
     "the whole blend": {},
-    "the methods without regressions": {"learn_distance": False, "ridge": False},
+    "the blend without a forest": {"forest": False},
+    "the methods alone": {"forest": False, "learn_distance": False, "ridge": False},
     "ML-kNN alone": {
+        "forest": False,
         "learn_distance": False,
         "ridge": False,
         "readings": [MLkNN(_NEIGHBORS)],
