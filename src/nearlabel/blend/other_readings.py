@@ -101,6 +101,6 @@ def _scores(model: Any, X: Any, q: int) -> Floats:
 def _name(estimator: Any) -> str:
     """The class, for a pipeline that of its last step; for a wrapper with what it wraps."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    inner = getattr(last, "estimator", None)
+    wrapped = last.get_params(deep=False).get("estimator") if hasattr(last, "get_params") else None
     name = type(last).__name__
-    return f"{name} of {type(inner).__name__}" if hasattr(inner, "fit") else name
+    return name if wrapped is None else f"{name} of {type(wrapped).__name__}"

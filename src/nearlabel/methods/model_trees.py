@@ -177,6 +177,11 @@ def _plain(name: str, value: Any) -> Any:
         return {type(value).__name__: asdict(value)}
     if name == "readings" and value is not None:
         return {"estimators": [_plain("estimator", one) for one in value]}
+    if name == "others" and value:
+        raise TypeError(
+            f"others={value!r} cannot be saved: a file keeps methods of nearlabel only (joblib or "
+            "pickle keep any object)"
+        )
     if name == "estimator":
         if type(value).__name__ not in METHODS or method(type(value).__name__) is not type(value):
             raise _custom_class(value)
