@@ -57,6 +57,15 @@ def compiled_core():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def small_forests():
+    """Forests of blends with a few trees: nothing but the quality of answers needs more."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, count in (("_TREES", 12), ("_FEWEST_TREES", 12), ("_PILOT_TREES", 4)):
+            patch.setattr(f"nearlabel.blend.voting_forest.{name}", count)
+        yield
+
+
 @pytest.fixture(scope="session")
 def load():
     """Read a data set of the data folder; skips the test where it is absent."""

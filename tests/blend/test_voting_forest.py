@@ -13,19 +13,12 @@ from nearlabel.blend.voting_forest import VotingForest
 
 
 @pytest.fixture
-def few_trees(monkeypatch):
-    monkeypatch.setattr(voting_forest, "_TREES", 12)
-    monkeypatch.setattr(voting_forest, "_FEWEST_TREES", 12)
-    monkeypatch.setattr(voting_forest, "_PILOT_TREES", 4)
-
-
-@pytest.fixture
 def data():
     return nl.datasets.make_local_labels(90, 6, 5, labels_per_sample=2, random_state=1)
 
 
 @pytest.fixture
-def forest(few_trees, data):
+def forest(data):
     return VotingForest.fit(data.X[:60], data.Y[:60], 0)
 
 
@@ -68,7 +61,7 @@ def test_leaves_are_those_of_scikit_learn(data):
     assert (tree.leaves(new) == peer.apply(new)).all()
 
 
-def test_sparse_rows_and_threads_change_nothing(few_trees, forest, data, monkeypatch):
+def test_sparse_rows_and_threads_change_nothing(forest, data, monkeypatch):
     mine = forest.scores(data.X[60:]).toarray()
     X = sparse.csr_array(data.X)
     for most in (2**26, 0):  # trees that grow on dense and on sparse rows
@@ -79,14 +72,14 @@ def test_sparse_rows_and_threads_change_nothing(few_trees, forest, data, monkeyp
     assert forest.scores(X[60:]).toarray() == pytest.approx(mine)
 
 
-def test_many_labels_are_mixed(few_trees, data, monkeypatch):
+def test_many_labels_are_mixed(data, monkeypatch):
     monkeypatch.setattr(voting_forest, "_TARGETS", 3)
     forest = VotingForest.fit(data.X[:60], data.Y[:60], 0)
     scores = forest.scores(data.X[60:])
     assert nl.metrics.average_precision(data.Y[60:], scores) > 0.7
 
 
-def test_on_random_labels_it_promises_what_new_rows_get(few_trees):
+def test_on_random_labels_it_promises_what_new_rows_get():
     gains = []
     for seed in range(20):
         random = np.random.default_rng(seed)

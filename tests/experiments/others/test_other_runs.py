@@ -1,0 +1,153 @@
+"""Runs of other learners: chosen on training rows, limited in time, kept and read again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import nearlabel as nl
+from nearlabel.experiments import splits
+from nearlabel.experiments.others import other_runs
+from nearlabel.experiments.others.kept_runs import KeptRuns, OtherRun, run_key
+from nearlabel.experiments.others.other_methods import OTHERS
+from nearlabel.experiments.others.other_results import BEST, evaluate_others
+from nearlabel.experiments.others.other_runs import run_other
+
+SCORER = nl.metrics.scorer("average_precision")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(90, 4, 3, labels_per_sample=2, random_state=0)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Learners work in this process, which is quicker; how often they did."""
+    calls = []
+
+    class Pipe:
+        def send(self, message):
+            pass
+
+    def work(name, parts, progress):
+        calls.append(name)
+        candidates = OTHERS[name].candidates(parts[0], parts[1], parts[4])
+        return other_runs._chosen_run(candidates, *parts, Pipe())
+
+    monkeypatch.setattr(other_runs, "_in_process", work)
+    return calls
+
+
+def test_a_process_of_its_own_gives_what_the_chosen_candidate_says(data, tmp_path):
+    told = []
+    X, Y, queries = data.X[:60], data.Y[:60], data.X[60:]
+    run = run_other(
+        "BinaryRelevance",
+        *(X, Y, queries, SCORER),
+        folder=tmp_path,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == [(step, 19) for step in range(1, 19)]  # two scales, three costs, three folds
+    model = OneVsRestClassifier(LogisticRegression(C=run.chosen["C"], solver="newton-cholesky"))
+    assert run.chosen["scale"] in ("standard", "rank")
+    if run.chosen["scale"] == "standard":
+        peer = make_pipeline(StandardScaler(), model).fit(X, Y.toarray())
+        assert run.scores == pytest.approx(peer.predict_proba(queries), abs=1e-4)
+    assert (run.decided == (run.scores > 0.5)).all()
+    assert run.refusal is None
+    assert run.seconds > 0
+    [kept] = tmp_path.iterdir()
+    again = run_other("BinaryRelevance", X, Y, queries, SCORER, folder=tmp_path)
+    assert (again.scores == run.scores).all()
+    assert again.chosen == run.chosen
+    assert kept.exists()
+
+
+def test_what_takes_too_long_is_stopped_and_remembered(data, tmp_path):
+    run = run_other("MLP", data.X[:60], data.Y[:60], data.X, SCORER, limit=1e-3, folder=tmp_path)
+    assert run.scores is None
+    assert "of a core" in run.refusal
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_interrupted_comparison_goes_on(data, here, tmp_path):
+    parts = splits(data, "cv3")
+    how = {"folder": tmp_path}
+    evaluate_others(data, ["KNeighbors"], parts[:1], SCORER, **how)
+    assert here == ["KNeighbors"]
+    names = ["KNeighbors", "BinaryRelevance", BEST]
+    found = evaluate_others(data, names, parts, SCORER, **how)
+    assert here == ["KNeighbors", "BinaryRelevance"] + ["KNeighbors", "BinaryRelevance"] * 2
+    evaluate_others(data, names[:2], parts, SCORER, **how)
+    assert len(here) == 6
+    evaluate_others(data, names[:1], parts[:1], SCORER, again=True, **how)
+    assert len(here) == 7
+    for name in names:
+        assert len(found[name]) == 3
+        for result in found[name]:
+            rows = result.rows["average_precision"]
+            assert np.nanmean(rows) == pytest.approx(result.metrics["average_precision"])
+            assert result.parameters["scale"]
+    model = nl.AutoNeighbors().fit(data.X[parts[0].train], data.Y[parts[0].train])
+    expected = model.label_scores(data.X[parts[0].test])
+    value = nl.metrics.average_precision(data.Y[parts[0].test], expected)
+    assert found[BEST][0].metrics["average_precision"] == pytest.approx(value)
+
+
+def test_a_learner_that_is_not_installed(data, here, tmp_path, monkeypatch):
+    work = data.X[:60], data.Y[:60], data.X[60:], SCORER
+    run = run_other("KNeighbors", *work, folder=tmp_path)
+    versions = {"version": property(lambda self: None)}
+    monkeypatch.setattr("nearlabel.experiments.others.other_methods.OtherMethod.version", None)
+    kept = run_other("KNeighbors", *work, folder=tmp_path)  # it was run elsewhere
+    assert (kept.scores == run.scores).all()
+    refused = run_other("BinaryRelevance", *work, folder=tmp_path)
+    assert refused.refusal == "scikit-learn is not installed"
+    monkeypatch.setattr("nearlabel.experiments.others.other_methods.OtherMethod.version", "another")
+    run_other("KNeighbors", *work, folder=tmp_path)
+    assert here == ["KNeighbors", "KNeighbors"]
+    assert versions
+
+
+def test_an_error_is_a_refusal_that_is_not_kept(data, tmp_path):
+    run = run_other("KNeighbors", data.X[:60], data.Y[:59], data.X, SCORER, folder=tmp_path)
+    assert "inconsistent" in run.refusal or "index" in run.refusal
+    assert not list(tmp_path.iterdir())
+
+
+def test_kept_runs(tmp_path):
+    store = KeptRuns(tmp_path / "runs")
+    assert store.get("a") is None
+    run = OtherRun(np.ones((2, 3), np.float32), np.ones((2, 3), bool), 1.5, {"C": 1}, 0.5)
+    store.add("a", run)
+    assert (store.get("a").scores == run.scores).all()
+    assert store.get("a").chosen == {"C": 1}
+    file = next((tmp_path / "runs").iterdir())
+    file.write_bytes(file.read_bytes()[:-10])
+    assert store.get("a") is None
+
+
+def test_keys_tell_data_and_settings_apart(data):
+    X = np.asarray(data.X)
+    other = X.copy()
+    other[0, 0] += 1
+    keys = {
+        run_key(["a"], [X]),
+        run_key(["b"], [X]),
+        run_key(["a"], [other]),
+        run_key(["a"], [X.T]),
+        run_key(["a"], [X.astype(np.float32)]),
+        run_key(["a"], [data.Y]),
+    }
+    assert len(keys) == 6
+    assert run_key(["a"], [X]) == run_key(["a"], [np.asfortranarray(X)])
+
+
+def test_leave_one_out_has_no_test_rows(data):
+    with pytest.raises(ValueError, match="parts must hold out rows"):
+        evaluate_others(data, ["KNeighbors"], splits(data, "loo"), SCORER)
