@@ -15,6 +15,7 @@ from nearlabel.blend.evidence import Pairs
 from nearlabel.blend.kernel_features import drawn_rows, seed_of
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
+from nearlabel.blend.other_readings import OtherReading, check_others
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge import LabelRidge
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
@@ -59,6 +60,11 @@ class BlendedNeighbors(NeighborClassifier):
         Whether there is a graph by a learned distance.
     ridge : bool, default=True
         Whether the scores of the regressions are inputs, too.
+    others : list of scikit-learn classifiers, optional
+        Further readings, such as `ExtraTreesClassifier()` or a pipeline; those for one label go
+        into a `OneVsRestClassifier`. Each is fitted five times: to all rows, and for each of four
+        folds to the rest, which gives its scores of training rows. At most 2,000 labels. A blend
+        with others has no model file.
     objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}, default="hamming"
         What `predict` is good for. "hamming": labels of probability 1/2 and more. "micro_f1" and
         "macro_f1": cuts learned from the left-out probabilities; for micro F1 one for all labels
@@ -114,6 +120,7 @@ class BlendedNeighbors(NeighborClassifier):
     readings: Any = None
     learn_distance: bool = True
     ridge: bool = True
+    others: Any = None
     objective: str = "hamming"
     random_state: Any = 0
 
@@ -184,6 +191,7 @@ class BlendedNeighbors(NeighborClassifier):
         check_choice(self.objective, "objective", OBJECTIVES)
         check_flag(self.learn_distance, "learn_distance")
         check_flag(self.ridge, "ridge")
+        check_others(self.others)
         seed_of(self.random_state)
 
     def _readings(self) -> list[Any]:
@@ -195,6 +203,13 @@ class BlendedNeighbors(NeighborClassifier):
         if not isinstance(self.readings, list | tuple):
             raise TypeError(f"readings must be a list of methods; got {self.readings!r}")
         return list(self.readings)
+
+    def _others(self, q: int) -> list[Any]:
+        """The classifiers, where there are not too many labels for them."""
+        others = check_others(self.others)
+        if others and q > DENSE_LABELS:
+            raise ValueError(f"others: at most {DENSE_LABELS} labels; got {q}")
+        return others
 
     def _learn(self, seen: Training) -> None:
         graph, X, Y = seen.graph, seen.X, seen.Y
@@ -213,6 +228,7 @@ class BlendedNeighbors(NeighborClassifier):
         if self.ridge:
             regression = regression or LabelRidge(random_state=seed).fit(X, Y)
             blend.regressions = {one: regression.weights(one) for one in regression.tried_}
+        blend.others = [OtherReading.fit(one, X, Y) for one in self._others(q)]
         rows = drawn_rows(n, max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS)), seed)
         own = Y[rows]
         nearest = None if near is None else near.take(rows)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
 from nearlabel.labels.scores import LabelScores
 
 _PRIOR_SHARE = 0.03  # of the labels' frequencies in the shares of votes, which may be 0 and 1
-_FARTHEST = 15.0  # log odds
+FARTHEST = 15.0  # log odds
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,14 @@ def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats
     """What a method says about labels, given its scores of them and the labels' log odds."""
     chance = np.asarray(model._uncalibrated(values, label), np.float64)
     if not model.needs.counts:  # a method with tables has smoothed them
-        prior = 1 / (1 + np.exp(-frequency[label]))
-        chance = (1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * prior
+        chance = mixed_with_frequency(chance, label, frequency)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(logit(chance), -_FARTHEST, _FARTHEST))
+        return np.asarray(np.clip(logit(chance), -FARTHEST, FARTHEST))
+
+
+def mixed_with_frequency(chance: Floats, label: Array, frequency: Floats) -> Floats:
+    """Probabilities, which may be 0 and 1, with a little of the labels' frequencies."""
+    return np.asarray((1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * expit(frequency[label]))
 
 
 def ridge_columns(values: Floats) -> list[Floats]:

@@ -17,6 +17,7 @@ from nearlabel.blend.evidence import (
     ridge_columns,
 )
 from nearlabel.blend.label_space import LabelSpace
+from nearlabel.blend.other_readings import OtherReading
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
 from nearlabel.common.arrays import Array, Csr, Floats
@@ -36,6 +37,7 @@ class Said(NamedTuple):
 
     methods: list[LabelScores]
     regressions: list[RidgeScores]
+    others: list[Any]
     graphs: list[tuple[NeighborGraph, Csr]]
 
 
@@ -53,6 +55,8 @@ class LearnedBlend:
         The learned training rows, each left out, and the search among them.
     regressions : dict of RidgeWeights
         By kernel.
+    others : list of OtherReading
+        Classifiers that know no neighbors.
     logistic : CrossFitted or None
         The weights; None while they are not known.
     missed : float
@@ -69,6 +73,7 @@ class LearnedBlend:
     space: LabelSpace | None = None
     rows: Items | None = None
     regressions: dict[str, RidgeWeights] = field(default_factory=dict)
+    others: list[OtherReading] = field(default_factory=list)
     logistic: CrossFitted | None = None
     missed: float = 1.0
     totals: Array = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -92,15 +97,11 @@ class LearnedBlend:
     @property
     def names(self) -> list[str]:
         """The columns, in words, each once."""
-        names = [_name(one) for one in self.plain]
-        names = [
-            f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
-            for place, name in enumerate(names)
-        ]
+        names = _numbered([_name(one) for one in self.plain])
         names += [f"{name}, learned distance" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
             names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
-        return [*names, "frequency"]
+        return [*names, *_numbered([one.name for one in self.others]), "frequency"]
 
     def said(self, graph: NeighborGraph, X: Any) -> Said:
         """What all readings say of new rows, whose plain neighbors are known."""
@@ -113,7 +114,8 @@ class LearnedBlend:
             near = self.rows.neighbors(Z, self._widest())
             methods += [one._scores(near.head(one.n_neighbors_), Z) for one in self.learned]
             graphs.append((near, self.rows.labels))
-        return Said(methods, [one.scores(X) for one in self.regressions.values()], graphs)
+        ridges = [one.scores(X) for one in self.regressions.values()]
+        return Said(methods, ridges, [one.scores(X) for one in self.others], graphs)
 
     def said_left_out(
         self,
@@ -153,7 +155,7 @@ class LearnedBlend:
             ]
             graphs.append((near, self.rows.labels))
         ridges = [one.left_out_scores(X, rows, own) for one in self.regressions.values()]
-        return Said(methods, ridges, graphs)
+        return Said(methods, ridges, [one.left_out[rows] for one in self.others], graphs)
 
     def _widest(self) -> int:
         return max(int(one.n_neighbors_) for one in self.learned)
@@ -172,6 +174,9 @@ class LearnedBlend:
         ]
         for scores in said.regressions:
             found += ridge_columns(pairs.of(scores))
+        for other, values in zip(self.others, said.others, strict=True):
+            told = values[pairs.row, pairs.label]
+            found.append(other.column(told, pairs.label, self.frequency))
         return np.column_stack([*found, self.frequency[pairs.label]])
 
     def blended(self, said: Said, n: int, rows: Array | None = None) -> LabelScores:
@@ -212,6 +217,14 @@ class LearnedBlend:
         cells = (self.q if self.is_dense else TOUCHED_LABELS) * len(self.names)
         step = max(1, _CELLS_AT_ONCE // cells)
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Names that occur once each."""
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
+        for place, name in enumerate(names)
+    ]
 
 
 def _name(model: Any) -> str:

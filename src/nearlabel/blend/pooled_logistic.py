@@ -18,7 +18,7 @@ from nearlabel.common.arrays import Array, Floats
 _PENALTY = 1.0  # of the weights of all labels
 _MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
 _FREE = 1e-6  # a penalty that only matters where all pairs have the same answer
-_FOLDS = 4
+FOLDS = 4
 _FEWEST_EXAMPLES = 10  # of a label that gets weights of its own
 STRENGTHS = (300.0, 30.0)  # penalties of departing from all labels; without any, nothing departs
 
@@ -96,8 +96,8 @@ class CrossFitted(NamedTuple):
         strengths = (np.inf, *STRENGTHS) if own else (np.inf,)
         losses = dict.fromkeys(strengths, 0.0)
         fitted: dict[float, list[PooledLogistic]] = {one: [] for one in strengths}
-        for fold in range(_FOLDS):
-            out = row % _FOLDS == fold
+        for fold in range(FOLDS):
+            out = row % FOLDS == fold
             weights = _newton(Z[~out], truth[~out], np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
             for one in strengths:
                 parts = _own_parts(Z[~out], truth[~out], label[~out], q, weights, one)

@@ -26,6 +26,12 @@ class StoredBlend(Field):
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         blend: LearnedBlend = getattr(model, self.attribute)
+        if blend.others:
+            names = ", ".join(one.name for one in blend.others)
+            raise ValueError(
+                f"a blend with others ({names}) has no model file: only readings of nearlabel have "
+                "a form without pickle; use joblib, or leave others out"
+            )
         assert blend.logistic is not None
         strength = blend.logistic.strength
         learned[self.key] = {

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import chain
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.measuring import Measuring, defined, metric_cell, summary
+from nearlabel.cli.compared_results import (
+    draw_results,
+    records_of,
+    results_of,
+    say_choices,
+    say_refusals,
+    say_results,
+)
+from nearlabel.cli.measuring import Measuring
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
-from nearlabel.cli.output import counted, say, say_folded, say_table, steps
-from nearlabel.methods.registry import METHODS, title
+from nearlabel.cli.options.others import Others
+from nearlabel.cli.output import check_target, counted, say, steps
+from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
-    from nearlabel.experiments import SplitResult
+    from nearlabel.datasets import Dataset
+    from nearlabel.experiments import Part, SplitResult
 
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+_FEW_METRICS = ("average_precision", "ranking_loss", "micro_f1")  # with ±, beside others
 
 
 def compare(
@@ -29,13 +39,16 @@ def compare(
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     tune: Switch = False,
+    figure: Annotated[str | None, Parameter(metavar="FILE")] = None,
+    beside: Others = Others(),
     measuring: Measuring = Measuring(),
 ) -> None:
-    """Compare all algorithms on one neighbor graph.
+    """Compare all algorithms on one neighbor graph, and other learners beside them.
 
     The neighbors are searched once for all. With --tune, the k, distance and
     other parameters of each are chosen by leave-one-out on the training set
-    alone, with one graph per distance.
+    alone, with one graph per distance. With --others, which tunes all, learners
+    of other libraries are compared, too.
 
     Parameters
     ----------
@@ -49,7 +62,10 @@ def compare(
         Distance between items, by default euclidean, for pictures by a network cosine; with
         --tune those to try, by default both.
     tune
-        Tune the parameters of each by the first metric of --metric, by default ranking_loss.
+        Tune the parameters of each by the first metric of --metric, by default ranking_loss
+        (--others: average_precision).
+    figure
+        Draw the first metric of all, with standard errors, to a .png, .svg or .pdf file.
 
     Examples
     --------
@@ -57,130 +73,118 @@ def compare(
     nearlabel compare songs.csv --k 15 --thresholds --metric macro_f1 micro_f1
     nearlabel compare emotions --algorithm MLkNN PositivekNN --split cv10
     nearlabel compare emotions --tune --scale minmax
+    nearlabel compare songs.csv --others --figure songs.png
     """
+    tune = tune or beside.others
     if not tune and (len(k) > 1 or len(distance) > 1):
         raise ValueError("--k and --distance take one value each without --tune")
     if tune and thresholds:
         raise ValueError("--thresholds: not together with --tune")
-    items = measuring.load(data)
-    import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
+    if measuring.split == "loo" and beside.names:
+        raise ValueError("--split loo: --best and --others hold out test items, as cv10 does")
+    if figure is not None:
+        from nearlabel.experiments.reporting.drawing import check_figure_path, report_module
 
-    import nearlabel as nl
+        check_target("--figure", str(check_figure_path(figure)), data)
+        report_module("matplotlib")
+    items = measuring.load(data)
+    if beside.others and measuring.preparation.scale is None:
+        measuring = replace(measuring, preparation=replace(measuring.preparation, scale="auto"))
     from nearlabel.cli.picture_items import usual_distance
-    from nearlabel.experiments import evaluate_splits
-    from nearlabel.experiments.candidates import tried_parameters, usual_candidates
-    from nearlabel.experiments.evaluation import select_and_evaluate
+    from nearlabel.experiments.significance.pairs import LEVEL
+    from nearlabel.experiments.significance.standings import ENOUGH_PARTS
+    from nearlabel.metrics import scorer
     from nearlabel.metrics.conventions import has_metric
 
-    first = distance[0] if distance else usual_distance(items)
-    names: list[str] = list(dict.fromkeys(algorithm)) or list(METHODS)
-    usual = [name for name in _METRICS if has_metric(measuring.convention, name)]
+    of_all = _FEW_METRICS if beside.others else _METRICS
+    usual = [name for name in of_all if has_metric(measuring.convention, name)]
     wanted = list(measuring.metric or usual)
+    by = (measuring.metric or ("average_precision" if beside.others else "ranking_loss",))[0]
+    scoring = scorer(by, convention=measuring.convention, at=measuring.at)
+    names = list(dict.fromkeys(algorithm)) or list(METHODS)
     kind, parts = measuring.parts(items, "holdout")
-    shared = measuring.parameters()
-    choices: dict[str, list[dict[str, Any]]] = {}  # with --tune, in each part
+    first = distance[0] if distance else usual_distance(items)
+    how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
     with steps("comparing") as progress, naming(scale="--scale", text="--text"):
         work = {"progress": progress, **measuring.how(items)}
         if tune:
-            how: dict[str, Any] = {"tuned": (measuring.metric or ("ranking_loss",))[0]}
-            what = f"tuned by {how['tuned']} on the training items"
-            n = min(len(part.train) for part in parts)
             tried = k or None, distance or ("euclidean", "cosine")
-            candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
-            scoring = nl.metrics.scorer(
-                how["tuned"], convention=measuring.convention, at=measuring.at
-            )
-            found = select_and_evaluate(items, candidates, parts, scoring, **work)
-            choices = {
-                name: [tried_parameters(name, one.chosen) if one.chosen else {} for one in each]
-                for name, each in found.items()
-            }
+            found = _tuned(items, names, parts, scoring, tried, measuring.parameters(), work)
+            what = f"tuned by {by} on the training items"
         else:
-            how = {"k": k[0] if k else 10, "distance": first}
+            shared = {**measuring.parameters(), "metric": first}
+            found = _as_they_are(items, names, parts, how["k"], shared, thresholds, work)
             cuts = ", one threshold per label" if thresholds else ""
-            what = f"k = {how['k']}{cuts}, {how['distance']}"
-            shared["metric"] = how["distance"]
-            models = [estimator(name, how["k"], shared, {}, {}) for name in names]
-            if thresholds:
-                models = [nl.LabelThresholds(model) for model in models]
-            each = evaluate_splits(items, models, parts, refusals=True, **work)
-            found = dict(zip(names, each, strict=True))
-    scales = [one.scale for each in found.values() for one in each if not one.refusal]
+            what = f"k = {how['k']}{cuts}, {first}"
+    if beside.names:
+        with steps("comparing others") as progress:
+            found |= beside.results(items, parts, scoring, measuring, progress)
+    scales = [one.scale for name in names for one in found[name] if not one.refusal]
     how["thresholds"] = thresholds
     told = measuring.told(data, items, kind, parts, how, scales, first)
-    both = [_told(name, found[name], choices.get(name, []), wanted) for name in names]
-    results, records = [result for result, _ in both], chain(*(each for _, each in both))
-    what = f"{counted(len(names), 'algorithm')}, {what}{measuring.searching.title()}"
+    results = results_of(found, wanted)
+    records = records_of(found, wanted, tuned=tune)
+    if figure is not None:
+        ours = [*names, *beside.names[:1]]
+        draw_results(results, wanted[0], ours, figure, f"{told['dataset']}, {kind}")
+    what = f"{counted(len(found), 'algorithm')}, {what}{measuring.searching.title()}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": results}, what, spread):
         return
-    _say_table(results, wanted)
-    searches = "a distance" if tune else "for all"
-    say(f"* the best; s: processor seconds without the searches, one {searches}")
-    for one in results:
-        if one["refusal"]:
-            say(f"{title(one['algorithm'])} was left out: {one['refusal']}")
+    say_results(results, wanted, errors=beside.others)
+    over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
+    say(f"* the best; ≈ not significantly worse (paired t-test over {over}, level {LEVEL:g})")
+    say("s: processor seconds, those of our algorithms without the searches, which they share")
+    say_refusals(results)
     if tune:
-        _say_choices(results, len(parts))
-    if measuring.output is not None:
-        say(f"wrote {measuring.output}")
+        say_choices(results, len(parts))
+    for path in (measuring.output, figure):
+        if path is not None:
+            say(f"wrote {path}")
 
 
-def _told(
-    name: str, found: list[SplitResult], choices: list[dict[str, Any]], wanted: list[str]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What is told of an algorithm, and of each part."""
-    refusal = next((one.refusal for one in found if one.refusal), None)
-    result: dict[str, Any] = {"algorithm": name, "metrics": {}, "std": None, "seconds": None}
-    if refusal is None:
-        result |= summary([one.metrics for one in found], wanted)
-        result["seconds"] = round(sum(one.seconds for one in found), 3)
-    result["refusal"] = refusal
-    records = []
-    for part, one in enumerate(found, 1):
-        metrics = defined(one.metrics, wanted)
-        more = {"seconds": one.seconds, "refusal": one.refusal}
-        records.append({"algorithm": name, "part": part, **metrics, **more})
-    for record, choice in zip(records, choices, strict=False):
-        record["chosen"] = _shown(choice)
-    if any(choices):
-        result["chosen"] = [choice for choice in choices if choice]
-    return result, records
+def _tuned(
+    items: Dataset,
+    names: list[str],
+    parts: list[Part],
+    scoring: Any,
+    tried: tuple[Any, Any],
+    shared: dict[str, Any],
+    work: dict[str, Any],
+) -> dict[str, list[SplitResult]]:
+    """Our algorithms, each with the parameters that are best on the training items."""
+    from nearlabel.experiments.candidates import tried_parameters, usual_candidates
+    from nearlabel.experiments.evaluation import select_and_evaluate
 
-
-def _say_table(results: list[dict[str, Any]], wanted: list[str]) -> None:
-    """Print what was measured, the best of each metric marked as it is printed."""
-    from nearlabel.experiments.reporting.names import metric_head
-    from nearlabel.metrics import METRICS
-
-    run = [one for one in results if not one["refusal"]]
-    columns = []
-    for name in wanted:
-        values = [one["metrics"][name] for one in run]
-        known = [value for value in values if value is not None]
-        best = metric_cell((min if METRICS[name].loss else max)(known)) if known else ""
-        columns.append([f"*{cell}" if cell == best else cell for cell in map(metric_cell, values)])
-    heads = [metric_head(name, short=True) for name in wanted]
-    titles = [title(one["algorithm"]) for one in run]
-    times = [f"{one['seconds']:.3g}" for one in run]
-    say_table(("", *heads, "s"), zip(titles, *columns, times, strict=True))
-
-
-def _say_choices(results: list[dict[str, Any]], parts: int) -> None:
-    """What was chosen for each algorithm, most often first where there are several parts."""
-    say("chosen on the training items" + (", in how many parts" if parts > 1 else "") + ":")
-    for one in results:
-        counted = Counter(map(_shown, one.get("chosen", ())))
-        shown = [
-            f"{choice} ({times})" if parts > 1 else choice
-            for choice, times in counted.most_common(3)
+    n = min(len(part.train) for part in parts)
+    candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
+    found = select_and_evaluate(items, candidates, parts, scoring, **work)
+    return {
+        name: [
+            replace(one, parameters=tried_parameters(name, one.chosen)) if one.chosen else one
+            for one in each
         ]
-        if shown:
-            more = ", …" if len(counted) > 3 else ""
-            say_folded(f"  {title(one['algorithm'])}: {'; '.join(shown)}{more}")
+        for name, each in found.items()
+    }
 
 
-def _shown(choice: dict[str, Any]) -> str:
-    """Parameters by the names of the options that set them."""
-    names = {"n_neighbors": "k", "per_class": "k", "metric": "distance"}
-    return ", ".join(f"{names.get(name, name)} {value}" for name, value in choice.items())
+def _as_they_are(
+    items: Dataset,
+    names: list[str],
+    parts: list[Part],
+    k: int,
+    shared: dict[str, Any],
+    thresholds: bool,
+    work: dict[str, Any],
+) -> dict[str, list[SplitResult]]:
+    """Our algorithms with one k."""
+    import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
+
+    import nearlabel as nl
+    from nearlabel.experiments import evaluate_splits
+
+    models = [estimator(name, k, shared, {}, {}) for name in names]
+    if thresholds:
+        models = [nl.LabelThresholds(model) for model in models]
+    each = evaluate_splits(items, models, parts, refusals=True, **work)
+    return dict(zip(names, each, strict=True))

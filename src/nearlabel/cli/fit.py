@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.measuring import sizes, told_preparation
-from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed, Switch
+from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed, Switch, positive_number
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation
@@ -32,6 +32,9 @@ def fit(
     output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
     k: Count = 10,
     best: Switch = False,
+    minutes: Annotated[
+        float | None, Parameter(converter=positive_number, show_default=False)
+    ] = None,
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
@@ -51,6 +54,8 @@ def fit(
     best
         Choose everything on the training rows, for the best predictions: the scale, a distance
         learned from the labels, and the weights of several methods. Takes longer; --k is not used.
+    minutes
+        About how long --best may take: parts of it that would take longer are left out.
     part
         Rows to fit to, where the data set has a split.
     seed
@@ -60,6 +65,7 @@ def fit(
     --------
     nearlabel fit songs.csv -o songs.model
     nearlabel fit songs.csv -o songs.model --best
+    nearlabel fit many.npz -o many.model --best --minutes 10
     nearlabel fit songs.csv -o songs.model --tags moods --id title --scale minmax
     nearlabel fit books.csv -o books.model --text title abstract --impute median
     nearlabel fit emotions.arff -o emotions.model --k 8
@@ -82,11 +88,16 @@ def fit(
     model = learning.best_model(shared) if best else learning.model(k, shared)
     if best and preparation.learn_distance:
         raise ValueError("--best learns a distance by itself: leave out --learn-distance")
+    if minutes is not None and not best:
+        raise ValueError("--minutes: only with --best, which leaves out what takes longer")
     if best and preparation.scale is None:
         preparation = replace(preparation, scale="auto")
     with naming(scale="--scale", text="--text"):
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
-    fitted = _fitted(model, preparing, items, _column_names(items, data, reading.format))
+    fitted, plan = _fitted(
+        model, preparing, items, _column_names(items, data, reading.format), minutes
+    )
+    model = fitted[-1] if hasattr(fitted, "steps") else fitted
     had_changes = journal_path(output).exists()
     nl.save(fitted, output)
     if had_changes:
@@ -117,7 +128,7 @@ def fit(
         "bytes": Path(output).stat().st_size,
     }
     if best:
-        told["chosen"] = model.summary().splitlines()
+        told["chosen"] = [*([plan] if plan else []), *model.summary().splitlines()]
     if json:
         say_json(told)
         return
@@ -144,8 +155,17 @@ def _column_names(items: Dataset, data: str, format: str | None) -> Sequence[str
     return [str(place) for place in range(items.X.shape[1])] if is_table(data, format) else None
 
 
-def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[str] | None) -> Any:
-    """The model, fitted to all items, after what prepares their features."""
+def _fitted(
+    model: Any,
+    preparing: Preparing,
+    items: Dataset,
+    names: Sequence[str] | None,
+    minutes: float | None,
+) -> tuple[Any, str]:
+    """The model, fitted to all items, after what prepares their features.
+
+    Where the time of a blend is limited, also what was left out of it, and why.
+    """
     import numpy as np
 
     import nearlabel as nl
@@ -154,6 +174,11 @@ def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[st
     with naming(scale="--scale", text="--text"):
         transformer = preparing.transformer(items.X)
     X = items.X if transformer is None else transformer.fit_transform(items.X, items.Y)
+    plan = ""
+    if minutes is not None:
+        from nearlabel.blend.time_budget import planned
+
+        model, plan = planned(model, X, items.Y, 60 * minutes)
     with steps("learning") as progress:
         model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
     first = (
@@ -163,7 +188,7 @@ def _fitted(model: Any, preparing: Preparing, items: Dataset, names: Sequence[st
         first.feature_names_in_ = np.array(names, dtype=object)
     of_pictures = items.transformer if isinstance(items, PictureItems) else None
     before = [step for step in (of_pictures, transformer) if step is not None]
-    return nl.make_pipeline(*before, model) if before else model
+    return nl.make_pipeline(*before, model) if before else model, plan
 
 
 def _ids(items: Dataset) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
+from nearlabel.blend.time_budget import check_time_budget, planned
 from nearlabel.common.arrays import Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_labels, check_same_length, checked_vectors
@@ -35,6 +37,9 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
     scale : {"auto", "none", "minmax", "standard", "rank", "tfidf"}, default="auto"
         How features are scaled. "auto" chooses by leave-one-out: among the first four for dense
         features, and between none and tf-idf for sparse ones.
+    time_budget : float, optional
+        Seconds that `fit` may take, about. Where the whole blend would take longer, by two trials
+        on samples of the rows, parts of it are left out. The result then depends on the machine.
     search : default="auto"
         How neighbors are searched: see `neighbor_graph`.
     random_state : int, RandomState or None, default=0
@@ -51,6 +56,8 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         The scale in use.
     scale_scores_ : dict
         Average precision by leave-one-out of ten neighbors for each scale that was compared.
+    plan_ : str
+        What was left out for the time budget, and why; empty if nothing was.
     classes_, label_names_, n_features_in_
         As in `MLkNN`.
 
@@ -74,12 +81,14 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         objective: str = "micro_f1",
         *,
         scale: str = "auto",
+        time_budget: float | None = None,
         search: Any = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.objective = objective
         self.scale = scale
+        self.time_budget = time_budget
         self.search = search
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -107,7 +116,8 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        preparing = Preparing(self.scale)
+        start, preparing = time.monotonic(), Preparing(self.scale)
+        budget = check_time_budget(self.time_budget)
         blend = BlendedNeighbors(
             objective=self.objective,
             search=self.search,
@@ -121,8 +131,12 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         compared = scale_scores(X, labels.matrix, preparing) if self.scale == "auto" else {}
         best = max(compared, key=compared.__getitem__, default="none")
         self.scale_ = best if self.scale == "auto" else self.scale
-        self.scale_scores_ = compared
+        self.scale_scores_, self.plan_ = compared, ""
         transformer = Preparing(self.scale_).transformer(X)
+        if budget is not None:
+            scaled = X if transformer is None else clone(transformer).fit_transform(X)
+            left = max(budget - (time.monotonic() - start), 0.0)
+            blend, self.plan_ = planned(blend, scaled, labels.matrix, left)
         steps = [blend] if transformer is None else [transformer, blend]
         self.pipeline_ = make_pipeline(*steps)
         how = {"label_names": label_names, "ids": ids, "separator": separator}
@@ -143,6 +157,7 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         if self.scale_scores_:
             scores = ", ".join(f"{name} {value:.3f}" for name, value in self.scale_scores_.items())
             lines[0] += f" (average precision by leave-one-out: {scores})"
+        lines += [self.plan_] if self.plan_ else []
         return "\n".join([*lines, blend.summary()])
 
     def predict(self, X: Any) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from nearlabel.common.arrays import Csr
+from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
@@ -19,8 +19,8 @@ from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
 from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.metrics import LabelResults, Scorer, evaluate, per_label
-from nearlabel.metrics.scorers import measure
+from nearlabel.metrics import LabelResults, Scorer, per_label
+from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 from nearlabel.search import Progress
 
 
@@ -44,6 +44,10 @@ class SplitResult:
         How the features were scaled.
     labels : LabelResults or None
         Results per label, where they were asked for.
+    rows : dict of ndarray
+        Values of the test rows, by metric: see `nearlabel.metrics.per_row`.
+    parameters : dict
+        Those that were chosen, where there was a choice.
     """
 
     metrics: dict[str, float]
@@ -53,6 +57,8 @@ class SplitResult:
     left_out: float = math.nan
     scale: str = "none"
     labels: LabelResults | None = None
+    rows: dict[str, Floats] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 def evaluate_splits(
@@ -125,12 +131,14 @@ def evaluate_splits(
                 found.append(SplitResult({}, 0.0, str(error)))
             else:
                 seconds = time.process_time() - start
-                metrics = evaluate(truth, scores, predicted, convention, at=at)
+                both = truth, scores, predicted, convention
+                metrics, rows = evaluate_and_per_row(*both, at=at)
                 names = data.label_names
                 labels = (
                     per_label(truth, scores, predicted, label_names=names) if by_label else None
                 )
-                found.append(SplitResult(metrics, seconds, scale=fold.scale, labels=labels))
+                more: dict[str, Any] = {"labels": labels, "rows": rows}
+                found.append(SplitResult(metrics, seconds, scale=fold.scale, **more))
             tell(n, n)
     return results
 
@@ -183,9 +191,11 @@ def select_and_evaluate(
                 found[name].append(SplitResult({}, 0.0, str(error)))
                 continue
             seconds = time.process_time() - start
-            metrics = evaluate(Y[part.test], scores, decided, convention, at=at)
+            measured = Y[part.test], scores, decided, convention
+            metrics, rows = evaluate_and_per_row(*measured, at=at)
             tell(len(part.test), len(part.test))
-            found[name].append(SplitResult(metrics, seconds, None, chosen, value, fold.scale))
+            choice = (None, chosen, value, fold.scale)
+            found[name].append(SplitResult(metrics, seconds, *choice, rows=rows))
     return found
 
 

@@ -13,7 +13,7 @@ from nearlabel.metrics.ranking import (
     ranking_loss,
     success_rate,
 )
-from nearlabel.metrics.scorers import METRICS, Scorer, evaluate, scorer
+from nearlabel.metrics.scorers import METRICS, Scorer, evaluate, per_row, scorer
 from nearlabel.metrics.sets import (
     example_f1,
     hamming_loss,
@@ -41,6 +41,7 @@ __all__ = [
     "micro_f1",
     "one_error",
     "per_label",
+    "per_row",
     "precision_at",
     "ranking_loss",
     "scorer",

@@ -106,47 +106,73 @@ class Ranking:
 
     def one_error(self, convention: str = "paper") -> float:
         """Mean of [min r(l) > 1]."""
+        return _mean_of_defined(self._one_error(convention))
+
+    def _one_error(self, convention: str) -> Floats:
         rule = rule_of("one_error", convention)
         best = self._per_row(np.minimum, self._places.ranks(rule.ties))
-        return self._mean(best > 1, rule)
+        return self._counted(best > 1, rule)
 
     def coverage(self, convention: str = "paper") -> float:
         """Mean of max r(l) - 1."""
+        return _mean_of_defined(self._coverage(convention))
+
+    def _coverage(self, convention: str) -> Floats:
         rule = rule_of("coverage", convention)
         worst = self._per_row(np.maximum, self._places.ranks(rule.ties))
-        return self._mean(worst - 1 + convention_named(convention).lowest_coverage, rule)
+        return self._counted(worst - 1 + convention_named(convention).lowest_coverage, rule)
 
     def ranking_loss(self, convention: str = "paper") -> float:
         """Mean of the sum of r(l) - G(l), over y (q - y)."""
+        return _mean_of_defined(self._ranking_loss(convention))
+
+    def _ranking_loss(self, convention: str) -> Floats:
         rule = rule_of("ranking_loss", convention)
         ranks = self._places.ranks(rule.ties)
         wrong = self._per_row(np.add, ranks - at_or_above(ranks, self._truth))
         pairs = self._sizes * (self._q - self._sizes)
-        return self._mean(wrong / np.maximum(pairs, 1), rule)
+        return self._counted(wrong / np.maximum(pairs, 1), rule)
 
     def average_precision(self, convention: str = "paper") -> float:
         """Mean of the mean of G(l) / r(l)."""
+        return _mean_of_defined(self._average_precision(convention))
+
+    def _average_precision(self, convention: str) -> Floats:
         rule = rule_of("average_precision", convention)
         ranks = self._places.ranks(rule.ties)
         total = self._per_row(np.add, at_or_above(ranks, self._truth) / ranks)
-        return self._mean(total / np.maximum(self._sizes, 1), rule)
+        return self._counted(total / np.maximum(self._sizes, 1), rule)
 
     def mean_inverse_rank(self) -> float:
         """Mean of the mean of 1 / r(l)."""
+        return _mean_of_defined(self._mean_inverse_rank())
+
+    def _mean_inverse_rank(self) -> Floats:
         total = self._per_row(np.add, 1 / self._places.ranks("max"))
-        return self._mean(total / np.maximum(self._sizes, 1), Rule("max"))
+        return self._counted(total / np.maximum(self._sizes, 1), Rule("max"))
 
     def success_rate(self, at: int = 5) -> float:
         """Mean of [min r(l) <= at]."""
+        return _mean_of_defined(self._success_rate(at))
+
+    def _success_rate(self, at: int) -> Floats:
         at = check_integer(at, "at", low=1)
         best = self._per_row(np.minimum, self._places.ranks("max"))
-        return self._mean(best <= at, Rule("max"))
+        return self._counted(best <= at, Rule("max"))
 
     def precision_at(self, at: int = 5) -> float:
         """Mean of the number of labels of Y with r(l) <= at, over at."""
+        return _mean_of_defined(self._precision_at(at))
+
+    def _precision_at(self, at: int) -> Floats:
         at = min(check_integer(at, "at", low=1), self._q)
         hits = self._per_row(np.add, self._places.ranks("lower") <= at)
-        return self._mean(hits / at, Rule("lower", empty=0.0))
+        return self._counted(hits / at, Rule("lower", empty=0.0))
+
+    def rows(self, metric: str, **option: Any) -> Floats:
+        """The value of each row, of which the metric is the mean; nan where a row is left out."""
+        values: Floats = getattr(self, f"_{metric}")(**option)
+        return values
 
     @cached_property
     def areas(self) -> LabelAreas:
@@ -171,16 +197,14 @@ class Ranking:
             )
         return result
 
-    def _mean(self, values: Array, rule: Rule) -> float:
-        """Mean over the rows that count; nan if none does."""
-        empty, full = self._sizes == 0, self._sizes == self._q
-        kept = np.ones(len(values), bool) if rule.full else ~full
-        contributions: Floats = values.astype(np.float64)
-        if rule.empty is None:
-            kept &= ~empty
-        else:
-            contributions[empty] = rule.empty
-        return float(contributions[kept].mean()) if kept.any() else float("nan")
+    def _counted(self, values: Array, rule: Rule) -> Floats:
+        """Values of the rows that count; nan for the others."""
+        counted: Floats = values.astype(np.float64)
+        empty = self._sizes == 0
+        counted[empty] = np.nan if rule.empty is None else rule.empty
+        if not rule.full:
+            counted[self._sizes == self._q] = np.nan
+        return counted
 
 
 def _mean_of_defined(values: Floats) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Csr
+from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import check_choice, check_integer, label_matrix
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics.conventions import has_metric, rule_of
@@ -24,14 +24,15 @@ class Spec:
     reads: Literal["scores", "sets"]  # the order of the labels, or the decided sets
     loss: bool = False  # whether less is better
     option: Literal["convention", "at"] | None = None  # the one that it takes
+    of_rows: bool = True  # whether it is a mean over rows
 
 
 METRICS = {
     "hamming_loss": Spec("sets", loss=True),
     "subset_accuracy": Spec("sets"),
     "jaccard": Spec("sets", option="convention"),
-    "micro_f1": Spec("sets", option="convention"),
-    "macro_f1": Spec("sets", option="convention"),
+    "micro_f1": Spec("sets", option="convention", of_rows=False),
+    "macro_f1": Spec("sets", option="convention", of_rows=False),
     "example_f1": Spec("sets", option="convention"),
     "one_error": Spec("scores", loss=True, option="convention"),
     "coverage": Spec("scores", loss=True, option="convention"),
@@ -40,8 +41,8 @@ METRICS = {
     "mean_inverse_rank": Spec("scores"),
     "success_rate": Spec("scores", option="at"),
     "precision_at": Spec("scores", option="at"),
-    "macro_average_precision": Spec("scores"),
-    "macro_auc": Spec("scores"),
+    "macro_average_precision": Spec("scores", of_rows=False),
+    "macro_auc": Spec("scores", of_rows=False),
 }
 
 
@@ -75,16 +76,69 @@ def evaluate(
     >>> result["ranking_loss"], result["coverage"], round(result["hamming_loss"], 4)
     (0.5, 2.0, 0.3333)
     """
-    names = getattr(scores, "label_names", None)
-    Y = label_matrix(Y, "Y", names)
-    given: dict[str, Ranking | Agreement] = {"scores": checked_ranking(Y, scores)}
-    if predicted is not None:
-        given["sets"] = Agreement(Y, predicted, names)
+    return _values(_given(Y, scores, predicted), convention, at)
+
+
+def per_row(
+    Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
+) -> dict[str, Floats]:
+    """Values of single rows, for all metrics that are means over rows.
+
+    Their differences between two models, row by row, are what a paired test takes; their spread
+    gives the standard error of a metric.
+
+    Parameters
+    ----------
+    Y, scores, predicted, convention, at
+        As in `evaluate`.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n,)
+        nan for rows that a metric leaves out.
+
+    Examples
+    --------
+    >>> import nearlabel as nl
+    >>> nl.metrics.per_row([[1, 0, 1], [0, 0, 1]], [[0.9, 0.8, 0.1], [0.1, 0.2, 0.7]])["one_error"]
+    array([0., 0.])
+    """
+    return _row_values(_given(Y, scores, predicted), convention, at)
+
+
+def evaluate_and_per_row(
+    Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
+) -> tuple[dict[str, float], dict[str, Floats]]:
+    """What `evaluate` and `per_row` give, ranked once."""
+    given = _given(Y, scores, predicted)
+    return _values(given, convention, at), _row_values(given, convention, at)
+
+
+def _values(given: Mapping[str, Ranking | Agreement], convention: str, at: int) -> dict[str, float]:
     return {
         name: _value(given[spec.reads], name, convention, at)
         for name, spec in METRICS.items()
         if spec.reads in given and has_metric(convention, name)
     }
+
+
+def _row_values(
+    given: Mapping[str, Ranking | Agreement], convention: str, at: int
+) -> dict[str, Floats]:
+    return {
+        name: given[spec.reads].rows(name, **_option(name, convention, at))
+        for name, spec in METRICS.items()
+        if spec.of_rows and spec.reads in given and has_metric(convention, name)
+    }
+
+
+def _given(Y: Any, scores: Any, predicted: Any) -> dict[str, Ranking | Agreement]:
+    names = getattr(scores, "label_names", None)
+    Y = label_matrix(Y, "Y", names)
+    given: dict[str, Ranking | Agreement] = {"scores": checked_ranking(Y, scores)}
+    if predicted is not None:
+        given["sets"] = Agreement(Y, predicted, names)
+    return given
 
 
 def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
@@ -158,7 +212,7 @@ class Scorer:
             decided = _as_matrix(estimator, estimator.predict(X))
             given: Ranking | Agreement = Agreement(truth, decided)
         else:
-            scores = _scores_of(estimator, X)
+            scores = estimator_scores(estimator, X)
             if truth is not y and isinstance(scores, np.ndarray):  # one column of two classes
                 scores = scores[:, -1:]  # that of the second
             given = checked_ranking(truth, scores)
@@ -167,13 +221,17 @@ class Scorer:
 
 
 def _value(given: Ranking | Agreement, metric: str, convention: str, at: int) -> float:
-    options = {"convention": convention, "at": at}
-    option = METRICS[metric].option
-    value: float = getattr(given, metric)(**({option: options[option]} if option else {}))
+    value: float = getattr(given, metric)(**_option(metric, convention, at))
     return value
 
 
-def _scores_of(estimator: Any, X: Any) -> Any:
+def _option(metric: str, convention: str, at: int) -> dict[str, Any]:
+    """What a metric is called with."""
+    options, option = {"convention": convention, "at": at}, METRICS[metric].option
+    return {option: options[option]} if option else {}
+
+
+def estimator_scores(estimator: Any, X: Any) -> Any:
     """What an estimator ranks labels by: our scores, else probabilities or decision values."""
     if hasattr(estimator, "steps"):  # a pipeline: its last step ranks what the others made of X
         if len(estimator.steps) > 1:

@@ -81,15 +81,25 @@ class Agreement:
         hits, true, predicted = (int(count.sum()) for count in self._rows)
         return (true + predicted - 2 * hits) / (self._shape[0] * self._shape[1])
 
+    def _hamming_loss(self) -> Floats:
+        hits, true, predicted = self._rows
+        return np.asarray((true + predicted - 2 * hits) / self._shape[1])
+
     def subset_accuracy(self) -> float:
         """Mean of [Y = P]."""
+        return float(np.mean(self._subset_accuracy()))
+
+    def _subset_accuracy(self) -> Floats:
         hits, true, predicted = self._rows
-        return float(np.mean((hits == true) & (hits == predicted)))
+        return np.asarray((hits == true) & (hits == predicted), np.float64)
 
     def jaccard(self, convention: str = "paper") -> float:
         """Mean of |Y and P| / |Y or P|."""
+        return float(np.mean(self._jaccard(convention)))
+
+    def _jaccard(self, convention: str) -> Floats:
         hits, true, predicted = self._rows
-        return float(np.mean(_ratio(hits, true + predicted - hits, convention)))
+        return _ratio(hits, true + predicted - hits, convention)
 
     def micro_f1(self, convention: str = "paper") -> float:
         """2 hits / (true + predicted), over all."""
@@ -103,8 +113,16 @@ class Agreement:
 
     def example_f1(self, convention: str = "paper") -> float:
         """2 hits / (true + predicted), mean over rows."""
+        return float(np.mean(self._example_f1(convention)))
+
+    def _example_f1(self, convention: str) -> Floats:
         hits, true, predicted = self._rows
-        return float(np.mean(_ratio(2 * hits, true + predicted, convention)))
+        return _ratio(2 * hits, true + predicted, convention)
+
+    def rows(self, metric: str, **option: Any) -> Floats:
+        """The value of each row, of which the metric is the mean."""
+        values: Floats = getattr(self, f"_{metric}")(**option)
+        return values
 
     def per_label(self) -> tuple[Floats, Floats, Floats]:
         """Precision, recall and F1 of each label; nan where a label has no rows for it."""

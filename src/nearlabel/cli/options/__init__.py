@@ -38,6 +38,18 @@ def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float
     return numbers[0] if kind is int else numbers
 
 
+def positive_number(kind: Any, tokens: Any) -> float:  # noqa: ARG001
+    """Read a number above zero."""
+    [token] = tokens
+    try:
+        number = float(token.value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise _unexpected(token, "a number above 0")
+    return number
+
+
 def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
     """Read whole numbers and ranges of them, such as 5 10 or 1-50."""
     found: list[int] = []

@@ -83,6 +83,33 @@ def tuning_curve(
     return figure
 
 
+def method_values(
+    values: Mapping[str, tuple[float, float | None]],
+    metric: str,
+    *,
+    own: Sequence[str] = (),
+    title: str | None = None,
+) -> Figure:
+    """Values of methods with standard errors, the best on top; the `own` ones are filled."""
+    loss = METRICS[metric].loss
+    names = sorted(values, key=lambda name: values[name][0], reverse=not loss)[::-1]
+    height = 0.75 + 0.165 * len(names)
+    with one_axes(title, height=height) as (figure, axes):
+        for place, name in enumerate(names):
+            value, error = values[name]
+            color = COLORS[0] if name in own else COLORS[1]
+            filled = color if name in own else "white"
+            axes.errorbar(
+                value, place, xerr=error, fmt="o", color=color, mfc=filled, lw=1, capsize=2
+            )
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(-0.6, len(names) - 0.4)
+        side = "less" if loss else "more"
+        marks = ", filled: nearlabel" if own else ""
+        axes.set_xlabel(f"{metric_title(metric)} ± standard error\n({side} is better{marks})")
+    return figure
+
+
 def run_times(curves: Curves, *, title: str | None = None) -> Figure:
     """Seconds against the number of rows, both logarithmic: the slope is the exponent of growth."""
     with one_axes(title) as (figure, axes):

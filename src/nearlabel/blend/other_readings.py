@@ -1,0 +1,108 @@
+"""Classifiers of scikit-learn as readings of a blend, by cross-fitted scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logit
+from sklearn.base import clone
+
+from nearlabel.blend.evidence import FARTHEST, mixed_with_frequency
+from nearlabel.blend.pooled_logistic import FOLDS
+from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.messages import one_line
+from nearlabel.metrics.scorers import estimator_scores
+
+
+@dataclass(eq=False)
+class OtherReading:
+    """A classifier that was fitted to all rows, and what it says of rows that it has not seen.
+
+    Attributes
+    ----------
+    name : str
+        In words.
+    model : estimator
+        For new rows.
+    left_out : ndarray of float32, shape (n, q)
+        For row i, by a classifier that was fitted to the rows of the other folds: row i is in the
+        fold i modulo their number, as in `CrossFitted`.
+    is_probability : bool
+        Whether these are probabilities; else they are decision values.
+    """
+
+    name: str
+    model: Any
+    left_out: Any
+    is_probability: bool
+
+    @classmethod
+    def fit(cls, estimator: Any, X: Any, Y: Csr) -> Self:
+        """Fit to all rows, and to the rows of all folds but one, for each of them."""
+        labels = Y.toarray().astype(np.int8)
+        left_out = np.empty(labels.shape, np.float32)
+        fold = np.arange(len(labels)) % FOLDS
+        for one in np.unique(fold):
+            held = fold == one
+            model = _fitted(estimator, X[~held], labels[~held])
+            left_out[held] = _scores(model, X[held], labels.shape[1])
+        model = _fitted(estimator, X, labels)
+        return cls(_name(estimator), model, left_out, hasattr(model, "predict_proba"))
+
+    def scores(self, X: Any) -> Floats:
+        """Scores of new rows, shape (m, q)."""
+        return _scores(self.model, X, self.left_out.shape[1])
+
+    def column(self, values: Floats, label: Array, frequency: Floats) -> Floats:
+        """Scores of pairs as an input of the blend, given the log odds of the labels."""
+        if not self.is_probability:
+            return np.asarray(values, np.float64)
+        chance = mixed_with_frequency(np.clip(values, 0, 1), label, frequency)
+        return np.asarray(np.clip(logit(chance), -FARTHEST, FARTHEST))
+
+
+def check_others(others: Any) -> list[Any]:
+    """Unfitted classifiers, or a TypeError."""
+    if others is None:
+        return []
+    if not isinstance(others, list | tuple):
+        raise TypeError(f"others must be a list of scikit-learn classifiers; got {others!r}")
+    for one in others:
+        says = hasattr(one, "predict_proba") or hasattr(one, "decision_function")
+        if isinstance(one, type) or not (hasattr(one, "fit") and says):
+            raise TypeError(
+                "others must be scikit-learn classifiers with predict_proba or "
+                f"decision_function, such as RandomForestClassifier(); got {one!r}"
+            )
+    return list(others)
+
+
+def _fitted(estimator: Any, X: Any, labels: Array) -> Any:
+    try:
+        return clone(estimator).fit(X, labels)
+    except ValueError as error:
+        why = one_line(str(error))
+        raise ValueError(
+            f"others: {_name(estimator)} cannot learn {labels.shape[1]} labels together: {why}; "
+            "one for a single label works as OneVsRestClassifier(…)"
+        ) from error
+
+
+def _scores(model: Any, X: Any, q: int) -> Floats:
+    scores = np.asarray(estimator_scores(model, X), np.float64)
+    if scores.shape != (X.shape[0], q) or not np.isfinite(scores).all():
+        raise ValueError(
+            f"others: {_name(model)} must give one finite score for each of {q} labels; "
+            f"got shape {scores.shape}"
+        )
+    return scores
+
+
+def _name(estimator: Any) -> str:
+    """The class, for a pipeline that of its last step; for a wrapper with what it wraps."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    inner = getattr(last, "estimator", None)
+    name = type(last).__name__
+    return f"{name} of {type(inner).__name__}" if hasattr(inner, "fit") else name

@@ -1,0 +1,90 @@
+"""Which learners stand beside ours in a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from nearlabel.cli.options import Switch, positive_number
+
+if TYPE_CHECKING:
+    from nearlabel.cli.measuring import Measuring
+    from nearlabel.datasets import Dataset
+    from nearlabel.experiments import Part, SplitResult
+
+
+@Parameter(name="*", group=Group("Beside these", sort_key=1))
+@dataclass(frozen=True)
+class Others:
+    """Which learners stand beside our algorithms, and how long they may take.
+
+    Parameters
+    ----------
+    best
+        Compare the blend, too, with everything chosen on the training items, as 'fit --best'.
+    others
+        Compare other learners: binary relevance, a classifier chain and label powerset with
+        logistic regression, SVM, random forest, extra trees, MLP and kNN of scikit-learn, and
+        napkinXC and PECOS where they are installed. All, and ours, are tuned on the training items.
+        Runs of others are kept, and are not repeated.
+    minutes
+        Minutes of one core that each other learner may take, tuning included; one that needs more
+        is left out.
+    again
+        Run others again, also where a run is kept.
+    """
+
+    best: Switch = False
+    others: Switch = False
+    minutes: Annotated[float, Parameter(converter=positive_number)] = 60.0
+    again: Switch = False
+
+    @property
+    def names(self) -> list[str]:
+        """The learners that are asked for."""
+        if not (self.best or self.others):
+            return []
+        from nearlabel.experiments.others.other_methods import OTHERS
+        from nearlabel.experiments.others.other_results import BEST
+
+        there = [name for name, other in OTHERS.items() if other.version is not None]
+        return [BEST, *(there if self.others else ())]
+
+    def results(
+        self,
+        items: Dataset,
+        parts: list[Part],
+        scoring: Any,
+        measuring: Measuring,
+        progress: Any,
+    ) -> dict[str, list[SplitResult]]:
+        """What they reach on each part."""
+        from nearlabel.experiments.others.other_results import evaluate_others
+
+        return evaluate_others(
+            items,
+            self.names,
+            parts,
+            scoring,
+            impute=measuring.preparation.impute,
+            convention=measuring.convention,
+            at=measuring.at,
+            seed=measuring.seed,
+            n_jobs=measuring.searching.jobs,
+            limit=60 * self.minutes,
+            again=self.again,
+            progress=progress,
+        )
+
+
+def learner_title(name: str) -> str:
+    """The name of one of ours or of the others in print."""
+    from nearlabel.experiments.others.other_methods import OTHERS
+    from nearlabel.experiments.others.other_results import BEST
+    from nearlabel.methods.registry import title
+
+    if name in OTHERS:
+        return OTHERS[name].title
+    return "blend" if name == BEST else title(name)

@@ -1,0 +1,1 @@
+"""What people use instead: other learners beside ours, with parameters chosen on training rows."""

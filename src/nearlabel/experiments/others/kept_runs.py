@@ -1,0 +1,92 @@
+"""Runs of other learners on the disk: what took an hour once is not done again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.files import NONSENSE, FileError, read_stored, write_tree
+from nearlabel.common.user_cache import cache_folder
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """What another learner said of test rows.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (m, q), or None
+        What it ranks labels by; None where it did not come to an end.
+    decided : ndarray of bool, shape (m, q), or None
+        The labels that it predicts.
+    seconds : float
+        Processor time, of the choice as well.
+    chosen : dict
+        Its parameters.
+    held_out : float or None
+        Its value on held-out training rows, by which these were chosen; greater is better.
+    refusal : str or None
+        Why there is no answer.
+    version : str
+        Of the package that the learner is in.
+    """
+
+    scores: Any
+    decided: Any
+    seconds: float
+    chosen: dict[str, Any]
+    held_out: float | None = None
+    refusal: str | None = None
+    version: str = ""
+
+    @classmethod
+    def refused(cls, seconds: float, why: str) -> OtherRun:
+        """A run without an answer."""
+        return cls(None, None, seconds, {}, refusal=why)
+
+
+class KeptRuns:
+    """A folder with one file for each run, written whole or not at all.
+
+    A file that is damaged counts as not there.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.path = cache_folder() / "results" / "others" if folder is None else Path(folder)
+
+    def get(self, key: str) -> OtherRun | None:
+        """The run of that key, if it is kept."""
+        try:
+            tree = read_stored(self._file(key)).tree
+            return OtherRun(**tree)
+        except (FileNotFoundError, FileError, *NONSENSE):
+            return None
+
+    def add(self, key: str, run: OtherRun) -> None:
+        """Keep a run; it is on the disk when this returns."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_tree(self._file(key), vars(run))
+
+    def _file(self, key: str) -> Path:
+        return self.path / f"{key}.run"
+
+
+def run_key(settings: Sequence[Any], matrices: Sequence[Any]) -> str:
+    """A text that changes with the data, and with what is tried of a learner."""
+    digest = hashlib.sha256(json.dumps(settings).encode())
+    for matrix in matrices:
+        is_sparse = sparse.issparse(matrix)
+        parts = (matrix.data, matrix.indices, matrix.indptr) if is_sparse else (matrix,)
+        digest.update(f"{matrix.shape}{is_sparse}".encode())
+        for part in parts:
+            digest.update(f"{part.dtype}".encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:40]

@@ -1,0 +1,188 @@
+"""Which other learners there are, and what is tried of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import product
+from typing import Any, NamedTuple
+
+from scipy import sparse
+
+from nearlabel.common.arrays import Csr
+from nearlabel.datasets.preparing import scaler
+
+_DENSE_SCALES, _SPARSE_SCALES = ("standard", "rank"), ("none", "tfidf")
+_FEW_FEATURES = 1_000  # up to so many, Newton's method with a dense Hessian is fast
+_FEW_LABELS = 100  # up to so many, a forest may have leaves of one row: each holds all labels
+_TREES = 300
+_COSTS = (0.1, 1, 10)
+
+
+class Candidate(NamedTuple):
+    """An unfitted estimator, and the parameters in which it differs from others."""
+
+    parameters: dict[str, Any]
+    estimator: Any
+
+
+@dataclass(frozen=True)
+class OtherMethod:
+    """A learner of another library.
+
+    Attributes
+    ----------
+    title : str
+        Its name in print.
+    package : str
+        What is installed for it.
+    candidates : callable
+        Those that are worth a try for (X, Y, seed).
+    """
+
+    title: str
+    package: str
+    candidates: Callable[[Any, Csr, int], list[Candidate]]
+
+    @property
+    def version(self) -> str | None:
+        """The version of its package; None where it is not installed."""
+        try:
+            return version(self.package)
+        except PackageNotFoundError:
+            return None
+
+
+def _in_scales(X: Any, make: Callable[..., Any], **grid: Sequence[Any]) -> list[Candidate]:
+    """What is made of all parameters in a grid, on each scale of the features that suits X."""
+    from sklearn.pipeline import make_pipeline
+
+    found = []
+    for scale, *values in product(_scales(X), *grid.values()):
+        parameters = dict(zip(grid, values, strict=True))
+        step, model = scaler(scale, X), make(**parameters)
+        whole = model if step is None else make_pipeline(step, model)
+        found.append(Candidate({"scale": scale, **parameters}, whole))
+    return found
+
+
+def _scales(X: Any) -> Iterator[str]:
+    if not sparse.issparse(X):
+        yield from _DENSE_SCALES
+    elif X.nnz and X.data.min() < 0:
+        yield "none"
+    else:
+        yield from _SPARSE_SCALES
+
+
+def _logistic(X: Any, cost: float, seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    solver = "liblinear"
+    if not sparse.issparse(X) and X.shape[1] <= _FEW_FEATURES:
+        solver = "newton-cholesky"
+    return LogisticRegression(C=cost, solver=solver, random_state=seed, max_iter=1000)
+
+
+def _one_per_label(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from sklearn.multiclass import OneVsRestClassifier
+
+    return _in_scales(X, lambda C: OneVsRestClassifier(_logistic(X, C, seed)), C=_COSTS)
+
+
+def _chains(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from sklearn.multioutput import ClassifierChain
+
+    from nearlabel.experiments.others.other_estimators import ConstantToo
+
+    def make(C: float) -> Any:
+        base = ConstantToo(_logistic(X, C, seed))
+        return ClassifierChain(base, order="random", random_state=seed)
+
+    return _in_scales(X, make, C=_COSTS)
+
+
+def _powersets(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from sklearn.linear_model import LogisticRegression
+
+    from nearlabel.experiments.others.other_estimators import LabelPowerset
+
+    return _in_scales(X, lambda C: LabelPowerset(LogisticRegression(C=C, max_iter=200)), C=_COSTS)
+
+
+def _vector_machines(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    """Linear ones for sparse features, and on an RBF kernel for dense ones."""
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.svm import SVC, LinearSVC
+
+    if sparse.issparse(X):
+
+        def linear(C: float) -> Any:
+            return OneVsRestClassifier(LinearSVC(C=C, random_state=seed))
+
+        return _in_scales(X, linear, C=_COSTS)
+    return _in_scales(X, lambda C: OneVsRestClassifier(SVC(C=C, cache_size=500)), C=(1, 10))
+
+
+def _forests(kind: str, X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    """They ask for no scale."""
+    from sklearn import ensemble
+
+    from nearlabel.experiments.others.other_estimators import LabelForest
+
+    few = Y.shape[1] <= _FEW_LABELS
+    how = {"n_estimators": _TREES if few else _TREES // 3, "random_state": seed}
+    found = []
+    for least, share in product((1, 3) if few else (5,), ("sqrt", 0.2)):
+        forest = getattr(ensemble, kind)(min_samples_leaf=least, max_features=share, **how)
+        found.append(Candidate({"leaf": least, "features": share}, LabelForest(forest)))
+    return found
+
+
+def _networks(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from sklearn.neural_network import MLPClassifier
+
+    def make(alpha: float, epochs: int) -> Any:
+        how = {"hidden_layer_sizes": (256,), "random_state": seed, "n_iter_no_change": epochs}
+        return MLPClassifier(alpha=alpha, max_iter=epochs, **how)
+
+    return _in_scales(X, make, alpha=(1e-4, 1.0), epochs=(20, 100))
+
+
+def _neighbors(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    most = max(1, X.shape[0] // 2)
+    counts = sorted({min(k, most) for k in (5, 10, 20, 40)})
+    return _in_scales(X, lambda k: KNeighborsClassifier(k, weights="distance"), k=counts)
+
+
+def _label_trees(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from nearlabel.experiments.others.other_estimators import LabelTree
+
+    return _in_scales(X, lambda C: LabelTree(C, seed), C=(1.0, 10.0))
+
+
+def _ranked_trees(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+    from nearlabel.experiments.others.other_estimators import RankedTree
+
+    return _in_scales(X, lambda C: RankedTree(C, seed), C=(1.0, 10.0))
+
+
+OTHERS = {
+    "BinaryRelevance": OtherMethod("BR, logistic regression", "scikit-learn", _one_per_label),
+    "ClassifierChain": OtherMethod("classifier chain", "scikit-learn", _chains),
+    "LabelPowerset": OtherMethod("label powerset", "scikit-learn", _powersets),
+    "SVM": OtherMethod("SVM", "scikit-learn", _vector_machines),
+    "RandomForest": OtherMethod(
+        "random forest", "scikit-learn", lambda *data: _forests("RandomForestRegressor", *data)
+    ),
+    "ExtraTrees": OtherMethod(
+        "extra trees", "scikit-learn", lambda *data: _forests("ExtraTreesRegressor", *data)
+    ),
+    "MLP": OtherMethod("MLP", "scikit-learn", _networks),
+    "KNeighbors": OtherMethod("kNN, scikit-learn", "scikit-learn", _neighbors),
+    "napkinXC": OtherMethod("napkinXC", "napkinxc", _label_trees),
+    "PECOS": OtherMethod("PECOS", "libpecos", _ranked_trees),
+}

@@ -1,0 +1,122 @@
+"""How well other learners do on parts of a data set, and our best beside them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from nearlabel.common.arrays import Csr
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.validation import check_dense_size, label_matrix
+from nearlabel.datasets import Dataset
+from nearlabel.datasets.preparing import Preparing
+from nearlabel.experiments.auto_neighbors import AutoNeighbors
+from nearlabel.experiments.evaluation import SplitResult
+from nearlabel.experiments.others.other_runs import CORE_HOUR, run_other
+from nearlabel.experiments.protocols import Part
+from nearlabel.metrics import Scorer
+from nearlabel.metrics.scorers import evaluate_and_per_row
+
+BEST = "AutoNeighbors"
+_BYTES_A_PAIR = 24  # of a row and a label, in the arrays that learners take and give
+_STEPS = 100  # of progress, for each run
+
+
+def evaluate_others(
+    data: Dataset,
+    names: Sequence[str],
+    parts: Sequence[Part],
+    scorer: Scorer,
+    *,
+    impute: str = "none",
+    convention: str = "paper",
+    at: int = 5,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    limit: float = CORE_HOUR,
+    again: bool = False,
+    folder: Any = None,
+    progress: Progress | None = None,
+) -> dict[str, list[SplitResult]]:
+    """Results of other learners, and of `AutoNeighbors`, on each part.
+
+    Each chooses its parameters, and the scale of the features, on the training rows of the part.
+    Runs of others are kept, so that an interrupted comparison goes on where it was.
+
+    Parameters
+    ----------
+    data : Dataset
+    names : sequence of str
+        Of `OTHERS`, or "AutoNeighbors".
+    parts : sequence of Part, as `splits` gives them
+        Not leave-one-out.
+    scorer : Scorer
+        What others choose by.
+    impute, convention, at
+        As in `evaluate_splits`.
+    seed, limit, again, folder
+        As in `run_other`.
+    progress : callable, optional
+        Called with (steps done, steps in all).
+
+    Returns
+    -------
+    dict of str to list of SplitResult
+    """
+    if any(part.left_out for part in parts):
+        raise ValueError("parts must hold out rows, such as 'holdout' or 'cv10'; got leave-one-out")
+    found: dict[str, list[SplitResult]] = {name: [] for name in names}
+    Y = label_matrix(data.Y, "Y")
+    stages = Stages(progress, _STEPS * len(parts) * len(names))
+    for part in parts:
+        truth = Y[part.test]
+        X, queries = _vectors(data, part, impute)
+        for name in names:
+            work = X, Y[part.train], queries
+            tell = stages.next(_STEPS)
+            try:
+                if name == BEST:
+                    said = _best(*work, seed, n_jobs, tell)
+                else:
+                    what = f"{name}, which gives every label of every row a score,"
+                    check_dense_size(what, Y.shape, _BYTES_A_PAIR, BEST)
+                    how = {"seed": seed, "limit": limit, "again": again, "folder": folder}
+                    run = run_other(name, *work, scorer, **how, progress=tell)
+                    said = run.scores, run.decided, run.seconds, run.chosen, run.refusal
+            except MemoryError as error:
+                said = None, None, 0.0, {}, str(error)
+            scores, decided, seconds, chosen, refusal = said
+            if refusal is not None:
+                found[name].append(SplitResult({}, seconds, refusal))
+                continue
+            metrics, rows = evaluate_and_per_row(truth, scores, decided, convention, at=at)
+            found[name].append(SplitResult(metrics, seconds, parameters=chosen, rows=rows))
+            if tell is not None:
+                tell(1, 1)
+    return found
+
+
+def _vectors(data: Dataset, part: Part, impute: str) -> tuple[Any, Any]:
+    """Training and test rows as vectors, not scaled."""
+    X, queries = data.X[part.train], data.X[part.test]
+    preparing = Preparing("none", impute, data.text)
+    transformer = preparing.transformer(X) if preparing.is_needed(X) else None
+    if transformer is None:
+        return X, queries
+    return transformer.fit_transform(X), transformer.transform(queries)
+
+
+def _best(
+    X: Any, Y: Csr, queries: Any, seed: int, n_jobs: int | None, progress: Progress | None
+) -> tuple[Any, ...]:
+    """What our best says, in the form of a run."""
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few rows, about which nobody can do anything here
+        model = AutoNeighbors(random_state=seed, n_jobs=n_jobs).fit(X, Y, progress=progress)
+    scores, decided = model.label_scores(queries), model.predict(queries)
+    space = model.blend_.label_space_
+    chosen = {"scale": model.scale_} | ({} if space is None else {"ridge": space.kernel_})
+    return scores, decided, time.process_time() - start, chosen, None
