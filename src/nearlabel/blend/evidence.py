@@ -18,6 +18,7 @@ from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
 from nearlabel.labels.scores import LabelScores
 
+_RIDGE_CHANCES = 1e-4, 0.99  # that scores of regressions are at least and at most as log odds
 _PRIOR_SHARE = 0.03  # of the labels' frequencies in the shares of votes, which may be 0 and 1
 FARTHEST = 15.0  # log odds
 
@@ -82,19 +83,26 @@ def frequency_log_odds(totals: Array, n: int) -> Floats:
 
 
 def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
-    """What a method says about labels, given its scores of them and the labels' log odds."""
+    """What a method says about pairs, given its scores of them and the log odds of frequencies."""
     chance = np.asarray(model._uncalibrated(values, label), np.float64)
     if not model.needs.counts:  # a method with tables has smoothed them
-        chance = mixed_with_frequency(chance, label, frequency)
+        chance = mixed_with_frequency(chance, frequency)
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(logit(chance), -FARTHEST, FARTHEST))
 
 
-def mixed_with_frequency(chance: Floats, label: Array, frequency: Floats) -> Floats:
-    """Probabilities, which may be 0 and 1, with a little of the labels' frequencies."""
-    return np.asarray((1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * expit(frequency[label]))
+def mixed_with_frequency(chance: Floats, frequency: Floats) -> Floats:
+    """Probabilities, which may be 0 and 1, with a little of the labels' frequency (log odds)."""
+    return np.asarray((1 - _PRIOR_SHARE) * chance + _PRIOR_SHARE * expit(frequency))
 
 
-def ridge_columns(values: Floats) -> list[Floats]:
-    """The columns of a regression's scores."""
-    return [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]
+def ridge_columns(values: Floats, *, log_odds: bool) -> list[Floats]:
+    """The columns of a regression's scores; their log odds where wanted.
+
+    With many labels, nearly all scores are next to 0, and weights that suit these let the greatest
+    fall behind: beside log odds of the methods, roots grow too slowly.
+    """
+    found = [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]
+    if log_odds:
+        found.append(np.asarray(logit(np.clip(values, *_RIDGE_CHANCES))))
+    return found

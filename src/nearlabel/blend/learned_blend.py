@@ -33,12 +33,16 @@ _CELLS_AT_ONCE = 2**22
 
 
 class Said(NamedTuple):
-    """The scores of some rows by all readings, in the order of the columns, and their neighbors."""
+    """The scores of some rows by all readings, in the order of the columns, and their neighbors.
+
+    With the labels of the rows where these are training rows that are left out.
+    """
 
     methods: list[LabelScores]
     regressions: list[RidgeScores]
     others: list[Any]
     graphs: list[tuple[NeighborGraph, Csr]]
+    own: Csr | None = None
 
 
 @dataclass(eq=False)
@@ -89,11 +93,6 @@ class LearnedBlend:
         """Whether every label is scored for every row."""
         return self.q <= DENSE_LABELS or not self.plain
 
-    @cached_property
-    def frequency(self) -> Floats:
-        """Log odds of each label's share of the training rows."""
-        return frequency_log_odds(self.totals, self.n)
-
     @property
     def names(self) -> list[str]:
         """The columns, in words, each once."""
@@ -101,6 +100,7 @@ class LearnedBlend:
         names += [f"{name}, learned distance" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
             names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
+            names += [] if self.is_dense else [f"log odds of ridge, {kernel}"]
         return [*names, *_numbered([one.name for one in self.others]), "frequency"]
 
     def said(self, graph: NeighborGraph, X: Any) -> Said:
@@ -155,7 +155,7 @@ class LearnedBlend:
             ]
             graphs.append((near, self.rows.labels))
         ridges = [one.left_out_scores(X, rows, own) for one in self.regressions.values()]
-        return Said(methods, ridges, [one.left_out[rows] for one in self.others], graphs)
+        return Said(methods, ridges, [one.left_out[rows] for one in self.others], graphs, own)
 
     def _widest(self) -> int:
         return max(int(one.n_neighbors_) for one in self.learned)
@@ -168,16 +168,28 @@ class LearnedBlend:
 
     def columns(self, said: Said, pairs: Pairs) -> Floats:
         """What all readings say of pairs, shape (p, f)."""
+        frequency = self._frequency(said, pairs)
         found = [
-            reading_log_odds(model, pairs.of(scores), pairs.label, self.frequency)
+            reading_log_odds(model, pairs.of(scores), pairs.label, frequency)
             for model, scores in zip([*self.plain, *self.learned], said.methods, strict=True)
         ]
         for scores in said.regressions:
-            found += ridge_columns(pairs.of(scores))
+            found += ridge_columns(pairs.of(scores), log_odds=not self.is_dense)
         for other, values in zip(self.others, said.others, strict=True):
             told = values[pairs.row, pairs.label]
-            found.append(other.column(told, pairs.label, self.frequency))
-        return np.column_stack([*found, self.frequency[pairs.label]])
+            found.append(other.column(told, frequency))
+        return np.column_stack([*found, frequency])
+
+    def _frequency(self, said: Said, pairs: Pairs) -> Floats:
+        """Log odds of the labels' shares of the training rows, without a row that is left out.
+
+        Tables and regressions leave it out. Beside them, a share of all rows would tell its labels:
+        only for these are the two different.
+        """
+        totals, n = self.totals[pairs.label], self.n
+        if said.own is not None:
+            totals, n = totals - pairs.truth(said.own), n - 1
+        return frequency_log_odds(totals, n)
 
     def blended(self, said: Said, n: int, rows: Array | None = None) -> LabelScores:
         """Probabilities of all labels of n rows, by what all readings say of them.
