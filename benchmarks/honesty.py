@@ -32,14 +32,14 @@ class Shape(NamedTuple):
     kind: str
 
 
-_FEW, _RARE = np.array([0.5, 0.3, 0.2, 0.1]), np.full(60, 0.02)
+_FEW, _RARE = np.array([0.5, 0.3, 0.2, 0.1]), np.linspace(0.01, 0.03, 60)
 _FALLING = 0.5 / np.arange(1, 61)
 SHAPES = (
     Shape(120, 6, _FEW, "4 labels"),
     Shape(120, 200, _FEW, "4 labels"),
     Shape(400, 30, _FEW, "4 labels"),
-    Shape(400, 8, _FALLING, "60 labels, 50 % to 1 %"),
-    Shape(400, 8, _RARE, "60 labels, 2 % each"),
+    Shape(400, 8, _FALLING, "60 labels, 1 % to 50 %"),
+    Shape(400, 8, _RARE, "60 labels, 1 % to 3 %"),
 )
 Scores = tuple[Any, Any]  # of the training rows, each left out, and of new rows
 

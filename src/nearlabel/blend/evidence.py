@@ -1,7 +1,8 @@
 """What readings say about pairs of a row and a label, as columns of numbers.
 
 A reading is a method on one of two graphs, or a ridge regression. The columns of a method are log
-odds; those of a regression its scores and their roots, which tell small scores apart.
+odds; those of a regression its scores and their roots, which tell small scores apart, and with many
+labels their log odds.
 """
 
 from __future__ import annotations
