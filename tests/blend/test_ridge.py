@@ -15,6 +15,7 @@ from nearlabel.blend.closed_form import ClosedForm
 from nearlabel.blend.kernel_features import LinearFeatures
 from nearlabel.blend.penalties import best_penalty, squared_errors
 from nearlabel.blend.ridge import ALPHAS, LabelRidge
+from nearlabel.blend.streamed_kernel import KernelLeverage
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.metrics import average_precision
 
@@ -101,6 +102,16 @@ def test_as_many_truncated_axes_as_there_are_give_the_same(shape, form, monkeypa
     Z = (X - X.mean(axis=0)) @ few.form_.spectrum.vectors
     wanted = literal_left_out(Z, Y.toarray(), 0.1 * leading.mean())
     np.testing.assert_allclose(few.left_out_scores().dense(EVERY), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [0, 3, 5])
+def test_leverages_by_a_triangle_are_those_of_all_axes(rank):
+    rng = np.random.default_rng(0)
+    axes, mean, shrinkage = rng.normal(size=(5, rank)), rng.normal(size=rank), rng.random(rank)
+    kernel = rng.random((7, 5))
+    wanted = (kernel @ axes - mean) ** 2 @ shrinkage
+    found = KernelLeverage.of(axes, mean, shrinkage).of_rows(kernel.copy())
+    np.testing.assert_allclose(found, wanted, atol=1e-13)
 
 
 def test_the_penalty_has_the_best_left_out_scores():

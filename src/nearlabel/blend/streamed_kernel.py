@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
 from nearlabel.blend.kernel_features import NystroemFeatures
@@ -69,7 +69,7 @@ class KernelLeverage(NamedTuple):
         """From coordinates K axes - mean, of which each has its (e + λ)⁻¹."""
         m, r = axes.shape
         root = np.sqrt(shrinkage)
-        turned, part = linalg.qr((axes * root).T, mode="economic")
+        turned, part = np.linalg.qr((axes * root).T)
         triangle, offset = np.zeros((m, m), order="F"), np.zeros(m)
         triangle[:r], offset[:r] = part, turned.T @ (root * mean)
         return cls(triangle, offset)
