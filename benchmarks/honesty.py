@@ -63,7 +63,15 @@ def by_means_of_others(X: Any, Y: Any, new: Any, seed: int) -> Scores:
 
 
 def by_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
-    ridge = LabelRidge(random_state=seed).fit(X, Y)
+    return _scores_of(LabelRidge(random_state=seed).fit(X, Y), new)
+
+
+def by_fixed_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
+    """Nothing is chosen, so that nothing is chosen by the rows that are left out."""
+    return _scores_of(LabelRidge("linear", 1.0, seed).fit(X, Y), new)
+
+
+def _scores_of(ridge: LabelRidge, new: Any) -> Scores:
     found = ridge.left_out_scores(), ridge.scores(new)
     left_out, fresh = (DenseScores(one.dense(slice(None))) for one in found)
     return left_out, fresh
@@ -79,6 +87,7 @@ MODELS: dict[str, Callable[[Any, Any, Any, int], Scores]] = {
     "ML-kNN after LabelSpace": by_learned_distance,
     "the same, means of the other rows": by_means_of_others,
     "ridge regression": by_regression,
+    "linear ridge regression, alpha = 1": by_fixed_regression,
     "BlendedNeighbors": by_blend,
 }
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 _OTHERS = "the same, means of the other rows"
-_OF_SPACES = ("ML-kNN on the vectors", "ML-kNN after LabelSpace", _OTHERS, "ridge regression")
+_OF_SPACES = (
+    *("ML-kNN on the vectors", "ML-kNN after LabelSpace", _OTHERS),
+    *("ridge regression", "linear ridge regression, alpha = 1"),
+)
 
 
 def of_spaces(rows: list[dict[str, Any]]) -> str:
