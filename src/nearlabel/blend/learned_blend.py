@@ -101,7 +101,8 @@ class LearnedBlend:
         for kernel in self.regressions:
             names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
             names += [] if self.is_dense else [f"log odds of ridge, {kernel}"]
-        return [*names, *_numbered([one.name for one in self.others]), "frequency"]
+        names += _numbered([one.name for one in self.others])
+        return [*names, "frequency"] if self.is_dense else names
 
     def said(self, graph: NeighborGraph, X: Any) -> Said:
         """What all readings say of new rows, whose plain neighbors are known."""
@@ -178,7 +179,9 @@ class LearnedBlend:
         for other, values in zip(self.others, said.others, strict=True):
             told = values[pairs.row, pairs.label]
             found.append(other.column(told, frequency))
-        return np.column_stack([*found, frequency])
+        # With many labels, one weight of the frequency suits the rare ones, which are most of the
+        # pairs, and puts frequent labels too low, which are most of the first ranks.
+        return np.column_stack([*found, frequency] if self.is_dense else found)
 
     def _frequency(self, said: Said, pairs: Pairs) -> Floats:
         """Log odds of the labels' shares of the training rows, without a row that is left out.
