@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import collection_tables
+import honesty_tables
 import scale_tables
 import teaching_tables
 
@@ -27,6 +28,8 @@ COLLECTION = HERE.parent / "docs" / "made_collection.md"
 COLLECTIONS = HERE.parent / "docs" / "collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
 METRICS = HERE.parent / "docs" / "metrics.md"
+LABEL_SPACE = HERE.parent / "docs" / "label_space.md"
+BLEND = HERE.parent / "docs" / "blend.md"
 README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
 WITHOUT = (
@@ -39,6 +42,7 @@ WITHOUT = (
         "even_counts",
         "blend",
         "blend_at_scale",
+        "honesty",
         "calibration",
         "text_distances",
         "reproduction",
@@ -124,6 +128,11 @@ def documents() -> dict[Path, str]:
     scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))
     rows = result_of("recall_effect")["rows"]
     made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
+    rows = result_of("honesty")["rows"]
+    made[LABEL_SPACE] = with_part(
+        LABEL_SPACE.read_text(), "honesty", honesty_tables.of_spaces(rows)
+    )
+    made[BLEND] = with_part(BLEND.read_text(), "honesty", honesty_tables.of_blends(rows))
     for path in PAGES.glob("*.md"):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)

@@ -100,18 +100,38 @@ def test_left_out_scores_are_honest():
 
 
 def test_left_out_regressions_do_not_tell_rare_labels():
-    """The mean of all other rows would: it is lower for each label that a row carries."""
+    """The mean of all other rows would beside the frequency among all rows, which is higher."""
     gains = []
     for seed in range(8):
         random = np.random.default_rng(seed)
         X, shares = random.normal(size=(600, 8)), 0.5 / np.arange(1, 41)
         Y = (random.random((600, 40)) < shares).astype(int)
         model = nl.BlendedNeighbors(5, readings=[]).fit(X[:300], Y[:300])
-        frequencies = np.tile(Y[:300].sum(axis=0), (300, 1))
-        left_out = precision(Y[:300], model.left_out_scores()) - precision(Y[:300], frequencies)
-        new = precision(Y[300:], model.label_scores(X[300:])) - precision(Y[300:], frequencies)
+        chances = np.tile(shares, (300, 1))  # which are learned from no row
+        left_out = precision(Y[:300], model.left_out_scores()) - precision(Y[:300], chances)
+        new = precision(Y[300:], model.label_scores(X[300:])) - precision(Y[300:], chances)
         gains.append(left_out - new)
     assert abs(np.mean(gains)) < 3 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
+@pytest.mark.parametrize("most", [0, 2_000])  # labels that are all looked at
+def test_what_is_known_of_a_left_out_row_is_the_same_whatever_its_labels(data, most, monkeypatch):
+    """Of a reading that has no tables, the regressions and the frequencies."""
+    monkeypatch.setattr(learned_blend, "DENSE_LABELS", most)
+    known = []
+    for flipped in (0, 1):
+        Y = data.Y[:200].copy()
+        Y[7] ^= flipped
+        readings = [nl.BRkNN(5, weights="distance")]
+        model = nl.BlendedNeighbors(10, readings=readings, learn_distance=False).fit(
+            data.X[:200], Y
+        )
+        row = np.array([7])
+        graph, blend = model._items.left_out_neighbors(row, 10), model._blend
+        said = blend.said_left_out(graph, data.X[row], row, row, sparse.csr_array(Y[row]))
+        known.append(blend.columns(said, blend.pairs(said, 1)))
+    assert known[0].shape[1] == len(model.weights_)
+    assert known[0] == pytest.approx(known[1], abs=1e-10)
 
 
 def test_left_out_scores_of_some_rows(data, model):
@@ -167,6 +187,7 @@ def test_many_labels(monkeypatch, tmp_path):
     X, Y, queries = data.data.X, data.data.Y, data.queries.X
     few = nl.BlendedNeighbors(40).fit(X, Y)
     assert few.needs.dense_scores
+    all_scored = few.label_scores(queries)  # before the limit, by which columns differ, is lowered
     monkeypatch.setattr(learned_blend, "DENSE_LABELS", 10)
     monkeypatch.setattr("nearlabel.blend.blended_neighbors.DENSE_LABELS", 10)
     many = nl.BlendedNeighbors(40).fit(X, Y)
@@ -176,7 +197,7 @@ def test_many_labels(monkeypatch, tmp_path):
     order = np.argsort(-defaults[0], kind="stable")
     totals = np.asarray(Y.sum(axis=0)).ravel()[order]
     assert np.corrcoef(np.arange(60), totals)[0, 1] < -0.5
-    mine, theirs = (precision(data.queries.Y, one) for one in (scores, few.label_scores(queries)))
+    mine, theirs = (precision(data.queries.Y, one) for one in (scores, all_scored))
     assert mine == pytest.approx(theirs, abs=0.03)
     # The labels that are looked at must not tell which ones a training row carries.
     left_out = precision(Y, many.left_out_scores())

@@ -15,6 +15,7 @@ from nearlabel.blend.closed_form import ClosedForm
 from nearlabel.blend.kernel_features import LinearFeatures
 from nearlabel.blend.penalties import best_penalty, squared_errors
 from nearlabel.blend.ridge import ALPHAS, LabelRidge
+from nearlabel.blend.streamed_kernel import KernelLeverage
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.metrics import average_precision
 
@@ -52,13 +53,18 @@ def literal_left_out(Z, Y, penalty):
     kernel=st.sampled_from(["linear", "rbf"]),
     alpha=st.sampled_from([0.01, 1.0, 100.0]),
     form=st.sampled_from([np.asarray, sparse.csr_array]),
+    kept=st.booleans(),
 )
-def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form):
+def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form, kept):
     X = X.astype(np.float64)
     X = (X - X.mean(axis=0)) / (np.abs(X - X.mean(axis=0)).max() or 1)
     X[:, 0] += data.draw(st.sampled_from([0, 1]))
     Y = data.draw(label_matrices(len(X)))
-    ridge = LabelRidge(kernel, alpha).fit(form(X), canonical_csr(Y))
+    with pytest.MonkeyPatch.context() as patch:
+        if not kept:  # as with very many rows
+            patch.setattr("nearlabel.blend.closed_form._KEPT_CELLS", 0)
+            patch.setattr("nearlabel.blend.streamed_kernel._CELLS_OF_A_RUN", 1)
+        ridge = LabelRidge(kernel, alpha).fit(form(X), canonical_csr(Y))
     Z = ridge.features_.of(form(X))
     Z = Z.toarray() if sparse.issparse(Z) else Z
     values = ridge.form_.spectrum.values
@@ -73,11 +79,9 @@ def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form):
     for some, dense in ((scores, left_out), (plain, plain.dense(EVERY))):
         np.testing.assert_allclose(some.at(row, label), dense[row, label], atol=1e-12)
     exact = np.mean((left_out - Y) ** 2)
-    rows, n = np.arange(len(X)), len(X)
-    # As a blend takes them: with the labels' means of all rows in place of the others'.
-    of_all = ridge.weights().left_out_scores(form(X), rows, canonical_csr(Y)).dense(EVERY)
-    expected = left_out - (n * Y.mean(axis=0) - Y) / (n - 1) + Y.mean(axis=0)
-    np.testing.assert_allclose(of_all, expected, atol=1e-8)
+    rows = np.arange(len(X))
+    kept_without_rows = ridge.weights().left_out_scores(form(X), rows, canonical_csr(Y))
+    np.testing.assert_allclose(kept_without_rows.dense(EVERY), left_out, atol=1e-8)
     (error,) = squared_errors(ridge.form_, [alpha], rows, canonical_csr(Y))
     assert error == pytest.approx(exact, abs=1e-10)
 
@@ -98,6 +102,16 @@ def test_as_many_truncated_axes_as_there_are_give_the_same(shape, form, monkeypa
     Z = (X - X.mean(axis=0)) @ few.form_.spectrum.vectors
     wanted = literal_left_out(Z, Y.toarray(), 0.1 * leading.mean())
     np.testing.assert_allclose(few.left_out_scores().dense(EVERY), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [0, 3, 5])
+def test_leverages_by_a_triangle_are_those_of_all_axes(rank):
+    rng = np.random.default_rng(0)
+    axes, mean, shrinkage = rng.normal(size=(5, rank)), rng.normal(size=rank), rng.random(rank)
+    kernel = rng.random((7, 5))
+    wanted = (kernel @ axes - mean) ** 2 @ shrinkage
+    found = KernelLeverage.of(axes, mean, shrinkage).of_rows(kernel.copy())
+    np.testing.assert_allclose(found, wanted, atol=1e-13)
 
 
 def test_the_penalty_has_the_best_left_out_scores():

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.blend.kernel_features import Features, NystroemFeatures
 from nearlabel.blend.projections import Projection
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights, Shares
 from nearlabel.blend.spectra import row_blocks, spectrum_of
+from nearlabel.blend.streamed_kernel import KernelLeverage, add_by_label, one_pass
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.labels.counts import label_totals
 
@@ -30,17 +31,19 @@ class ClosedForm:
     def __init__(self, X: Any, Y: Csr, features: Features, random_state: int) -> None:
         n, q = Y.shape
         self.X, self.Y, self.features = X, Y, features
-        self.spectrum = spectrum_of(X, features, LABEL_CELLS // q, random_state)
         self.mean: Floats = label_totals(Y) / n
+        self._leverages: dict[float, Floats] = {}
+        self.cross: Floats
+        self._streamed: NystroemFeatures | None = None
+        if isinstance(features, NystroemFeatures) and n * features.width > _KEPT_CELLS:
+            self._streamed = features
+            self.spectrum, self.cross = one_pass(X, Y, features)
+            return
+        self.spectrum = spectrum_of(X, features, LABEL_CELLS // q, random_state)
         cross = np.zeros((q, len(self.spectrum.values)))
         for rows in row_blocks(n, max(X.shape[1], cross.shape[1])):
-            # Only the labels of these rows: all of them would be gone through for every run.
-            some = Y[rows]
-            labels, place = np.unique(some.indices, return_inverse=True)
-            parts = (some.data, place, some.indptr)
-            some = sparse.csr_array(parts, shape=(some.shape[0], len(labels)))
-            cross[labels] += some.T @ self.coordinates(np.arange(n)[rows])
-        self.cross: Floats = cross.T
+            add_by_label(cross, Y[rows], self.coordinates(np.arange(n)[rows]))
+        self.cross = cross.T
 
     @cached_property
     def _kept(self) -> Floats | None:
@@ -85,10 +88,32 @@ class ClosedForm:
 
     def leverages(self, alpha: float) -> Floats:
         """Leverages of all training rows, shape (n,)."""
+        if alpha not in self._leverages:
+            for _ in self.left_out_products(alpha, np.empty((len(self.cross), 0))):
+                pass
+        return self._leverages[alpha]
+
+    def left_out_products(
+        self, alpha: float, loadings: Floats
+    ) -> Iterator[tuple[slice, Floats, Shares]]:
+        """Runs of training rows, each with B loadings, shape (m, k), and its shares."""
         n = self.X.shape[0]
-        blocks = row_blocks(n, max(self.X.shape[1], len(self.cross)))
-        parts = [self.shares(alpha, self.coordinates(np.arange(n)[rows])) for rows in blocks]
-        return np.concatenate([part.leverage for part in parts])
+        found = np.empty(n)
+        if self._streamed is not None:
+            mean = self.spectrum.mean @ self.spectrum.vectors
+            leverage = KernelLeverage.of(self._whitened_axes, mean, self.shrinkage(alpha))
+            whitened, offset = self._whitened_axes @ loadings, mean @ loadings
+        for rows in row_blocks(n, max(self.X.shape[1], len(self.cross))):
+            if self._streamed is not None:
+                kernel = self._streamed.kernel(self.X[rows])
+                product = kernel @ whitened - offset
+                shares = Shares.of(1 / n + leverage.of_rows(kernel))
+            else:
+                B = self.coordinates(np.arange(n)[rows])
+                product, shares = B @ loadings, self.shares(alpha, B)
+            found[rows] = shares.leverage
+            yield rows, product, shares
+        self._leverages = {alpha: found}
 
     def left_out_scores(self, alpha: float) -> RidgeScores:
         """Scores of the training rows, each left out."""

@@ -1,7 +1,8 @@
 """What readings say about pairs of a row and a label, as columns of numbers.
 
 A reading is a method on one of two graphs, or a ridge regression. The columns of a method are log
-odds; those of a regression its scores and their roots, which tell small scores apart.
+odds; those of a regression its scores and their roots, which tell small scores apart, and with many
+labels their log odds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
 from nearlabel.labels.scores import LabelScores
 
+_RIDGE_CHANCES = 1e-4, 0.99  # that scores of regressions are at least and at most as log odds
 _PRIOR_SHARE = 0.03  # of the labels' frequencies in the shares of votes, which may be 0 and 1
 _FARTHEST = 15.0  # log odds
 
@@ -82,16 +84,16 @@ def frequency_log_odds(totals: Array, n: int) -> Floats:
 
 
 def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
-    """What a method says about labels, given its scores of them and the labels' log odds."""
+    """What a method says about pairs, given its scores of them and the log odds of frequencies."""
     chance = np.asarray(model._uncalibrated(values, label), np.float64)
     if not model.needs.counts:
-        return share_log_odds(chance, label, frequency)
+        return share_log_odds(chance, frequency)
     return _log_odds(chance)  # a method with tables has smoothed them
 
 
-def share_log_odds(share: Floats, label: Array, frequency: Floats) -> Floats:
+def share_log_odds(share: Floats, frequency: Floats) -> Floats:
     """Log odds of shares of votes, which may be 0 and 1: a little of the frequency is mixed in."""
-    return _log_odds((1 - _PRIOR_SHARE) * share + _PRIOR_SHARE * expit(frequency[label]))
+    return _log_odds((1 - _PRIOR_SHARE) * share + _PRIOR_SHARE * expit(frequency))
 
 
 def _log_odds(chance: Floats) -> Floats:
@@ -99,6 +101,13 @@ def _log_odds(chance: Floats) -> Floats:
         return np.asarray(np.clip(logit(chance), -_FARTHEST, _FARTHEST))
 
 
-def ridge_columns(values: Floats) -> list[Floats]:
-    """The columns of a regression's scores."""
-    return [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]
+def ridge_columns(values: Floats, *, log_odds: bool) -> list[Floats]:
+    """The columns of a regression's scores; their log odds where wanted.
+
+    With many labels, nearly all scores are next to 0, and weights that suit these let the greatest
+    fall behind: beside log odds of the methods, roots grow too slowly.
+    """
+    found = [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]
+    if log_odds:
+        found.append(np.asarray(logit(np.clip(values, *_RIDGE_CHANCES))))
+    return found

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from nearlabel.blend.spectra import row_blocks
 from nearlabel.common.arrays import Csr, Floats, canonical_csr
 from nearlabel.methods.mlknn import MLkNN
 from nearlabel.metrics.ranking import Ranking
@@ -60,7 +61,13 @@ def unit_scale(rows: Any) -> float:
         squares = rows.data.astype(np.float64) ** 2
         variance = float(squares.sum()) / n - float(mean @ mean)
     else:
-        variance = float(np.var(rows, axis=0, dtype=np.float64).sum())
+        near = np.mean(rows[:1024], axis=0, dtype=np.float64)  # against cancellation
+        total, squared = np.zeros(rows.shape[1]), 0.0
+        for some in row_blocks(n, rows.shape[1]):
+            part = rows[some] - near
+            total += part.sum(axis=0)
+            squared += float(np.vdot(part, part))
+        variance = (squared - float(total @ total) / n) / n
     variance = 2 * variance * n / (n - 1)
     return float(variance**-0.5) if variance > np.finfo(np.float64).tiny else 1.0
 

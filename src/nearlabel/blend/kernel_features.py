@@ -17,6 +17,7 @@ from nearlabel.common.arrays import Array, Floats
 
 _SMALLEST_EIGENVALUE = 1e-9  # of the landmarks' kernel, relative to the largest
 _LANDMARKS_OF_THE_MEDIAN = 300
+_CELLS_IN_CACHE = 2**20  # of a kernel that is gone through several times: 8 MiB
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ class NystroemFeatures:
         """Features of some vectors."""
         return self.kernel(X) @ self.whitening
 
-    def kernel(self, X: Any) -> Floats:
-        """The kernel of some vectors and the landmarks."""
-        return rbf_kernel(X.astype(np.float64, copy=False), self.landmarks, self.gamma)
+    def kernel(self, X: Any, out: Floats | None = None) -> Floats:
+        """The kernel of some vectors and the landmarks, where wanted in an array that is there."""
+        return rbf_kernel(X, self.landmarks, self.gamma, out)
 
 
 Features = LinearFeatures | NystroemFeatures
@@ -99,11 +100,16 @@ def squared_distances(X: Any, others: Any) -> Floats:
     return np.maximum(product, 0, out=product)
 
 
-def rbf_kernel(X: Any, landmarks: Any, gamma: float) -> Floats:
-    """exp(-gamma ||x - y||²) of all rows of two matrices of float64."""
-    kernel = squared_distances(X, landmarks)
-    kernel *= -gamma
-    return np.exp(kernel, out=kernel)
+def rbf_kernel(X: Any, landmarks: Any, gamma: float, out: Floats | None = None) -> Floats:
+    """exp(-gamma ||x - y||²) of all rows of two matrices, as float64."""
+    n, m = X.shape[0], landmarks.shape[0]
+    kernel = np.empty((n, m)) if out is None else out
+    step = max(256, _CELLS_IN_CACHE // max(m, 1))
+    for start in range(0, n, step):
+        some = squared_distances(X[start : start + step].astype(np.float64, copy=False), landmarks)
+        some *= -gamma
+        np.exp(some, out=kernel[start : start + step])
+    return kernel
 
 
 def seed_of(random_state: Any) -> int:

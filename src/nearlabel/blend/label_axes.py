@@ -73,13 +73,12 @@ class LabelAxes:
         rows would tell a row's own labels: it is lower for each label that the row carries.
         """
         form, n = self._form, self._form.X.shape[0]
-        inverse = form.shrinkage(self._alpha)
+        loadings = form.shrinkage(self._alpha)[:, None] * self._loadings
         found = np.empty((n, len(self._offset)), kind)
-        for rows in row_blocks(n, max(len(inverse), form.X.shape[1])):
-            B = form.coordinates(np.arange(n)[rows])
-            shares = form.shares(self._alpha, B)
+        for rows, some, shares in form.left_out_products(self._alpha, loadings):
+            some *= shares.of_mean[:, None]
             t = shares.without_mean(n)
-            some = (B * inverse * shares.of_mean[:, None]) @ self._loadings
             some -= t[:, None] * (form.Y[rows] @ self._of_labels - self._offset)
-            found[rows] = some + self._offset
+            some += self._offset
+            found[rows] = some
         return found

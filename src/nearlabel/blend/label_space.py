@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Mapping
 from functools import partial
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -14,29 +11,18 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.blend.joined_space import METRICS, Joining, left_out_quality, unit_scale
-from nearlabel.blend.kernel_features import drawn_rows, seed_of
-from nearlabel.blend.label_axes import LabelAxes
-from nearlabel.blend.projections import Projection
-from nearlabel.blend.ridge import KERNELS, LabelRidge
+from nearlabel.blend.ridge import LabelRidge
+from nearlabel.blend.space_choices import ChosenSpace, SpaceOptions, checked_ridge, float_type
+from nearlabel.blend.stored_space import filled, tree_of
 from nearlabel.common.arrays import Csr, Floats, canonical_csr
-from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import (
-    ArgumentError,
-    check_choice,
     check_integer,
     check_labels,
     check_n_jobs,
-    check_real,
     check_same_length,
     checked_vectors,
 )
-from nearlabel.methods.fields import stored_names
-
-_SPREADS, _WEIGHTS = (0.5, 0.0), (0.5, 1.0)  # what "auto" chooses from
-_CHOSEN = ("spread", "weight", "metric")
-_ROWS = 4_000  # that candidates are compared on
 
 
 class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -184,7 +170,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
         with one_blas_thread:
             coordinates = self._projection.coordinates(X)
-        return self._joining.rows(coordinates.astype(_float_type(X), copy=False), X)
+        return self._joining.rows(coordinates.astype(float_type(X), copy=False), X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns: labelspace0, labelspace1 …"""
@@ -213,86 +199,26 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if X.shape[0] < 2:
             raise ValueError("X has 1 sample; rows can be left out of at least 2")
         ridge.fit(X, Y)
-        kind, alpha = _float_type(X), ridge.choice_.alpha
-        with one_blas_thread:
-            axes = {one: LabelAxes(ridge.form_, alpha, one, n_components) for one in options[0]}
-            learned = {one: axes[one].left_out(kind) for one in options[0]}
-        plain_scale = unit_scale(X)
-        scales = {one: (unit_scale(learned[one]), plain_scale) for one in options[0]}
-        rows = drawn_rows(X.shape[0], _ROWS, ridge.random_state)
-        candidates = []
-        for spread, weight, metric in product(*options):
-            joining = Joining.of(weight, scales[spread], metric)
-            one = {"spread": spread, "weight": weight, "metric": metric}
-            if math.prod(map(len, options)) > 1:
-                some = joining.rows(learned[spread][rows], X[rows])
-                one["score"] = left_out_quality(some, Y[rows], n_jobs)
-            candidates.append(one)
-        best = max(candidates, key=lambda one: one.get("score", 0))  # of several, the first
-        self.spread_, self.weight_, self.metric_ = (best[key] for key in _CHOSEN)
-        self.candidates_ = candidates if "score" in best else []
-        self.kernel_, self.kernel_scores_, self.alpha_ = ridge.kernel_, ridge.values_, alpha
-        self._projection = axes[self.spread_].projection
-        self._joining = Joining.of(self.weight_, scales[self.spread_], self.metric_)
-        return X, learned[self.spread_], ridge
+        chosen = ChosenSpace.of(ridge, X, Y, options, n_components, n_jobs)
+        self.spread_, self.weight_, self.metric_, self.candidates_ = chosen[:4]
+        self.kernel_, self.kernel_scores_ = ridge.kernel_, ridge.values_
+        self.alpha_ = ridge.choice_.alpha
+        self._projection, self._joining = chosen.projection, chosen.joining
+        return X, chosen.left_out, ridge
 
-    def _options(self) -> tuple[tuple[Any, ...], ...]:
-        """Spreads, weights and metrics to choose from."""
-        spreads: tuple[float, ...] = _SPREADS
-        weights: tuple[float, ...] = _WEIGHTS
-        metrics: tuple[str, ...] = METRICS
-        if not _is_auto(self.spread):
-            spreads = (check_real(self.spread, 'spread (or "auto")', low=0, high=2),)
-        if not _is_auto(self.weight):
-            weights = (_above_0(self.weight, "weight", 1),)
-        if not _is_auto(self.metric):
-            metrics = (check_choice(self.metric, "metric", ("auto", *METRICS)),)
-        return spreads, weights, metrics
+    def _options(self) -> SpaceOptions:
+        return SpaceOptions.of(self.spread, self.weight, self.metric)
 
     def _ridge(self) -> LabelRidge:
-        kernel = check_choice(self.kernel, "kernel", ("auto", *KERNELS))
-        alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
-        return LabelRidge(kernel, alpha, seed_of(self.random_state))
+        return checked_ridge(self.kernel, self.alpha, self.random_state)
 
     def _tree(self) -> dict[str, Any]:
         check_is_fitted(self)
-        parameters = self.get_params()
-        del parameters["n_jobs"]  # of the machine, not of the model
-        if not isinstance(self.random_state, numbers.Integral):
-            parameters["random_state"] = None
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "class": type(self).__name__,
-            "parameters": parameters,
-            "features": self.n_features_in_,
-            "feature_names": None if names is None else names.tolist(),
-            "chosen": {key: getattr(self, f"{key}_") for key in ("kernel", "alpha", *_CHOSEN)},
-            "kernel_scores": self.kernel_scores_,
-            "candidates": self.candidates_,
-            "projection": self._projection.tree(),
-            "factors": [self._joining.learned, self._joining.plain],
-        }
+        return tree_of(self)
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
-        tree = checked_tree(tree)
-        made = cls(**tree["parameters"])
-        made._options()
-        made._ridge()
-        check_integer(made.n_components, "n_components", low=1)
-        made.n_features_in_ = check_integer(tree["features"], "features", low=1)
-        names = stored_names(tree["feature_names"], made.n_features_in_)
-        if names is not None:
-            made.feature_names_in_ = names.astype(object)
-        chosen = cls(**tree["chosen"])
-        made.spread_, made.weight_, made.metric_ = (only for (only,) in chosen._options())
-        ridge = chosen._ridge()
-        made.kernel_ = check_choice(ridge.kernel, "kernel", KERNELS)
-        made.alpha_ = check_real(ridge.alpha, "alpha", low=0)
-        made.kernel_scores_, made.candidates_ = tree["kernel_scores"], tree["candidates"]
-        made._projection = Projection.from_tree(tree["projection"], made.n_features_in_)
-        learned, plain = (check_real(one, "factors", low=0) for one in tree["factors"])
-        made._joining = Joining(learned, plain, made.metric_)
+        made: Self = filled(cls, tree)
         return made
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -314,21 +240,3 @@ def _label_matrix(y: Any) -> Csr:
         classes, codes = np.unique(np.asarray(column), return_inverse=True)
         return canonical_csr(np.eye(len(classes), dtype=np.int8)[codes])
     return check_labels(y).matrix
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _above_0(value: Any, name: str, high: float) -> float:
-    wanted = f'{name} (or "auto")'
-    number = check_real(value, wanted, low=0, high=high)
-    if number == 0:
-        message = f"{wanted} must be above 0 and at most {high:g}; got {value!r}"
-        raise ArgumentError(message, name)
-    return number
-
-
-def _float_type(X: Any) -> Any:
-    """The type of learned coordinates: that of the features where these are small floats."""
-    return np.float32 if X.dtype in (np.float16, np.float32) else np.float64

@@ -35,13 +35,17 @@ _CELLS_AT_ONCE = 2**22
 
 
 class Said(NamedTuple):
-    """The scores of some rows by all readings, in the order of the columns, and their neighbors."""
+    """The scores of some rows by all readings, in the order of the columns, and their neighbors.
+
+    With the labels of the rows where these are training rows that are left out.
+    """
 
     methods: list[LabelScores]
     regressions: list[RidgeScores]
     forest: list[LabelScores]
     others: list[Any]
     graphs: list[tuple[NeighborGraph, Csr]]
+    own: Csr | None = None
 
 
 @dataclass(eq=False)
@@ -94,11 +98,6 @@ class LearnedBlend:
         """Whether every label is scored for every row."""
         return self.q <= DENSE_LABELS or not self.plain
 
-    @cached_property
-    def frequency(self) -> Floats:
-        """Log odds of each label's share of the training rows."""
-        return frequency_log_odds(self.totals, self.n)
-
     @property
     def names(self) -> list[str]:
         """The columns, in words, each once."""
@@ -106,8 +105,10 @@ class LearnedBlend:
         names += [f"{name}, learned distance" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
             names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
+            names += [] if self.is_dense else [f"log odds of ridge, {kernel}"]
         names += [] if self.forest is None else ["forest"]
-        return [*names, *_numbered([one.name for one in self.others]), "frequency"]
+        names += _numbered([one.name for one in self.others])
+        return [*names, "frequency"] if self.is_dense else names
 
     def said(self, graph: NeighborGraph, X: Any) -> Said:
         """What all readings say of new rows, whose plain neighbors are known."""
@@ -164,7 +165,7 @@ class LearnedBlend:
         ridges = [one.left_out_scores(X, rows, own) for one in self.regressions.values()]
         votes = [] if self.forest is None else [self.forest.left_out_scores(rows)]
         others = [one.left_out[rows] for one in self.others]
-        return Said(methods, ridges, votes, others, graphs)
+        return Said(methods, ridges, votes, others, graphs, own)
 
     def _widest(self) -> int:
         return max(int(one.n_neighbors_) for one in self.learned)
@@ -177,18 +178,31 @@ class LearnedBlend:
 
     def columns(self, said: Said, pairs: Pairs) -> Floats:
         """What all readings say of pairs, shape (p, f)."""
+        frequency = self._frequency(said, pairs)
         found = [
-            reading_log_odds(model, pairs.of(scores), pairs.label, self.frequency)
+            reading_log_odds(model, pairs.of(scores), pairs.label, frequency)
             for model, scores in zip([*self.plain, *self.learned], said.methods, strict=True)
         ]
         for scores in said.regressions:
-            found += ridge_columns(pairs.of(scores))
-        for votes in said.forest:
-            found.append(share_log_odds(pairs.of(votes), pairs.label, self.frequency))
+            found += ridge_columns(pairs.of(scores), log_odds=not self.is_dense)
+        found += [share_log_odds(pairs.of(votes), frequency) for votes in said.forest]
         for other, values in zip(self.others, said.others, strict=True):
             told = values[pairs.row, pairs.label]
-            found.append(other.column(told, pairs.label, self.frequency))
-        return np.column_stack([*found, self.frequency[pairs.label]])
+            found.append(other.column(told, frequency))
+        # With many labels, one weight of the frequency suits the rare ones, which are most of the
+        # pairs, and puts frequent labels too low, which are most of the first ranks.
+        return np.column_stack([*found, frequency] if self.is_dense else found)
+
+    def _frequency(self, said: Said, pairs: Pairs) -> Floats:
+        """Log odds of the labels' shares of the training rows, without a row that is left out.
+
+        Tables and regressions leave it out. Beside them, a share of all rows would tell its labels:
+        only for these are the two different.
+        """
+        totals, n = self.totals[pairs.label], self.n
+        if said.own is not None:
+            totals, n = totals - pairs.truth(said.own), n - 1
+        return frequency_log_odds(totals, n)
 
     def blended(self, said: Said, n: int, rows: Array | None = None) -> LabelScores:
         """Probabilities of all labels of n rows, by what all readings say of them.

@@ -54,11 +54,11 @@ class OtherReading:
         """Scores of new rows, shape (m, q)."""
         return _scores(self.model, X, self.left_out.shape[1])
 
-    def column(self, values: Floats, label: Array, frequency: Floats) -> Floats:
+    def column(self, values: Floats, frequency: Floats) -> Floats:
         """Scores of pairs as an input of the blend, given the log odds of the labels."""
         if not self.is_probability:
             return np.asarray(values, np.float64)
-        return share_log_odds(np.clip(values, 0, 1), label, frequency)
+        return share_log_odds(np.clip(values, 0, 1), frequency)
 
 
 def check_others(others: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from nearlabel.metrics.ranking import Ranking
 
 _CELLS = 2**22  # scores that are ranked for each penalty
 _FEWEST_ROWS = 500  # below, average precision would say little
-_MOST_ROWS, _ROWS_OF_ERRORS = 20_000, 5_000
+_MOST_ROWS, _ROWS_OF_ERRORS = 20_000, 2_000
 
 
 class Choice(NamedTuple):

@@ -128,16 +128,10 @@ class RidgeWeights(NamedTuple):
         return RidgeScores((n, q), factor.__getitem__, self.loadings, self.mean, ones, zeros)
 
     def left_out_scores(self, X: Any, rows: Array, own: Csr) -> RidgeScores:
-        """Scores of training rows, each left out: their vectors, numbers and own labels.
-
-        The slopes are those of the other rows, the labels' means those of all. The mean of the
-        others is lower by 1 / (n - 1) for every label that the row carries: what is learned from
-        these scores would find that out.
-        """
+        """Scores of training rows, each left out: their vectors, numbers and own labels."""
         shares = Shares.of(self.leverage[rows])
         factor = self.projection.coordinates(X) * shares.of_mean[:, None]
-        own_part = shares.without_mean(len(self.leverage))
-        parts = factor.__getitem__, self.loadings, self.mean, 1 + own_part, own_part, own
+        parts = factor.__getitem__, self.loadings, self.mean, *shares[1:], own
         return RidgeScores((len(rows), len(self.mean)), *parts)
 
     def tree(self) -> dict[str, Any]:

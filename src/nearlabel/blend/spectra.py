@@ -14,7 +14,7 @@ from nearlabel.common.arrays import Floats
 _WIDEST = 3_000  # rows or features, whichever are fewer, that are decomposed as a whole
 _TRUNCATED_RANK = 1_000
 _CELLS = 2**26  # numbers in an array of axes: 512 MiB
-_CELLS_AT_ONCE = 2**23
+_CELLS_AT_ONCE = 2**21  # 16 MiB: larger arrays are given back to the system every time
 _FEWEST_AXES = 64
 _SMALLEST = 1e-14  # eigenvalues, relative to the largest
 _ITERATIONS, _OVERSAMPLING = 4, 32
@@ -89,6 +89,11 @@ def _primal(X: Any, features: Features, d: int) -> Spectrum:
             total += Z.sum(axis=0)
         gram -= np.outer(total, total) / n
         mean = near + total / n
+    return spectrum_of_gram(mean, gram)
+
+
+def spectrum_of_gram(mean: Floats, gram: Floats) -> Spectrum:
+    """The spectrum of features of which the mean and ZcᵀZc are known."""
     values, vectors = np.linalg.eigh(gram)
     kept = _kept(values)
     return Spectrum(mean, values[kept], np.ascontiguousarray(vectors[:, kept]))

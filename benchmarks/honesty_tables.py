@@ -1,0 +1,53 @@
+"""How honest left-out scores are, as tables of docs/label_space.md and docs/blend.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_OTHERS = "the same, means of the other rows"
+_OF_SPACES = (
+    *("ML-kNN on the vectors", "ML-kNN after LabelSpace", _OTHERS),
+    *("ridge regression", "linear ridge regression, alpha = 1"),
+)
+
+
+def of_spaces(rows: list[dict[str, Any]]) -> str:
+    """What left-out rows of a learned distance promise too much, beside rows that know nothing."""
+    lines = [
+        "| labels | rows x features | " + " | ".join(_OF_SPACES) + " |",
+        "|---|---|" + "---|" * len(_OF_SPACES),
+    ]
+    for shape, by_name in _shapes(rows).items():
+        cells = [_difference(by_name[name], "new_rows") for name in _OF_SPACES]
+        lines.append(f"| {shape} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def of_blends(rows: list[dict[str, Any]]) -> str:
+    """Left-out scores of the blend, beside new rows and the labels' true shares."""
+    lines = [
+        "| labels | rows x features | left out | new rows | true shares | left out less new rows "
+        "| left out less true shares |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for shape, by_name in _shapes(rows).items():
+        row = by_name["BlendedNeighbors"]
+        values = [f"{row[key]:.3f}".lstrip("0") for key in ("left_out", "new_rows", "prior")]
+        values += [_difference(row, key) for key in ("new_rows", "prior")]
+        lines.append(f"| {shape} | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def _shapes(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Rows by shape, ready for print, and by model."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        shape = f"{row['labels']} | {row['rows']} x {row['features']}"
+        found.setdefault(shape, {})[row["scores_of"]] = row
+    return found
+
+
+def _difference(row: dict[str, Any], key: str) -> str:
+    value, error = row[f"left_out_less_{key}"], row[f"standard_error_{key}"]
+    sign = "-" if value < 0 else ""
+    return sign + f"{abs(value):.3f}".lstrip("0") + " ± " + f"{error:.3f}".lstrip("0")
