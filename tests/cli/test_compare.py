@@ -102,3 +102,61 @@ def test_notes_come_once(here, capsys):
     assert run(["compare", "songs.csv", "--k", "500", "--algorithm", "MLkNN", "BRkNN"]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "--k 500" in line]
     assert len(notes) == 1
+
+
+def test_others_stand_beside_ours(ask, here, tmp_path, monkeypatch):
+    from nearlabel.experiments.others import other_methods
+
+    some = {name: other_methods.OTHERS[name] for name in ("BinaryRelevance", "KNeighbors")}
+    monkeypatch.setattr(other_methods, "OTHERS", some)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    figure, table = tmp_path / "compared.svg", tmp_path / "table.csv"
+    words = ("compare", "songs.csv", "--algorithm", "MLkNN", "BRkNN", "--others", "--k", 5, 10)
+    printed = ask(*words, "--figure", figure, "-o", table)
+    assert "4 algorithms" not in printed
+    assert "5 algorithms, tuned by average_precision on the training items" in printed
+    for name in ("ML-kNN", "BRkNN", "blend", "BR, logistic regression", "kNN, scikit-learn"):
+        assert re.search(rf"^{re.escape(name)} .*[*≈]?0\.\d{{4}} ±0\.\d{{3}}", printed, re.M), name
+        assert re.search(rf"^  {re.escape(name)}: ", printed, re.M), name
+    assert "* the best; ≈ not significantly worse (paired t-test over test items" in printed
+    drawn = figure.read_text()
+    assert "<svg" in drawn
+    with table.open(encoding="utf-8") as file:
+        rows = {row["algorithm"]: row for row in csv.DictReader(file)}
+    assert list(rows) == ["MLkNN", "BRkNN", "AutoNeighbors", *some]
+    assert rows["KNeighbors"]["chosen"].startswith("scale ")
+
+    def nothing_runs(*_):
+        raise AssertionError("a kept run was made again")
+
+    monkeypatch.setattr("nearlabel.experiments.others.other_runs._in_process", nothing_runs)
+    found = json.loads(ask(*words, "--json"))["results"]
+    for one in found:
+        assert one["metrics"]["average_precision"] == float(
+            rows[one["algorithm"]]["average_precision"]
+        )
+        assert one["standard_error"]["average_precision"] > 0
+        assert 0 <= one["p_value"]["average_precision"] <= 1
+        assert one["p_value"]["micro_f1"] in (None, 1.0)
+
+
+def test_what_the_blend_reaches(ask, here):
+    words = ("compare", "songs.csv", "--algorithm", "MLkNN", "--best", "--json")
+    mine, best = json.loads(ask(*words))["results"]
+    assert best["algorithm"] == "AutoNeighbors"
+    assert best["chosen"][0]["scale"]
+    assert best["metrics"]["average_precision"] > mine["metrics"]["average_precision"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--others", "--split", "loo"), "--split loo: --best and --others hold out test items"),
+        (("--minutes", "0", "--others"), "a number above 0 expected; got '0'"),
+        (("--figure", "x.gif"), "a figure must end in .png, .svg, .pdf; got 'x.gif'"),
+        (("--figure", "no/x.png"), "--figure no/x.png: there is no folder"),
+    ],
+)
+def test_what_beside_refuses(here, capsys, words, message):
+    assert run(["compare", "songs.csv", *words]) != 0
+    assert message in capsys.readouterr().err

@@ -103,3 +103,24 @@ def test_scorers_take_labels_that_no_training_row_carries(data):
         model = RandomForestClassifier(5, random_state=0).fit(data.X, labels)
         score = nl.metrics.scorer("ranking_loss")(model, data.X, labels)
         assert -0.5 < score < 0
+
+
+@pytest.mark.parametrize("convention", ["paper", "lamda", "mulan", "sklearn"])
+def test_metrics_are_means_of_their_rows(convention):
+    random = np.random.default_rng(0)
+    Y = (random.random((40, 5)) < 0.3).astype(int)
+    Y[0], Y[1] = 0, 1
+    scores = random.integers(0, 4, (40, 5)) / 4
+    decided = (scores > 0.5).astype(int)
+    values = nl.metrics.evaluate(Y, scores, decided, convention, at=2)
+    rows = nl.metrics.per_row(Y, scores, decided, convention, at=2)
+    assert values.keys() - rows.keys() == {
+        *("micro_f1", "macro_f1", "macro_average_precision", "macro_auc")
+    }
+    for name, column in rows.items():
+        assert column.shape == (40,)
+        assert np.nanmean(column) == pytest.approx(values[name], abs=1e-12)
+        for row in (0, 1, 2, 39):
+            alone = nl.metrics.evaluate(Y[[row]], scores[[row]], decided[[row]], convention, at=2)
+            assert column[row] == pytest.approx(alone[name], nan_ok=True)
+    assert "hamming_loss" not in nl.metrics.per_row(Y, scores)

@@ -134,7 +134,7 @@ def compare(
     say_results(results, wanted, errors=beside.others)
     over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
     say(f"* the best; ≈ not significantly worse (paired t-test over {over}, level {LEVEL:g})")
-    say("s: processor seconds, those of our algorithms without the searches, which they share")
+    say("s: processor seconds; our algorithms without the searches, which they share")
     say_refusals(results)
     if tune:
         say_choices(results, len(parts))
