@@ -77,6 +77,7 @@ docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
 	$(BIN)/python examples/method_figures.py docs/images/methods
 	$(BIN)/python examples/collection_figure.py docs/images/collection.png
 	$(BIN)/python examples/scale_figure.py docs/images/scale.png
+	$(BIN)/python examples/quality_figure.py docs/images
 	$(BIN)/python examples/teaching_figure.py docs/images/teaching.png
 	$(BIN)/python examples/calibration_figure.py docs/images/calibration.png
 	$(BIN)/python examples/stream_of_items.py docs/images/stream_of_items.png

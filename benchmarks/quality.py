@@ -85,6 +85,7 @@ def _kept_form(found: SplitResult) -> dict[str, Any]:
     told = {metric: float(found.metrics[metric]) for metric in MEASURED if found.metrics}
     return {
         **told,
+        "held_out": found.left_out if found.left_out == found.left_out else None,
         "core_seconds": found.seconds,
         "chosen": found.parameters,
         "refusal": found.refusal,
@@ -94,8 +95,10 @@ def _kept_form(found: SplitResult) -> dict[str, Any]:
 def _row(name: str, method: str, result: dict[str, Any]) -> dict[str, Any]:
     print(f"{name} {method} {result.get(TUNED_BY, result['refusal'])}", file=sys.stderr, flush=True)
     numbers = {metric: round(result[metric], 4) for metric in MEASURED if metric in result}
-    seconds = round(result["core_seconds"], 2)
-    more = {"core_seconds": seconds, "chosen": result["chosen"], "refusal": result["refusal"]}
+    seconds, held_out = round(result["core_seconds"], 2), result["held_out"]
+    held_out = None if held_out is None else round(held_out, 4)
+    more = {"held_out": held_out, "core_seconds": seconds}
+    more |= {name: result[name] for name in ("chosen", "refusal")}
     return {"data": name, "method": method, **numbers, **more}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import collection_tables
 import honesty_tables
+import quality_tables
 import scale_tables
 import teaching_tables
 
@@ -30,11 +31,13 @@ SCALE = HERE.parent / "docs" / "scale.md"
 METRICS = HERE.parent / "docs" / "metrics.md"
 LABEL_SPACE = HERE.parent / "docs" / "label_space.md"
 BLEND = HERE.parent / "docs" / "blend.md"
+QUALITY = HERE.parent / "docs" / "quality.md"
 README = HERE.parent / "README.md"
 WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "model_files", "sparse_search", "methods"),
     "label_cuts",
+    "quality",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *(
         "tuning",
@@ -90,6 +93,8 @@ def page() -> str:
         "compare within a table, not across machines. Memory is the peak above the inputs.\n",
     ]
     for path in sorted(RESULTS.glob("*.json")):
+        if path.stem == "quality":  # it has a page of its own
+            continue
         result = json.loads(path.read_text())
         parts.append(f"## {result['question']}\n")
         parts.extend(f"{table}\n" for table in tables(result["rows"]))
@@ -133,6 +138,9 @@ def documents() -> dict[Path, str]:
         LABEL_SPACE.read_text(), "honesty", honesty_tables.of_spaces(rows)
     )
     made[BLEND] = with_part(BLEND.read_text(), "honesty", honesty_tables.of_blends(rows))
+    made[QUALITY] = QUALITY.read_text()
+    for name, part in quality_tables.parts(result_of("quality")["rows"]).items():
+        made[QUALITY] = with_part(made[QUALITY], name, part)
     for path in PAGES.glob("*.md"):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)

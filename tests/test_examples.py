@@ -161,6 +161,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 7 + len(list((ROOT / "docs" / "methods").iterdir()))
+    assert len(documents) == 8 + len(list((ROOT / "docs" / "methods").iterdir()))
     for path, text in documents.items():
         assert path.read_text() == text

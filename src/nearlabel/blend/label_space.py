@@ -41,7 +41,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     Parameters
     ----------
     kernel : {"auto", "linear", "rbf"}, default="auto"
-        Regression on the features, or on Nystroem features of an RBF kernel with up to 1,000
+        Regression on the features, or on Nystroem features of an RBF kernel with up to 2,000
         landmarks. "auto": whichever predicts the left-out rows better.
     weight : "auto" or float, default="auto"
         Share of the predictions in the squared distance, above 0 and up to 1; the features have the

@@ -30,10 +30,10 @@ from nearlabel.common.threads import one_blas_thread
 
 KERNELS = ("linear", "rbf")
 ALPHAS = tuple(float(alpha) for alpha in np.logspace(2, -4, 13))
-_LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 1_000, 300, 64
+_LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 2_000, 300, 64
 _GAMMAS = (0.25, 1.0, 4.0)  # over the median squared distance
 _ROWS_OF_GAMMA = 10_000
-_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks from 60,000 rows on
+_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks from 15,000 rows on
 
 
 @dataclass

@@ -39,7 +39,7 @@ class SplitResult:
     chosen : NeighborClassifier or None
         Unfitted; where the model was chosen among candidates.
     left_out : float
-        Its leave-one-out score then, by which it was chosen; greater is better.
+        Its score on training rows that were left out, by which it was chosen; greater is better.
     scale : str
         How the features were scaled.
     labels : LabelResults or None

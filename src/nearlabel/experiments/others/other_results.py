@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Sequence
@@ -76,6 +77,7 @@ def evaluate_others(
         for name in names:
             work = X, Y[part.train], queries
             tell = stages.next(_STEPS)
+            held_out = None
             try:
                 if name == BEST:
                     said = _best(*work, seed, n_jobs, tell)
@@ -84,7 +86,8 @@ def evaluate_others(
                     check_dense_size(what, Y.shape, _BYTES_A_PAIR, BEST)
                     how = {"seed": seed, "limit": limit, "again": again, "folder": folder}
                     run = run_other(name, *work, scorer, **how, progress=tell)
-                    said = run.scores, run.decided, run.seconds, run.chosen, run.refusal
+                    said = (run.scores, run.decided, run.seconds, run.chosen, run.refusal)
+                    held_out = run.held_out
             except MemoryError as error:
                 said = None, None, 0.0, {}, str(error)
             scores, decided, seconds, chosen, refusal = said
@@ -92,7 +95,9 @@ def evaluate_others(
                 found[name].append(SplitResult({}, seconds, refusal))
                 continue
             metrics, rows = evaluate_and_per_row(truth, scores, decided, convention, at=at)
-            found[name].append(SplitResult(metrics, seconds, parameters=chosen, rows=rows))
+            value = math.nan if held_out is None else held_out
+            more: dict[str, Any] = {"parameters": chosen, "rows": rows, "left_out": value}
+            found[name].append(SplitResult(metrics, seconds, **more))
             if tell is not None:
                 tell(1, 1)
     return found
