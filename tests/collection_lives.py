@@ -131,7 +131,10 @@ def walk(collection: Collection, number: int, root: Path, backup: Path) -> None:
             with suppress(FileNotFoundError):
                 collection.thumbnail(item)
     elif step == "backup":
-        shutil.rmtree(backup, ignore_errors=True)
+        old = backup.with_name("old backup")  # a kill must not leave half of it under its name
+        shutil.rmtree(old, ignore_errors=True)
+        if backup.exists():
+            backup.rename(old)
         collection.backup(backup)
 
 
