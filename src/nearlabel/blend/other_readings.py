@@ -40,7 +40,9 @@ class OtherReading:
     @classmethod
     def fit(cls, estimator: Any, X: Any, Y: Csr) -> Self:
         """Fit to all rows, and to the rows of all folds but one, for each of them."""
-        labels = Y.toarray().astype(np.int8)
+        labels = Y.toarray().astype(
+            np.int64
+        )  # int8 is not enough for scikit-learn: it counts labels
         left_out = np.empty(labels.shape, np.float32)
         fold = np.arange(len(labels)) % FOLDS
         for one in np.unique(fold):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -152,3 +153,12 @@ def test_keys_tell_data_and_settings_apart(data):
 def test_leave_one_out_has_no_test_rows(data):
     with pytest.raises(ValueError, match="parts must hold out rows"):
         evaluate_others(data, ["KNeighbors"], splits(data, "loo"), SCORER)
+
+
+def test_more_labels_than_a_byte_counts(here, tmp_path):
+    """scikit-learn's binarizer numbers labels in the type of Y: int8 would end at 127."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 3))
+    Y = sparse.csr_array((X @ random.normal(size=(3, 140)) > 1).astype(np.int8))
+    run = run_other("BinaryRelevance", X[:90], Y[:90], X[90:], SCORER, folder=tmp_path)
+    assert nl.metrics.average_precision(Y[90:], run.scores) > 0.8

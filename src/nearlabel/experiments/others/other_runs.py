@@ -131,7 +131,7 @@ def _chosen_run(
     limit: float,
     pipe: Any,
 ) -> OtherRun:
-    dense = Y.toarray().astype(np.int8)
+    dense = Y.toarray().astype(np.int64)  # scikit-learn numbers labels in this type
     parts = _inner_parts(len(dense), seed)
     steps = len(candidates) * len(parts) + 1
     found = np.zeros((len(candidates), len(parts)))
