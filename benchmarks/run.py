@@ -45,6 +45,7 @@ WITHOUT = (
         "even_counts",
         "blend",
         "blend_at_scale",
+        "trees_at_scale",
         "honesty",
         "calibration",
         "text_distances",

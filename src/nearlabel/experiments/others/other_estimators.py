@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Csr, Floats
 
 _FAR = 1e6  # a decision value beyond all others
 
@@ -147,18 +147,22 @@ class LabelTree(ClassifierMixin, BaseEstimator):
         self.folder_ = tempfile.TemporaryDirectory(prefix="nearlabel-napkinxc-")
         how = {"liblinear_c": self.cost, "seed": self.random_state, "threads": 1}
         self.tree_ = PLT(self.folder_.name, **how)
-        labels = sparse.csr_matrix(np.asarray(Y, np.float32))
-        self.labels_ = labels.shape[1]
-        self.tree_.fit(_csr(X), labels)
+        self.labels_ = Y.shape[1]
+        self.tree_.fit(_csr(X), _csr(Y))
         return self
+
+    def best_labels(self, X: Any, top: int) -> Csr:
+        """The scores of the `top` best labels of each row."""
+        found = self.tree_.predict_proba(_csr(X), top_k=top)
+        ends = np.cumsum([0, *map(len, found)])
+        pairs = [pair for row in found for pair in row]
+        label = np.array([label for label, _ in pairs], np.int64)
+        chance = np.array([chance for _, chance in pairs], np.float64)
+        return sparse.csr_array((chance, label, ends), shape=(X.shape[0], self.labels_))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of labels."""
-        found = np.zeros((X.shape[0], self.labels_))
-        for row, pairs in enumerate(self.tree_.predict_proba(_csr(X), top_k=self.labels_)):
-            for label, chance in pairs:
-                found[row, label] = chance
-        return found
+        return np.asarray(self.best_labels(X, self.labels_).toarray())
 
     def predict(self, X: Any) -> Array:
         """Labels of probability 1/2 and more."""
@@ -177,19 +181,22 @@ class RankedTree(ClassifierMixin, BaseEstimator):
         from pecos.xmc import Indexer, LabelEmbeddingFactory
         from pecos.xmc.xlinear.model import XLinearModel
 
-        labels = sparse.csr_matrix(np.asarray(Y, np.float32))
+        vectors, labels = _csr(X), _csr(Y)
         self.labels_ = labels.shape[1]
-        vectors = _csr(X)
         label_vectors = LabelEmbeddingFactory.create(labels, vectors, method="pifa")
         tree = Indexer.gen(label_vectors, seed=self.random_state, threads=1)
         how = {"C": tree, "Cp": self.cost, "Cn": self.cost, "threads": 1}
         self.model_ = XLinearModel.train(vectors, labels.tocsc(), **how)
         return self
 
+    def best_labels(self, X: Any, top: int) -> Csr:
+        """The scores of the `top` best labels of each row."""
+        how = {"only_topk": top, "beam_size": top, "threads": 1}
+        return sparse.csr_array(self.model_.predict(_csr(X), **how))
+
     def predict_proba(self, X: Any) -> Floats:
         """Scores of all labels."""
-        how = {"only_topk": self.labels_, "beam_size": self.labels_, "threads": 1}
-        return np.asarray(self.model_.predict(_csr(X), **how).toarray(), np.float64)
+        return np.asarray(self.best_labels(X, self.labels_).toarray(), np.float64)
 
     def predict(self, X: Any) -> Array:
         """Labels of score 1/2 and more."""

@@ -1,0 +1,62 @@
+"""How do label trees of other libraries do with many rows and labels?
+
+Usage: python trees_at_scale.py [ROWS LABELS]
+
+Runs those that are installed here; PECOS needs an environment of its own, with an older NumPy. The
+result file keeps the rows of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from measuring import report
+
+import nearlabel as nl
+from nearlabel.common.arrays import canonical_csr
+from nearlabel.experiments.others.other_estimators import LabelTree, RankedTree
+from nearlabel.experiments.others.other_methods import OTHERS
+
+QUESTION = (
+    "Label trees of napkinXC and PECOS on the made collection of blend_at_scale, one thread, "
+    "parameters as they come: core-seconds of fit, and mean inverse rank and precision at 1, 3 "
+    "and 5 on 2,000 new rows, of which the 100 best labels are asked for"
+)
+ROWS, LABELS, D, QUERIES, TOP = 200_000, 20_000, 128, 2_000, 100
+RESULT = Path(__file__).parent / "results" / "trees_at_scale.json"
+LEARNERS: dict[str, Any] = {"napkinXC": LabelTree, "PECOS": RankedTree}
+
+
+def row_of(name: str, n: int, q: int) -> dict[str, Any]:
+    made = nl.datasets.make_collection(n, D, q, n_queries=QUERIES)
+    start = time.process_time()
+    model = LEARNERS[name]().fit(made.data.X, made.data.Y)
+    fitted = time.process_time() - start
+    scores = canonical_csr(model.best_labels(made.queries.X, TOP))
+    truth = made.queries.Y
+    row: dict[str, Any] = {"rows": n, "labels": q, "what": name, "version": OTHERS[name].version}
+    row["core_seconds"] = round(fitted, 1)
+    row["mean_inverse_rank"] = round(float(nl.metrics.mean_inverse_rank(truth, scores)), 4)
+    for r in (1, 3, 5):
+        row[f"precision_at_{r}"] = round(float(nl.metrics.precision_at(truth, scores, r)), 4)
+    return row
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    n, q = (int(one) for one in sys.argv[1:3]) if len(sys.argv) > 2 else (ROWS, LABELS)
+    there = [name for name in LEARNERS if OTHERS[name].version is not None]
+    if not there:
+        sys.exit("skipped: neither napkinXC nor PECOS is installed here")
+    kept = json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
+    others = [row for row in kept if row["what"] not in there and row["rows"] == n]
+    report(QUESTION, [*others, *(row_of(name, n, q) for name in there)])
+
+
+if __name__ == "__main__":
+    main()
