@@ -39,16 +39,22 @@ def learner_name(method: str) -> str:
 
 
 def complete(rows: Rows, metric: str) -> tuple[list[str], list[list[float]]]:
-    """The methods that came to an end on all 15 sets, and their values, one row for each set."""
-    values = _values(rows, metric)
+    """The methods that came to an end on all sets, and their values, one row for each set."""
+    values, names = _values(rows, metric), measured(rows, SETS)
     methods = [
-        method for method in _methods(rows) if all((name, method) in values for name in SETS)
+        method for method in _methods(rows) if all((name, method) in values for name in names)
     ]
-    return methods, [[values[name, method] for method in methods] for name in SETS]
+    return methods, [[values[name, method] for method in methods] for name in names]
+
+
+def measured(rows: Rows, names: Iterable[str]) -> list[str]:
+    """Those of the sets that the result file has."""
+    there = {row["data"] for row in rows}
+    return [name for name in names if name in there]
 
 
 def mean_ranks(rows: Rows, metric: str) -> tuple[Friedman, Nemenyi]:
-    """The tests over the 15 sets, of the methods that came to an end on all of them."""
+    """The tests over the sets, of the methods that came to an end on all of them."""
     methods, table = complete(rows, metric)
     names = [learner_name(method).strip("*") for method in methods]
     loss = metric in _LOSSES
@@ -75,8 +81,8 @@ def _verdict(rows: Rows, metric: str) -> str:
     values, lines = _values(rows, metric), []
     chosen = _chosen_others(rows)
     sign = -1 if metric in _LOSSES else 1
-    for what, names in (("15 sets", SETS), ("further sets", FURTHER)):
-        there = [name for name in names if (name, BEST) in values]
+    for what, names in (("sets", SETS), ("further sets", FURTHER)):
+        there = measured(rows, names)
         best = {
             name: max(sign * values[name, other] for other in OTHERS if (name, other) in values)
             for name in there
@@ -87,8 +93,7 @@ def _verdict(rows: Rows, metric: str) -> str:
         ]
         behind = ", ".join(name for name in there if name not in ahead)
         lines.append(
-            f"| {what} | {len(ahead)} of {len(there)} | {behind or 'none'} "
-            f"| {len(by_training)} of {len(there)} |"
+            f"| {len(there)} {what} | {len(ahead)} | {behind or 'none'} | {len(by_training)} |"
         )
     return "\n".join(
         [
@@ -112,7 +117,7 @@ def _chosen_others(rows: Rows) -> dict[str, str]:
 def _table(rows: Rows, metric: str, names: Sequence[str]) -> str:
     """One line for each method, one column for each set; the best of each set in bold."""
     values, methods = _values(rows, metric), _methods(rows)
-    there = [name for name in names if any((name, method) in values for method in methods)]
+    there = measured(rows, names)
     lines = ["| | " + " | ".join(there) + " |", "|---|" + "---|" * len(there)]
     best = {
         name: _best(methods, {m: values[name, m] for m in methods if (name, m) in values}, metric)
@@ -170,12 +175,13 @@ def _tests(rows: Rows, metric: str) -> str:
 
 
 def _times(rows: Rows) -> str:
-    """Core-seconds on the 15 sets, tuning included."""
+    """Core-seconds, tuning included."""
     seconds = {(row["data"], row["method"]): row["core_seconds"] for row in rows}
-    lines = ["| | " + " | ".join(SETS) + " |", "|---|" + "---|" * len(SETS)]
+    names = measured(rows, SETS)
+    lines = ["| | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
     for method in _methods(rows):
         cells = [
-            f"{seconds[name, method]:.3g}" if (name, method) in seconds else "" for name in SETS
+            f"{seconds[name, method]:.3g}" if (name, method) in seconds else "" for name in names
         ]
         lines.append(f"| {learner_name(method)} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Draw the mean ranks of all methods over 15 sets, from the results of `make bench`.
+"""Draw the mean ranks of all methods over the sets, from the results of `make bench`.
 
 Usage: python examples/quality_figure.py FOLDER
 """
@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     for metric in ("average_precision", "ranking_loss"):
         _, pairs = mean_ranks(rows, metric)
         picture = folder / f"quality_{metric}.png"
-        title = f"{metric.replace('_', ' ')}, mean ranks over 15 sets"
+        title = f"{metric.replace('_', ' ')}, mean ranks over {pairs.rows} sets"
         save(critical_difference(pairs, title=title), picture)
         print(f"wrote {picture}")
 

@@ -113,3 +113,9 @@ def test_damaged_files_are_refused(forest, data, harm):
         tree["nodes"][0] += 1
     with pytest.raises((ValueError, IndexError)):
         VotingForest.from_tree(tree, data.Y[:60], 6)
+
+
+def test_values_beyond_single_precision(data):
+    X = np.asarray(data.X, np.float64) * 1e39
+    forest = VotingForest.fit(X[:60], data.Y[:60], 0)
+    assert np.isfinite(forest.scores(X[60:]).toarray()).all()

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import average_precision
 
@@ -104,9 +104,10 @@ class VotingForest:
         precision on the rows that some first trees have not seen.
         """
         n, d = X.shape
-        if sparse.issparse(X):  # trees grow several times as fast on dense rows
-            X = X.toarray() if n * d <= _MOST_DENSE_CELLS else sparse.csc_array(X, dtype=np.float32)
-        X = X if sparse.issparse(X) else _single(X)
+        if sparse.issparse(X) and n * d > _MOST_DENSE_CELLS:
+            X = sparse.csc_array(with_data(X, _single(X.data)))
+        else:  # trees grow several times as fast on dense rows
+            X = _single(X.toarray() if sparse.issparse(X) else X)
         targets = _targets(Y, seed)
         count = min(_TREES, max(_FEWEST_TREES, _TREES * _ROWS_OF_ALL_TREES // n))
         tried = max(1, round(d**0.5)), min(max(1, round(_SHARE_OF_FEATURES * d)), _MOST_FEATURES)
@@ -239,8 +240,9 @@ def _targets(Y: Csr, seed: int) -> Array:
 
 
 def _single(X: Any) -> Array:
-    """As trees have compared it."""
-    return np.ascontiguousarray(X, dtype=np.float32)
+    """Values as trees compare them: float32, the greatest of which stands for all beyond it."""
+    most = np.finfo(np.float32).max
+    return np.ascontiguousarray(np.clip(X, -most, most), dtype=np.float32)
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:

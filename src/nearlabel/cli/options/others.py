@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nearlabel.experiments import Part, SplitResult
 
 
-@Parameter(name="*", group=Group("Beside these", sort_key=1))
+@Parameter(name="*", group=Group("Other learners", sort_key=1))
 @dataclass(frozen=True)
 class Others:
     """Which learners stand beside our algorithms, and how long they may take.

@@ -27,7 +27,7 @@ CORE_HOUR = 3600.0
 _FOLDS, _ROWS_OF_FOLDS = 3, 2_500  # up to so many rows, each is held out once; else a third is
 _MOST_ROWS = 6_000  # that parameters are chosen by
 _HOPELESS = 2.0  # times the limit, by the first fit: then it is not tried further
-_OVER = 87  # exit status of a process that took too long
+OVER = 87  # exit status of a process that took too long
 
 
 def run_other(
@@ -87,7 +87,7 @@ def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> 
                 progress(*value)
     except EOFError:  # it ended before it had an answer
         process.join()
-        if process.exitcode == _OVER:
+        if process.exitcode == OVER:
             why = f"it takes over {_time(limit)} of a core"
             return OtherRun.refused(limit, why)
         passed = time.monotonic() - start
@@ -102,7 +102,7 @@ def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> 
 def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
     """What the process does."""
     X, Y, queries, scorer, seed, limit = work
-    threading.Thread(target=_stop_after, args=(limit,), daemon=True).start()
+    threading.Thread(target=stop_after, args=(limit,), daemon=True).start()
     warnings.simplefilter("ignore")  # of regressions that have not converged
     try:
         candidates = OTHERS[name].candidates(X, Y, seed)
@@ -114,11 +114,11 @@ def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
     pipe.close()
 
 
-def _stop_after(limit: float) -> None:
-    """End the process when it has used so many core-seconds."""
+def stop_after(limit: float) -> None:
+    """End the process when it has used so many core-seconds; for a thread of its own."""
     while (rest := limit - time.process_time()) > 0:
         time.sleep(min(max(rest / 16, 0.05), 5))
-    os._exit(_OVER)
+    os._exit(OVER)
 
 
 def _chosen_run(
