@@ -38,9 +38,9 @@ def slow_clock(monkeypatch):
     ("seconds", "left_out", "told"),
     [
         (60, [], ""),
-        (30, ["forest"], "within 30 s: the blend without a forest, since the whole blend would"),
-        (12, ["forest", "learn_distance", "ridge"], "within 12 s: the methods alone, since"),
-        (1, ["forest", "learn_distance", "ridge"], "within 1 s: ML-kNN alone, since the whole"),
+        (30, ["forest"], "within 30 s: the blend without a forest; the whole blend would"),
+        (12, ["forest", "learn_distance", "ridge"], "within 12 s: the methods alone; the"),
+        (1, ["forest", "learn_distance", "ridge"], "within 1 s: ML-kNN alone; the whole"),
     ],
 )
 def test_what_takes_too_long_is_left_out(data, slow_clock, seconds, left_out, told):
@@ -60,9 +60,9 @@ def test_without_a_budget_nothing_is_tried(data, slow_clock):
 def test_auto_neighbors_says_what_it_left_out(data, monkeypatch):
     monkeypatch.setattr(time_budget, "_FEW_ROWS", 100)
     model = nl.AutoNeighbors(time_budget=1e-6).fit(data.X, data.Y)
-    assert model.plan_.startswith("within 0 s: ML-kNN alone, since the whole blend would take")
+    assert model.plan_.startswith("within 0 s: ML-kNN alone; the whole blend would take")
     assert model.plan_ in model.summary()
-    assert list(model.blend_.weights_) == ["ML-kNN, k = 10", "frequency"]
+    assert list(model.blend_.weights_) == ["ML-kNN (k = 10)", "frequency"]
     assert nl.AutoNeighbors(time_budget=1000).fit(data.X[:90], data.Y[:90]).plan_ == ""
 
 

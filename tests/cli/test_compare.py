@@ -118,7 +118,7 @@ def test_others_stand_beside_ours(ask, here, tmp_path, monkeypatch):
     for name in ("ML-kNN", "BRkNN", "blend", "BR, logistic regression", "kNN, scikit-learn"):
         assert re.search(rf"^{re.escape(name)} .*[*≈]?0\.\d{{4}} ±0\.\d{{3}}", printed, re.M), name
         assert re.search(rf"^  {re.escape(name)}: ", printed, re.M), name
-    assert "* the best; ≈ not significantly worse (paired t-test over test items" in printed
+    assert "* the best; ≈ not significantly worse: paired t-test over test items" in printed
     drawn = figure.read_text()
     assert "<svg" in drawn
     with table.open(encoding="utf-8") as file:
@@ -151,7 +151,10 @@ def test_what_the_blend_reaches(ask, here):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--others", "--split", "loo"), "--split loo: --best and --others hold out test items"),
+        (
+            ("--others", "--split", "loo"),
+            "--split loo: --best and --others need held-out test items",
+        ),
         (("--minutes", "0", "--others"), "a number above 0 expected; got '0'"),
         (("--figure", "x.gif"), "a figure must end in .png, .svg, .pdf; got 'x.gif'"),
         (("--figure", "no/x.png"), "--figure no/x.png: there is no folder"),

@@ -17,6 +17,11 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.fixture(scope="module")
+def data():
+    return nl.datasets.make_local_labels(160, 4, 3, labels_per_sample=2, random_state=0)
+
+
 def far_apart(n=160, seed=0):
     """One feature that decides everything, and one that is a million times as wide."""
     random = np.random.default_rng(seed)
@@ -78,3 +83,35 @@ def test_refused_parameters():
         nl.AutoNeighbors().fit(X, Y[:100])
     with pytest.raises(ValueError, match=r"scale='tfidf' is for counts"):
         nl.AutoNeighbors(scale="tfidf").fit(X, Y)
+
+
+def test_at_the_end_of_a_pipeline(data, tmp_path):
+    from sklearn.impute import SimpleImputer
+
+    X = np.array(data.X[:120], np.float64)
+    X[20, 1] = np.nan
+    model = nl.make_pipeline(SimpleImputer(), nl.AutoNeighbors()).fit(X, data.Y[:120])
+    scores = model.label_scores(data.X[120:]).toarray()
+    assert model.rank(data.X[120:], top=2).labels.shape == (len(data.X) - 120, 2)
+    assert model.kneighbors(data.X[120:122], 3)[0].shape == (2, 3)
+    nl.save(model, tmp_path / "auto.model")
+    again = nl.load(tmp_path / "auto.model")
+    assert (again.label_scores(data.X[120:]).toarray() == scores).all()
+    nl.save(model[-1], tmp_path / "alone.model")
+    alone = nl.load(tmp_path / "alone.model").predict_proba(X[:3])
+    assert (alone == model[-1].predict_proba(X[:3])).all()
+
+
+def test_scores_of_tags(data):
+    tags = [[f"t{label}" for label in np.flatnonzero(row)] for row in data.Y[:120].toarray()]
+    model = nl.AutoNeighbors().fit(data.X[:120], tags)
+    assert 0 <= model.score(data.X[:120], tags) <= 1
+    counts = model.label_matrix(tags[:5]).toarray().sum(axis=1)
+    assert counts.tolist() == [len(one) for one in tags[:5]]
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_labels_that_are_all_constant(data, value):
+    model = nl.AutoNeighbors().fit(data.X[:60], np.full((60, 3), value))
+    assert (model.predict(data.X[60:70]) == value).all()
+    assert (np.abs(model.predict_proba(data.X[60:70]) - value) < 0.1).all()

@@ -64,7 +64,7 @@ class BlendedNeighbors(NeighborClassifier):
         Whether the scores of the regressions are inputs, too.
     forest : bool or "auto", default="auto"
         Whether a forest of extremely randomized trees is a reading, too; "auto": with at most
-        20,000 rows.
+        30,000 rows.
     others : list of scikit-learn classifiers, optional
         Further readings, such as `ExtraTreesClassifier()` or a pipeline; those for one label go
         into a `OneVsRestClassifier`. Each is fitted five times: to all rows, and for each of four
@@ -114,9 +114,9 @@ class BlendedNeighbors(NeighborClassifier):
     (100, 6)
     >>> for reading in list(model.weights_)[:2] + list(model.weights_)[-3:]:
     ...     print(reading)
-    ML-kNN, k = 10
-    ML-kNN, k = 20
-    root of ridge, rbf
+    ML-kNN (k = 10)
+    ML-kNN (k = 20)
+    root of rbf ridge
     forest
     frequency
     """
@@ -163,10 +163,10 @@ class BlendedNeighbors(NeighborClassifier):
         check_is_fitted(self)
         space, lines = self._blend.space, []
         if space is not None:
-            of_features = "none" if space.weight_ == 1 else f"{1 - space.weight_:.0%}"
+            joined = "" if space.weight_ == 1 else f", {1 - space.weight_:.0%} from the features"
             lines.append(
                 f"learned distance: {space.kernel_} ridge regression of the labels, "
-                f"{space.metric_}, {of_features} of it from the features themselves"
+                f"{space.metric_}{joined}"
             )
         weights = sorted(self.weights_.items(), key=lambda one: -abs(one[1]))
         shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:_SHOWN])
@@ -197,7 +197,7 @@ class BlendedNeighbors(NeighborClassifier):
         check_choice(self.objective, "objective", OBJECTIVES)
         check_flag(self.learn_distance, "learn_distance")
         check_flag(self.ridge, "ridge")
-        if self.forest != "auto":
+        if not isinstance(self.forest, str) or self.forest != "auto":
             check_flag(self.forest, "forest (or 'auto')")
         check_others(self.others)
         seed_of(self.random_state)
@@ -222,6 +222,7 @@ class BlendedNeighbors(NeighborClassifier):
     def _learn(self, seen: Training) -> None:
         graph, X, Y = seen.graph, seen.X, seen.Y
         n, q = Y.shape
+        others = self._others(q)
         seed, readings = seed_of(self.random_state), self._readings()
         plain = [self._reading(one, self._items, seen) for one in readings]
         blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
@@ -236,9 +237,9 @@ class BlendedNeighbors(NeighborClassifier):
         if self.ridge:
             regression = regression or LabelRidge(random_state=seed).fit(X, Y)
             blend.regressions = {one: regression.weights(one) for one in regression.tried_}
-        if self.forest is True or (self.forest == "auto" and n <= MOST_ROWS):
+        if n <= MOST_ROWS if isinstance(self.forest, str) else self.forest:
             blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)
-        blend.others = [OtherReading.fit(one, X, Y) for one in self._others(q)]
+        blend.others = [OtherReading.fit(one, X, Y) for one in others]
         rows = drawn_rows(n, max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS)), seed)
         own = Y[rows]
         nearest = None if near is None else near.take(rows)

@@ -16,6 +16,7 @@ OBJECTIVES = ("hamming", "micro_f1", "macro_f1", "cardinality")
 _FOLDS = 2
 _FEWEST_ROWS = 3  # that carry a label which gets a cut of its own
 _LEAST_F1 = 0.1  # of such a cut
+_LOWEST_CUT = _LEAST_F1 / 2  # the best cut is half the F1 that it reaches
 
 
 class Decision(NamedTuple):
@@ -64,7 +65,7 @@ def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> Decision:
 def _cut_of_all(scores: LabelScores, Y: Csr) -> float:
     """The cut of the best micro F1, and the usual one where none finds anything."""
     cut = micro_f1_cut(scores, Y)
-    return cut if np.isfinite(cut) else 0.5
+    return max(cut, _LOWEST_CUT) if np.isfinite(cut) else 0.5
 
 
 def _cuts_of_labels(scores: LabelScores, Y: Csr, otherwise: float) -> Floats:

@@ -102,10 +102,10 @@ class LearnedBlend:
     def names(self) -> list[str]:
         """The columns, in words, each once."""
         names = _numbered([_name(one) for one in self.plain])
-        names += [f"{name}, learned distance" for name in names[: len(self.learned)]]
+        names += [f"learned {name}" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
-            names += [f"ridge, {kernel}", f"root of ridge, {kernel}"]
-            names += [] if self.is_dense else [f"log odds of ridge, {kernel}"]
+            names += [f"{kernel} ridge", f"root of {kernel} ridge"]
+            names += [] if self.is_dense else [f"log odds of {kernel} ridge"]
         names += [] if self.forest is None else ["forest"]
         names += _numbered([one.name for one in self.others])
         return [*names, "frequency"] if self.is_dense else names
@@ -253,4 +253,4 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def _name(model: Any) -> str:
-    return f"{model.title}, k = {model.n_neighbors_}"
+    return f"{model.title} (k = {model.n_neighbors_})"

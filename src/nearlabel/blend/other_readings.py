@@ -82,7 +82,7 @@ def check_others(others: Any) -> list[Any]:
 def _fitted(estimator: Any, X: Any, labels: Array) -> Any:
     try:
         return clone(estimator).fit(X, labels)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         why = one_line(str(error))
         raise ValueError(
             f"others: {_name(estimator)} cannot learn {labels.shape[1]} labels together: {why}; "
@@ -91,7 +91,13 @@ def _fitted(estimator: Any, X: Any, labels: Array) -> Any:
 
 
 def _scores(model: Any, X: Any, q: int) -> Floats:
-    scores = np.asarray(estimator_scores(model, X), np.float64)
+    try:
+        scores = estimator_scores(model, X)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"others: {_name(model)}: {one_line(str(error))}") from error
+    scores = np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores, np.float64)
+    if q == 1 and scores.shape == (X.shape[0], 2):  # the two classes of a single label
+        scores = scores[:, 1:]
     if scores.shape != (X.shape[0], q) or not np.isfinite(scores).all():
         raise ValueError(
             f"others: {_name(model)} must give one finite score for each of {q} labels; "

@@ -127,6 +127,10 @@ def _newton(
     """
     w, held = start.copy(), np.full(len(start), penalty)
     if is_pooled:
+        if truth.all() or not truth.any():  # no weights are the best: ever greater ones are better
+            yes = np.count_nonzero(truth)
+            w[-1] = np.log((yes + 0.5) / (len(truth) - yes + 0.5))
+            return w
         held[-1] = _FREE
     loss = _loss(Z @ w, truth)
     for _ in range(_MOST_STEPS):

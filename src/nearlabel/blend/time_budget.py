@@ -63,8 +63,8 @@ def check_time_budget(seconds: Any) -> float | None:
 def planned(model: BlendedNeighbors, X: Any, Y: Csr, seconds: float | None) -> Planned:
     """The most of a blend that can be learned from rows in so many seconds.
 
-    Each plan is tried on two samples of the rows, and its time follows from theirs. The last plan
-    is taken in any case. Times depend on the machine: with a budget, so may the result.
+    Each plan is tried on a sample of the rows, or on two, and its time follows from theirs. The
+    last plan is taken in any case. Times depend on the machine: with a budget, so may the result.
     """
     n, start = Y.shape[0], time.monotonic()
     if seconds is None or n <= _FEW_ROWS:
@@ -73,39 +73,45 @@ def planned(model: BlendedNeighbors, X: Any, Y: Csr, seconds: float | None) -> P
     *plans, last = _PLANS.items()
     for told, parameters in plans:
         tried = clone(model).set_params(**parameters)
-        left = seconds - (time.monotonic() - start)
-        expected = _expected_seconds(tried, X, Y, left)
+        expected = _expected_seconds(tried, X, Y, seconds - (time.monotonic() - start))
         left = seconds - (time.monotonic() - start)
         if expected <= left:
             return Planned(tried, _reason(told, too_long, seconds))
-        too_long.append(f"{told} would take {_about(expected)}")
+        too_long.append(f"{told} would take {_about(expected)}, with {max(left, 0):.2g} s left")
     told, parameters = last
-    whole = clone(model).set_params(**parameters)
-    return Planned(whole, _reason(told, too_long, seconds))
+    return Planned(clone(model).set_params(**parameters), _reason(told, too_long, seconds))
 
 
 def _expected_seconds(model: BlendedNeighbors, X: Any, Y: Csr, left: float) -> float:
-    """About how long a fit to all rows takes; infinite where a sample says that it is hopeless."""
-    n, seed = Y.shape[0], seed_of(model.random_state)
+    """About how long a fit to all rows takes.
+
+    It grows at least as the rows do, and at most as their square: where one sample leaves no doubt,
+    there is no second one.
+    """
+    n = Y.shape[0]
     few = max(_FEWEST_TRIED, n // _SHARE)
-    times: list[float] = []
-    for count in (few, 2 * few):
-        rows = drawn_rows(n, count, seed)
-        start = time.monotonic()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            clone(model).fit(X[rows], Y[rows])
-        times.append(time.monotonic() - start)
-        if times[-1] * n / count > 2 * left:
-            return float(times[-1] * n / count)
-    growth = min(max(math.log2(times[1] / times[0]), 1.0), 2.0)  # of a search: up to the square
-    return float(times[1] * (n / (2 * few)) ** growth)
+    first = _seconds(model, X, Y, few)
+    if first * n / few > left or first * (n / few) ** 2 <= left / 2:
+        return float(first * n / few)
+    second = _seconds(model, X, Y, 2 * few)
+    growth = min(max(math.log2(second / first), 1.0), 2.0)
+    return float(second * (n / (2 * few)) ** growth)
+
+
+def _seconds(model: BlendedNeighbors, X: Any, Y: Csr, count: int) -> float:
+    """How long a fit to so many rows takes."""
+    rows = drawn_rows(Y.shape[0], count, seed_of(model.random_state))
+    start = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clone(model).fit(X[rows], Y[rows])
+    return time.monotonic() - start
 
 
 def _reason(told: str, too_long: list[str], seconds: float) -> str:
     if not too_long:
         return ""
-    return f"within {_about(seconds).removeprefix('about ')}: {told}, since {', '.join(too_long)}"
+    return f"within {_about(seconds).removeprefix('about ')}: {told}; {'; '.join(too_long)}"
 
 
 def _about(seconds: float) -> str:

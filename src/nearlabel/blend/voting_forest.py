@@ -26,7 +26,7 @@ from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import average_precision
 
-MOST_ROWS = 20_000  # of a forest: more would take longer than all the rest of a blend
+MOST_ROWS = 30_000  # of a forest: more would take longer than all the rest of a blend
 _TREES, _FEWEST_TREES = 150, 50
 _ROWS_OF_ALL_TREES = 5_000  # with more of them, there are fewer trees
 _PILOT_TREES = 30  # by which the number of features at a node is chosen
@@ -60,7 +60,10 @@ class GrownTree(NamedTuple):
 
     def check(self, d: int) -> None:
         """Raise a ValueError where it is no tree over d features."""
-        nodes = len(self.feature)
+        nodes, kinds = len(self.feature), "".join(array.dtype.kind for array in self)
+        shapes = self.feature.shape == self.threshold.shape == (nodes,)
+        if kinds != "ifiiu" or not shapes:
+            raise ValueError("its trees are not made of the numbers that trees have")
         inner, leaf = self.feature >= 0, self.leaf
         below = self.children[inner]
         # Children come after their parent, so that every way ends.
@@ -106,6 +109,7 @@ class VotingForest:
         n, d = X.shape
         if sparse.issparse(X) and n * d > _MOST_DENSE_CELLS:
             X = sparse.csc_array(with_data(X, _single(X.data)))
+            X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
         else:  # trees grow several times as fast on dense rows
             X = _single(X.toarray() if sparse.issparse(X) else X)
         targets = _targets(Y, seed)
@@ -242,7 +246,9 @@ def _targets(Y: Csr, seed: int) -> Array:
 def _single(X: Any) -> Array:
     """Values as trees compare them: float32, the greatest of which stands for all beyond it."""
     most = np.finfo(np.float32).max
-    return np.ascontiguousarray(np.clip(X, -most, most), dtype=np.float32)
+    if X.dtype != np.float32:
+        X = np.clip(X, -most, most)
+    return np.ascontiguousarray(X, dtype=np.float32)
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:

@@ -81,7 +81,7 @@ def compare(
     if tune and thresholds:
         raise ValueError("--thresholds: not together with --tune")
     if measuring.split == "loo" and beside.names:
-        raise ValueError("--split loo: --best and --others hold out test items, as cv10 does")
+        raise ValueError("--split loo: --best and --others need held-out test items; use cv10")
     if figure is not None:
         from nearlabel.experiments.reporting.drawing import check_figure_path, report_module
 
@@ -133,11 +133,10 @@ def compare(
         return
     say_results(results, wanted, errors=beside.others)
     over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
-    say(f"* the best; ≈ not significantly worse (paired t-test over {over}, level {LEVEL:g})")
+    say(f"* the best; ≈ not significantly worse: paired t-test over {over}, level {LEVEL:g}")
     say("s: processor seconds; our algorithms without the searches, which they share")
     say_refusals(results)
-    if tune:
-        say_choices(results, len(parts))
+    say_choices(results, len(parts))
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")

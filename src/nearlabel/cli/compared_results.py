@@ -93,6 +93,8 @@ def say_refusals(results: list[dict[str, Any]]) -> None:
 
 def say_choices(results: list[dict[str, Any]], parts: int) -> None:
     """What was chosen for each algorithm, most often first where there are several parts."""
+    if not any(one.get("chosen") for one in results):
+        return
     say("chosen on the training items" + (", in how many parts" if parts > 1 else "") + ":")
     for one in results:
         counted = Counter(map(_shown, one.get("chosen", ())))

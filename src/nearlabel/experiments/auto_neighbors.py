@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.time_budget import check_time_budget, planned
-from nearlabel.common.arrays import Floats
+from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_labels, check_same_length, checked_vectors
 from nearlabel.datasets.preparing import Preparing, scale_scores
@@ -165,22 +165,25 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         return self._fitted().predict(self._checked(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Calibrated probabilities, moved beside 1/2 where `predict` decides otherwise."""
+        """Calibrated probabilities, moved beside 1/2 where `predict` decides otherwise.
+
+        `label_scores` has them as they are.
+        """
         found: Floats = self._fitted().predict_proba(self._checked(X))
         return found
 
-    def label_scores(self, X: Any) -> LabelScores:
+    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
         """Calibrated probabilities of all labels, by which they are ranked."""
-        scores: LabelScores = self._fitted().label_scores(self._checked(X))
+        scores: LabelScores = self._fitted().label_scores(self._checked(X), progress=progress)
         return scores
 
     def left_out_scores(self, rows: Any = None) -> LabelScores:
         """The same of training rows, each as if it were new: see `MLkNN.left_out_scores`."""
         return self.blend_.left_out_scores(rows)
 
-    def rank(self, X: Any, top: int = 10) -> RankedLabels:
+    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
         """The best labels of each row."""
-        ranked: RankedLabels = self._fitted().rank(self._checked(X), top)
+        ranked: RankedLabels = self._fitted().rank(self._checked(X), top, progress=progress)
         return ranked
 
     def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
@@ -190,11 +193,34 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
 
     def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
         """What each reading adds to the best labels of an item, and which neighbors voted."""
+        x = self._checked(x) if len(getattr(x, "shape", ())) == 2 else x
         return self._fitted().explain(x, top, labels=labels)
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> Any:
+        """The nearest training rows among the scaled features."""
+        X = None if X is None else self._checked(X)
+        return self._fitted().kneighbors(X, n_neighbors, return_distance)
+
+    def label_matrix(self, y: Any) -> Csr:
+        """Labels in any form that `fit` takes as a 0/1 matrix."""
+        return self.blend_.label_matrix(y)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose label set is predicted exactly."""
+        scaled = self._checked(X)
+        for _, step in self._fitted().steps[:-1]:
+            scaled = step.transform(scaled)
+        return self.blend_.score(scaled, y, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file, which `nearlabel.load` reads."""
         save(self._fitted(), path)
+
+    def _stored_form(self) -> Pipeline:
+        """What files have of it."""
+        return self._fitted()
 
     def _fitted(self) -> Pipeline:
         check_is_fitted(self)

@@ -116,6 +116,10 @@ def _tree_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
             path = f"{name} {key}".strip()
             yield from _tree_differences(mine[key], theirs.get(key), path)
         return
+    if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        for place, pair in enumerate(zip(mine, theirs, strict=True), 1):
+            yield from _tree_differences(*pair, f"{name} {place}")
+        return
     if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
         if not _are_equal(mine, theirs):
             yield f"{name} differ"

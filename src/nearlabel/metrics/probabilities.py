@@ -8,6 +8,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.validation import ArgumentError, check_integer, label_matrix
+from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics.label_curves import ratio_or_nan
 
 
@@ -36,8 +37,8 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
     ----------
     Y : 0/1 matrix, shape (n, q)
         True labels.
-    probabilities : array-like of float, shape (n, q)
-        Such as `predict_proba` gives.
+    probabilities : LabelScores or array-like of float, shape (n, q)
+        Such as `predict_proba` gives, or `label_scores` of a method whose scores are probabilities.
     bins : int, default=10
         A probability on the border of two belongs to the upper one.
 
@@ -51,7 +52,8 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
        learning", ICML 2005.
     """
     bins = check_integer(bins, "bins", low=1)
-    told = np.asarray(probabilities, np.float64)
+    told = probabilities
+    told = np.asarray(told.toarray() if isinstance(told, LabelScores) else told, np.float64)
     truth = label_matrix(Y, "Y").toarray()
     if truth.shape != told.shape:
         raise ValueError(
@@ -72,9 +74,9 @@ def calibration_error(Y: Any, probabilities: Any, *, bins: int = 10) -> float:
     """Expected calibration error [1]_: how far probabilities are from the share of right labels.
 
     The mean over all pairs of a row and a label of the distance between the mean probability in
-    their bin and the share of right labels there. It is 0 where probabilities are frequencies, as
-    the frequency of the labels is, told of all pairs alike: it says nothing of how well
-    probabilities tell labels apart.
+    their bin and the share of right labels there. It is 0 where probabilities are frequencies. It
+    says nothing of how well they tell labels apart: the mean number of labels over q, given to
+    every pair, has an error of 0, too.
 
     Parameters
     ----------

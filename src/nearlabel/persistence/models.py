@@ -30,7 +30,7 @@ from nearlabel.features.words import FrequentWords
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.filled_texts import FilledTexts
-from nearlabel.methods.pipeline import Pipeline
+from nearlabel.methods.pipeline import Pipeline, make_pipeline
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.thresholds import LabelThresholds
 from nearlabel.persistence.column_transformers import (
@@ -76,6 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         about any other names all that can be saved; functions cannot.
     path : path of the file
     """
+    model = _stored_form(model)
     learner = _learner(model)
     # Nobody changes it until it is written: what a journal gets meanwhile would be lost.
     unchanged = learner._settled() if isinstance(learner, NeighborClassifier) else nullcontext()
@@ -184,6 +185,15 @@ def _around(model: Any) -> Callable[[Any], Any]:
     *first, (name, last) = model.steps
     inner = _around(last)
     return lambda learner: Pipeline([*first, (name, inner(learner))])
+
+
+def _stored_form(model: Any) -> Any:
+    """What a file keeps of a model: itself, or the pipeline that `AutoNeighbors` has chosen."""
+    if isinstance(model, SklearnPipeline) and hasattr(model.steps[-1][1], "_stored_form"):
+        chosen = model.steps[-1][1]._stored_form()
+        steps = [*model.steps[:-1], *chosen.steps]
+        return make_pipeline(*(step for _, step in steps))
+    return model._stored_form() if hasattr(model, "_stored_form") else model
 
 
 def _learner(model: Any) -> Any:

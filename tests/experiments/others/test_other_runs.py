@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -124,14 +126,25 @@ def test_an_error_is_a_refusal_that_is_not_kept(data, tmp_path):
 
 def test_kept_runs(tmp_path):
     store = KeptRuns(tmp_path / "runs")
-    assert store.get("a") is None
+    assert store.get("a", (2, 3)) is None
     run = OtherRun(np.ones((2, 3), np.float32), np.ones((2, 3), bool), 1.5, {"C": 1}, 0.5)
     store.add("a", run)
-    assert (store.get("a").scores == run.scores).all()
-    assert store.get("a").chosen == {"C": 1}
-    file = next((tmp_path / "runs").iterdir())
+    assert (store.get("a", (2, 3)).scores == run.scores).all()
+    assert store.get("a", (2, 3)).chosen == {"C": 1}
+    assert store.get("a", (3, 3)) is None
+    for wrong in (
+        {"scores": np.full((2, 3), np.nan)},
+        {"decided": np.full((2, 3), 7)},
+        {"seconds": "x"},
+        {"chosen": [1]},
+        {"refusal": "\x1b[31m"},
+        {"held_out": "x"},
+    ):
+        store.add("b", replace(run, **wrong))
+        assert store.get("b", (2, 3)) is None
+    file = tmp_path / "runs" / "a.run"
     file.write_bytes(file.read_bytes()[:-10])
-    assert store.get("a") is None
+    assert store.get("a", (2, 3)) is None
 
 
 def test_keys_tell_data_and_settings_apart(data):

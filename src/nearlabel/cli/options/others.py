@@ -30,16 +30,23 @@ class Others:
         napkinXC and PECOS where they are installed. All, and ours, are tuned on the training items.
         Runs of others are kept, and are not repeated.
     minutes
-        Minutes of one core that each other learner may take, tuning included; one that needs more
-        is left out.
+        Minutes of one core that each of --others may take, tuning included, by default 60; one that
+        needs more is left out.
     again
-        Run others again, also where a run is kept.
+        Run --others again, also where a run is kept.
     """
 
     best: Switch = False
     others: Switch = False
-    minutes: Annotated[float, Parameter(converter=positive_number)] = 60.0
+    minutes: Annotated[float | None, Parameter(converter=positive_number, show_default=False)] = (
+        None
+    )
     again: Switch = False
+
+    def __post_init__(self) -> None:
+        for name in ("minutes", "again"):
+            if getattr(self, name) and not self.others:
+                raise ValueError(f"--{name}: only with --others")
 
     @property
     def names(self) -> list[str]:
@@ -49,8 +56,7 @@ class Others:
         from nearlabel.experiments.others.other_methods import OTHERS
         from nearlabel.experiments.others.other_results import BEST
 
-        there = [name for name, other in OTHERS.items() if other.version is not None]
-        return [BEST, *(there if self.others else ())]
+        return [BEST, *(OTHERS if self.others else ())]
 
     def results(
         self,
@@ -62,6 +68,7 @@ class Others:
     ) -> dict[str, list[SplitResult]]:
         """What they reach on each part."""
         from nearlabel.experiments.others.other_results import evaluate_others
+        from nearlabel.experiments.others.other_runs import CORE_HOUR
 
         return evaluate_others(
             items,
@@ -73,7 +80,7 @@ class Others:
             at=measuring.at,
             seed=measuring.seed,
             n_jobs=measuring.searching.jobs,
-            limit=60 * self.minutes,
+            limit=CORE_HOUR if self.minutes is None else 60 * self.minutes,
             again=self.again,
             progress=progress,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,12 +63,12 @@ class KeptRuns:
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.path = cache_folder() / "results" / "others" if folder is None else Path(folder)
 
-    def get(self, key: str) -> OtherRun | None:
-        """The run of that key, if it is kept."""
+    def get(self, key: str, shape: tuple[int, int]) -> OtherRun | None:
+        """The run of that key, if it is kept and has answers of that shape, or none."""
         try:
             tree = read_stored(self._file(key)).tree
-            return OtherRun(**tree)
-        except (FileNotFoundError, FileError, *NONSENSE):
+            return _checked(OtherRun(**tree), shape)
+        except (OSError, FileError, *NONSENSE):
             return None
 
     def add(self, key: str, run: OtherRun) -> None:
@@ -77,6 +78,20 @@ class KeptRuns:
 
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.run"
+
+
+def _checked(run: OtherRun, shape: tuple[int, int]) -> OtherRun:
+    """A run that makes sense; a ValueError or the like otherwise."""
+    known = [isinstance(run.chosen, dict), isinstance(run.version, str), run.seconds >= 0]
+    known.append(run.held_out is None or math.isfinite(run.held_out))
+    if run.refusal is not None:
+        known.append(isinstance(run.refusal, str) and run.refusal.isprintable())
+    else:
+        known.append(run.scores.shape == run.decided.shape == shape)
+        known.append(run.decided.dtype == bool and bool(np.isfinite(run.scores).all()))
+    if not all(known):
+        raise ValueError("it is no run")
+    return run
 
 
 def run_key(settings: Sequence[Any], matrices: Sequence[Any]) -> str:

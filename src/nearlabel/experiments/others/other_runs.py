@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import warnings
@@ -17,6 +18,7 @@ from sklearn.base import clone
 from nearlabel.common.arrays import Csr
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_real
 from nearlabel.experiments.others.kept_runs import KeptRuns, OtherRun, run_key
 from nearlabel.experiments.others.other_methods import OTHERS, Candidate
 from nearlabel.labels.scores import DenseScores
@@ -50,12 +52,13 @@ def run_other(
     same learner meets the same data; with `again` it is made anew. So is a run of another version
     of the learner's package, unless that is not installed here: then the run is made elsewhere.
     """
+    limit = check_real(limit, "limit", low=0)
     candidates = OTHERS[name].candidates(X, Y, seed)
     models = [repr(one.estimator.get_params()) for one in candidates]
     settings = [name, models, asdict(scorer), seed, _FOLDS, _MOST_ROWS]
     store = KeptRuns(folder)
     key, version = run_key(settings, (X, Y, queries)), OTHERS[name].version
-    kept = None if again else store.get(key)
+    kept = None if again else store.get(key, (queries.shape[0], Y.shape[1]))
     if kept is not None and version in (None, kept.version):  # noqa: SIM102
         if kept.refusal is None or kept.seconds >= limit:
             return kept
@@ -90,8 +93,10 @@ def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> 
         if process.exitcode == OVER:
             why = f"it takes over {_time(limit)} of a core"
             return OtherRun.refused(limit, why)
-        passed = time.monotonic() - start
-        why = "its process was stopped: there may be too little memory"
+        passed, status = time.monotonic() - start, process.exitcode
+        why = f"its process ended with status {status}"
+        if status is not None and status < 0:
+            why = f"its process was stopped by signal {-status}: there may be too little memory"
         return OtherRun.refused(min(passed, 0.99 * limit), why)
     finally:
         process.kill()
@@ -101,11 +106,12 @@ def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> 
 
 def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
     """What the process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for it ends it
     X, Y, queries, scorer, seed, limit = work
-    threading.Thread(target=stop_after, args=(limit,), daemon=True).start()
     warnings.simplefilter("ignore")  # of regressions that have not converged
     try:
-        candidates = OTHERS[name].candidates(X, Y, seed)
+        candidates = OTHERS[name].candidates(X, Y, seed)  # imports what it needs
+        threading.Thread(target=stop_after, args=(limit,), daemon=True).start()
         run = _chosen_run(candidates, X, Y, queries, scorer, seed, limit, pipe)
     except Exception as error:
         why = one_line(str(error) or type(error).__name__)
@@ -116,7 +122,8 @@ def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
 
 def stop_after(limit: float) -> None:
     """End the process when it has used so many core-seconds; for a thread of its own."""
-    while (rest := limit - time.process_time()) > 0:
+    end = time.process_time() + limit
+    while (rest := end - time.process_time()) > 0:
         time.sleep(min(max(rest / 16, 0.05), 5))
     os._exit(OVER)
 

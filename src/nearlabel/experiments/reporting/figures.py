@@ -106,7 +106,9 @@ def method_values(
         axes.set_ylim(-0.6, len(names) - 0.4)
         side = "less" if loss else "more"
         marks = ", filled: nearlabel" if own else ""
-        axes.set_xlabel(f"{metric_title(metric)} ± standard error\n({side} is better{marks})")
+        errors = any(error is not None for _, error in values.values())
+        spread = " ± standard error" if errors else ""
+        axes.set_xlabel(f"{metric_title(metric)}{spread}\n({side} is better{marks})")
     return figure
 
 
