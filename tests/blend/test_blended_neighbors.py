@@ -134,6 +134,23 @@ def test_what_is_known_of_a_left_out_row_is_the_same_whatever_its_labels(data, m
     assert known[0] == pytest.approx(known[1], abs=1e-10)
 
 
+def test_equal_rows_do_not_tell_each_others_labels():
+    """Of binary features there are a few different rows, and nothing can be learned here."""
+    gains, sure = [], []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X = np.round(random.normal(size=(400, 2)))
+        Y = (random.random((400, 4)) < 0.5).astype(int)
+        model = nl.BlendedNeighbors(10).fit(X[:200], Y[:200])
+        assert model.label_space_ is None
+        left_out, new = model.left_out_scores(), model.label_scores(X[200:])
+        gains.append(precision(Y[:200], left_out) - precision(Y[200:], new))
+        sure.append(np.abs(new.toarray() - 0.5).mean())
+    assert "no learned distance: too many training rows are equal" in model.summary()
+    assert np.mean(gains) < 0.05  # .25 if every row teaches the weights
+    assert np.mean(sure) < 0.15  # .25
+
+
 def test_left_out_scores_of_some_rows(data, model):
     every = model.left_out_scores().toarray()
     some = model.left_out_scores([3, 0, 199]).toarray()

@@ -33,6 +33,7 @@ from nearlabel.methods.mlknn import MLkNN
 from nearlabel.methods.needs import Needs
 from nearlabel.methods.positiveknn import PositivekNN
 from nearlabel.search import VectorStore
+from nearlabel.search.exact.equal_rows import equal_rows
 
 _PAIRS = 2**20  # of rows and labels, that weights and cuts are learned from
 _SHOWN = 5  # readings of a summary
@@ -96,7 +97,10 @@ class BlendedNeighbors(NeighborClassifier):
     -----
     Scaling goes before, in a pipeline: it decides more than any method. With up to 2,000 labels all
     of them are scored for each row; with more, those that some neighbor carries, and the others by
-    their frequency. A change of the training rows makes it learn again at the next query.
+    their frequency. A change of the training rows makes it learn again at the next query. Where an
+    eighth of the rows or more are equal to others, as with a few binary features, no distance is
+    learned, and the weights are learned from one row of each kind: left-out scores of equal rows
+    tell each other's labels.
 
     References
     ----------
@@ -168,6 +172,8 @@ class BlendedNeighbors(NeighborClassifier):
                 f"learned distance: {space.kernel_} ridge regression of the labels, "
                 f"{space.metric_}{joined}"
             )
+        elif self.learn_distance and self._blend.plain:
+            lines.append("no learned distance: too many training rows are equal to others")
         weights = sorted(self.weights_.items(), key=lambda one: -abs(one[1]))
         shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:_SHOWN])
         lines.append(f"strongest readings: {shown}")
@@ -227,7 +233,8 @@ class BlendedNeighbors(NeighborClassifier):
         plain = [self._reading(one, self._items, seen) for one in readings]
         blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
         near = regression = None
-        if self.learn_distance and readings:
+        copies = equal_rows(X)  # None where they are few
+        if self.learn_distance and readings and copies is None:
             blend.space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
             Z, regression = blend.space.left_out_rows(X, Y)
             blend.rows = Items(Y, True, None, "euclidean", self.search, VectorStore(Z))
@@ -240,7 +247,11 @@ class BlendedNeighbors(NeighborClassifier):
         if n <= MOST_ROWS if isinstance(self.forest, str) else self.forest:
             blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)
         blend.others = [OtherReading.fit(one, X, Y) for one in others]
-        rows = drawn_rows(n, max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS)), seed)
+        # What the others of several equal rows say differs by the label of the one that is left
+        # out: side by side, such rows would tell each other's labels.
+        rows = np.arange(n) if copies is None else np.sort(copies.copies[copies.starts[:-1]])
+        most = max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS))
+        rows = rows[drawn_rows(len(rows), most, seed)]
         own = Y[rows]
         nearest = None if near is None else near.take(rows)
         said = blend.said_left_out(graph.take(rows), X[rows], rows, rows, own, nearest)

@@ -15,7 +15,9 @@ from scipy.special import expit
 
 from nearlabel.common.arrays import Array, Floats
 
-_PENALTY = 1.0  # of the weights of all labels
+_PENALTIES = (1.0, 10.0, 100.0)  # of the weights of all labels, by the folds
+_FEW_PAIRS = 20_000  # up to so many, they are compared; else it is the first
+_FEWEST_ROWS = 30  # for such a comparison; with fewer, it is the last
 _MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
 _FREE = 1e-6  # a penalty that only matters where all pairs have the same answer
 FOLDS = 4
@@ -96,16 +98,17 @@ class CrossFitted(NamedTuple):
         strengths = (np.inf, *STRENGTHS) if own else (np.inf,)
         losses = dict.fromkeys(strengths, 0.0)
         fitted: dict[float, list[PooledLogistic]] = {one: [] for one in strengths}
+        penalty = _best_penalty(Z, truth, row)
         for fold in range(FOLDS):
             out = row % FOLDS == fold
-            weights = _newton(Z[~out], truth[~out], np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
+            weights = _newton(Z[~out], truth[~out], np.zeros(Z.shape[1]), penalty, is_pooled=True)
             for one in strengths:
                 parts = _own_parts(Z[~out], truth[~out], label[~out], q, weights, one)
                 fitted[one].append(PooledLogistic(mean, scale, weights, parts))
                 full = weights if parts is None else weights + parts[label[out]]
                 losses[one] += _loss((Z[out] * full).sum(axis=1), truth[out])
         chosen = min(losses, key=losses.__getitem__)
-        weights = _newton(Z, truth, np.zeros(Z.shape[1]), _PENALTY, is_pooled=True)
+        weights = _newton(Z, truth, np.zeros(Z.shape[1]), penalty, is_pooled=True)
         parts = _own_parts(Z, truth, label, q, weights, chosen)
         return cls(PooledLogistic(mean, scale, weights, parts), tuple(fitted[chosen]), chosen)
 
@@ -116,6 +119,22 @@ class CrossFitted(NamedTuple):
             held = np.flatnonzero(fold == place)
             odds[held] = one.log_odds(columns[held], label[held])
         return odds
+
+
+def _best_penalty(Z: Floats, truth: Array, row: Array) -> float:
+    """The penalty of the least loss in the folds; with many pairs it hardly matters."""
+    if len(truth) > _FEW_PAIRS:
+        return _PENALTIES[0]
+    if len(np.unique(row)) < _FEWEST_ROWS:
+        return _PENALTIES[-1]
+    losses = dict.fromkeys(_PENALTIES, 0.0)
+    for fold in range(FOLDS):
+        out = row % FOLDS == fold
+        for one in losses:
+            start = np.zeros(Z.shape[1])
+            weights = _newton(Z[~out], truth[~out], start, one, is_pooled=True)
+            losses[one] += _loss(Z[out] @ weights, truth[out])
+    return min(losses, key=losses.__getitem__)
 
 
 def _newton(
