@@ -27,6 +27,7 @@ INK, GRAY, PALE = "#222222", "#767676", "#dddddd"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", INK)
 YELLOW = "#f0e442"  # of theirs, too: for areas
 _WIDTH, _HEIGHT = 3.35, 2.3  # inches: 85 mm, one column
+PAGE_WIDTH = 7.0
 _LINE = 0.15  # inches of a line of a legend
 _LONG_LABEL = 23  # characters: two such labels do not stand side by side
 _DPI = 240
@@ -69,12 +70,12 @@ def report_module(name: str) -> Any:
 
 @contextmanager
 def one_axes(
-    title: str | None, *, height: float = _HEIGHT, grid: bool = True
+    title: str | None, *, width: float = _WIDTH, height: float = _HEIGHT, grid: bool = True
 ) -> Iterator[tuple[Figure, Axes]]:
     """A figure with one pair of axes, in our style; no state of pyplot is touched."""
     mpl, module = report_module("matplotlib"), report_module("matplotlib.figure")
     with mpl.rc_context(_STYLE):
-        figure = module.Figure(figsize=(_WIDTH, height), layout="constrained")
+        figure = module.Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
         if title:
             axes.set_title(one_line(title, _LONGEST_TITLE), loc="left", pad=8)

@@ -11,6 +11,7 @@ from nearlabel.experiments.reporting.drawing import (
     COLORS,
     GRAY,
     INK,
+    PAGE_WIDTH,
     YELLOW,
     add_legend,
     make_logarithmic,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Points = Sequence[Sequence[Any]]  # all x, then all y
 Curves = Mapping[str, Points]
+_FEW_RANKS = 10  # of methods that fit into one column
 _MANY, _SHARE_OF_MANY = 30, 0.9  # points of a curve, and how many of them are looked at
 
 
@@ -130,7 +132,8 @@ def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
     posthocs, pandas = report_module("scikit_posthocs"), report_module("pandas")
     names, k = list(found.algorithms), len(found.algorithms)
     levels = (k + 1) // 2 + len(found.groups)
-    with one_axes(title, height=1.15 + 0.17 * levels, grid=False) as (figure, axes):
+    width = {} if k <= _FEW_RANKS else {"width": PAGE_WIDTH}
+    with one_axes(title, height=1.15 + 0.17 * levels, grid=False, **width) as (figure, axes):
         posthocs.critical_difference_diagram(
             dict(zip(names, found.mean_ranks, strict=True)),
             pandas.DataFrame(found.p_values, names, names),
@@ -139,7 +142,7 @@ def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
             label_fmt_left="{label}  {rank:.2f} ",
             label_fmt_right=" {rank:.2f}  {label}",
             label_props={"va": "center"},
-            text_h_margin=0.03 * (k - 1),
+            text_h_margin=(0.03 if k <= _FEW_RANKS else 0.01) * (k - 1),
             color_palette=dict.fromkeys(names, INK),
             elbow_props={"linewidth": 0.8, "clip_on": False},
             marker_props={"s": 12, "zorder": 3, "clip_on": False},
