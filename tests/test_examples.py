@@ -76,13 +76,14 @@ def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
 @pytest.fixture
 def run_example(monkeypatch):
     """Run a script of the examples that draws, with the path that it writes to."""
-    pytest.importorskip("matplotlib")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
 
     def run(script, path, *more):
         monkeypatch.setattr(sys, "argv", [script, str(path), *more])
         runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
 
-    return run
+    yield run
+    pyplot.close("all")  # a script ends with its process; this one goes on
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 8 + len(list((ROOT / "docs" / "methods").iterdir()))
+    assert len(documents) == 10 + len(list((ROOT / "docs" / "methods").iterdir()))
     for path, text in documents.items():
         assert path.read_text() == text

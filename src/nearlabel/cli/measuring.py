@@ -16,7 +16,6 @@ from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import check_results, counted, say, say_json, write_results
 from nearlabel.cli.quick_imports import import_scikit_learn
-from nearlabel.common.messages import one_line
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -166,6 +165,8 @@ class Measuring:
         if self.json:
             say_json({**told, **results})
             return False
+        from nearlabel.common.messages import one_line
+
         say(f"{one_line(told['dataset'])}: {sizes(told)}")
         say(f"{title}{told_preparation(told, told['chosen_scales'])}")
         parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
