@@ -209,10 +209,7 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose label set is predicted exactly."""
-        scaled = self._checked(X)
-        for _, step in self._fitted().steps[:-1]:
-            scaled = step.transform(scaled)
-        return self.blend_.score(scaled, y, sample_weight)
+        return float(self._fitted().score(self._checked(X), y, sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file, which `nearlabel.load` reads."""
