@@ -5,6 +5,7 @@ from nearlabel import datasets as datasets
 from nearlabel import experiments as experiments
 from nearlabel import features as features
 from nearlabel import metrics as metrics
+from nearlabel.baselines import *  # noqa: F403
 from nearlabel.blend.blended_neighbors import BlendedNeighbors as BlendedNeighbors
 from nearlabel.blend.label_space import LabelSpace as LabelSpace
 from nearlabel.common.files import FileError as FileError

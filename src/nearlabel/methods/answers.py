@@ -20,6 +20,7 @@ from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
+from nearlabel.methods.label_forms import LabelForm
 from nearlabel.search import is_precomputed
 
 # To search a row takes about as long as to count or to rank the labels of so many. Progress is told
@@ -174,7 +175,7 @@ def label_sets(
 ) -> Any:
     """The label sets of queries, in the form of the y given to fit."""
     items: Items = model._items
-    if not (items.sparse_output or items.tags or _is_one_column(model)):
+    if not (items.sparse_output or items.tags or is_one_column(model)):
         shape = (X.shape[0] if graph is None else len(graph), model._items.labels.shape[1])
         check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
     found: dict[int, Csr] = {}
@@ -189,12 +190,12 @@ def label_sets(
 
 def in_the_form_of_y(model: Any, decided: Csr) -> Any:
     """Label sets as `predict` gives them."""
-    items: Items = model._items
-    if items.tags is not None:
-        return items.tags.rows(decided, model.label_names_)
-    if _is_one_column(model):
+    form: LabelForm = model._form
+    if form.tags is not None:
+        return form.tags.rows(decided, model.label_names_)
+    if is_one_column(model):
         return model.classes_[decided.toarray().ravel()]
-    return sparse.csr_array(decided) if items.sparse_output else decided.toarray()
+    return sparse.csr_array(decided) if form.sparse_output else decided.toarray()
 
 
 def chances(model: Any, scores: LabelScores) -> Floats:
@@ -214,12 +215,12 @@ def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Float
         result[place] = beside_half(chances(model, scores), decided)
 
     each_run(model, fill, X, dense=True, progress=progress)
-    if _is_one_column(model):
+    if is_one_column(model):
         result = np.hstack([1 - result, result])
     return np.clip(result, _SMALLEST, _LARGEST, out=result)
 
 
-def _is_one_column(model: Any) -> bool:
+def is_one_column(model: Any) -> bool:
     """Whether y was 1-d."""
     return isinstance(model.classes_, np.ndarray)
 

@@ -31,8 +31,6 @@ from nearlabel.common.validation import (
     check_n_jobs,
     check_same_length,
     checked_vectors,
-    known_tags,
-    label_matrix,
     refuse_arguments,
 )
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
@@ -43,6 +41,7 @@ from nearlabel.methods import answers, explanations, retrieval
 from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items, Training
+from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.living_model import LivingModel
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
@@ -637,60 +636,13 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         """
         return retrieval.retrieve(self, X, top, per_label)
 
-    @of_one_state
-    def label_matrix(self, y: Any) -> Csr:
-        """Labels in any form that `fit` takes, as the 0/1 matrix of this model's labels.
+    label_matrix = of_one_state(LabelForms.label_matrix)
+    score = of_one_state(LabelForms.score)
 
-        Parameters
-        ----------
-        y : labels of n rows
-            A matrix, tags, or classes, as given to `fit` or as `predict` gives them. Of tags that
-            the model does not know a warning tells.
-
-        Returns
-        -------
-        csr_array of int8, shape (n, q)
-            One column for each of `label_names_`.
-        """
-        check_is_fitted(self)
-        if isinstance(self.classes_, np.ndarray) and np.ndim(y) == 1:
-            y = (np.asarray(y) == self.classes_[1]).reshape(-1, 1)
-        matrix = label_matrix(y, "y", self.label_names_, self._separator_of(y))
-        q = self._labels.shape[1]
-        if matrix.shape[1] != q:
-            raise ValueError(f"y must have {q} columns, one a label; got {matrix.shape[1]}")
-        return matrix
-
-    @of_one_state
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose label set is predicted exactly.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n, d)
-        y : true labels, in the form of the y given to fit
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows in the share.
-
-        Returns
-        -------
-        float
-        """
-        decided, form = self.predict(X), self._items.tags
-        if form is not None:  # a tag that the model does not know makes a row wrong
-            true, given = (
-                known_tags(one, "y", self.label_names_, self._separator_of(one))
-                for one in (y, decided)
-            )
-            if true is not None and given is not None:
-                pairs = zip(true.rows, given.rows, strict=True)
-                is_right = [set(mine) == set(theirs) for mine, theirs in pairs]
-                return float(np.average(is_right, weights=sample_weight))
-            decided = self.label_matrix(decided)
-        y = self.label_matrix(y) if hasattr(y, "columns") else y
-        from sklearn.metrics import accuracy_score
-
-        return float(accuracy_score(y, decided, sample_weight=sample_weight))
+    @property
+    def _form(self) -> Items:
+        """How the labels were given."""
+        return self._items
 
     def _check_queries(self, X: Any) -> Any:
         """Vectors of queries, checked."""

@@ -134,6 +134,11 @@ class Items:
         """Rows of `labels` and of the index, forgotten ones included."""
         return int(self.labels.shape[0])
 
+    @property
+    def n_labels(self) -> int:
+        """Labels."""
+        return int(self.labels.shape[1])
+
     @cached_property
     def places(self) -> Array:
         """Where the items stand, in their order, shape (n,)."""

@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress
-from nearlabel.common.tag_lists import holds_texts
 from nearlabel.common.validation import (
     ArgumentError,
     LabelClasses,
@@ -34,6 +33,7 @@ from nearlabel.methods import change_records, changes
 from nearlabel.methods.changes import History
 from nearlabel.methods.further_labels import as_one_item, check_same_classes, further_labels
 from nearlabel.methods.items import Items
+from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.needs import Needs
 from nearlabel.methods.states import state_of
 from nearlabel.methods.verification import Verification, verified
@@ -53,7 +53,7 @@ class FittedModel:
     _items: Items
 
 
-class LivingModel(FittedModel, ABC):
+class LivingModel(LabelForms, FittedModel, ABC):
     """A model that follows changes of its training rows; what it answers is for subclasses."""
 
     n_jobs: int | None
@@ -356,8 +356,3 @@ class LivingModel(FittedModel, ABC):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_items" in vars(self)
-
-    def _separator_of(self, y: Any) -> str | None:
-        """What stands between the tags of y, where it holds texts as the y given to fit did."""
-        form = self._items.tags
-        return form.separator if form is not None and holds_texts(y) else None

@@ -70,24 +70,20 @@ def read_learned(model: Any, learned: Mapping[str, Any]) -> None:
 def model_tree(model: Any) -> dict[str, Any]:
     """A fitted model as a tree."""
     if not type(model).__module__.startswith("nearlabel."):
-        raise _custom_class(model)
+        raise custom_class(model)
     lists = index_tree(model._items.index)
     model = in_one_piece(model)
     items, recall = model._items, model.search_recall_
     return {
         "class": type(model).__name__,
         "versions": package_versions(),
-        "parameters": _parameter_tree(model),
+        "parameters": parameter_tree(model),
         "neighbors": model.n_neighbors_,
         "asked": items.asked,
         "history": asdict(model.history_),
         "metric": _plain("metric", items.metric),
         "search": _plain("search", items.search),
-        "classes": _class_tree(model.classes_),
-        "sparse_output": items.sparse_output,
-        **({} if items.tags is None else {"tags": items.tags.tree()}),
-        "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
-        "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
+        **form_tree(model),
         "labels": csr_tree(items.labels, only_ones=True),
         "vectors": _stored_vectors(items, lists),
         "lists": None if lists is None else lists[0],
@@ -104,8 +100,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     tree = {key: part if key in _MAPPED else checked_tree(part) for key, part in tree.items()}
     if version < 2:  # it kept the ids of all rows, of which none had a name then
         tree = {**tree, "ids": None}
-    model = kind(**{name: _object(value) for name, value in tree["parameters"].items()})
-    model.check_parameters()
+    model = unfitted_from(kind, tree["parameters"])
     labels = csr_from(tree["labels"], "labels")
     n, q = labels.shape
     if tree["labels"]["data"] is not None or not (n > 1 and q > 0):
@@ -117,10 +112,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=most)
     recall = tree.get("search_recall")  # files of exact searches, and older ones, have none
     model.search_recall_ = None if recall is None else stored_recall(recall)
-    model.classes_ = _classes(tree["classes"], q)
-    tags = TagForm.of_tree(tree["tags"]) if "tags" in tree else None  # how they were given
-    model.label_names_ = (stored_names if tags is None else stored_tags)(tree["label_names"], q)
-    is_sparse = check_flag(tree["sparse_output"], "sparse_output")
+    is_sparse, tags = read_form(model, tree, q)
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
     check_search(search)
     model._items = items = Items(labels, is_sparse, tags, metric, search, None)
@@ -142,14 +134,46 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
         items.store = VectorStore(vectors, _ids(tree["ids"]), next_id=next_id)
         if tree.get("kept") is not None:
             items.stored_kept = StoredNeighbors(tree["kept"], min(model.n_neighbors_, n - 1), n)
-        model.n_features_in_ = vectors.shape[1]
         if is_precomputed(metric) and vectors.shape[0] != vectors.shape[1]:
             raise ValueError("its distances are not square")
-        feature_names = stored_names(tree["feature_names"], vectors.shape[1])
-        if feature_names is not None:
-            model.feature_names_in_ = feature_names.astype(object)
+        read_features(model, tree, vectors.shape[1])
     read_learned(model, tree["learned"])
     return model
+
+
+def unfitted_from(kind: Any, parameters: Mapping[str, Any]) -> Any:
+    """A model with the parameters of a tree, checked."""
+    model = kind(**{name: _object(value) for name, value in parameters.items()})
+    model.check_parameters()
+    return model
+
+
+def form_tree(model: Any) -> dict[str, Any]:
+    """How the labels and features of a fitted model were given."""
+    form = model._form
+    return {
+        "classes": _class_tree(model.classes_),
+        "sparse_output": form.sparse_output,
+        **({} if form.tags is None else {"tags": form.tags.tree()}),
+        "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
+        "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
+    }
+
+
+def read_form(model: Any, tree: Mapping[str, Any], q: int) -> tuple[bool, TagForm | None]:
+    """Take up the classes and names of q labels; whether they were sparse, and how tags were."""
+    model.classes_ = _classes(tree["classes"], q)
+    tags = TagForm.of_tree(tree["tags"]) if "tags" in tree else None
+    model.label_names_ = (stored_names if tags is None else stored_tags)(tree["label_names"], q)
+    return check_flag(tree["sparse_output"], "sparse_output"), tags
+
+
+def read_features(model: Any, tree: Mapping[str, Any], d: int) -> None:
+    """Take up the number of features, and their names where there are some."""
+    model.n_features_in_ = d
+    names = stored_names(tree["feature_names"], d)
+    if names is not None:
+        model.feature_names_in_ = names.astype(object)
 
 
 def _asked(stored: Any, needs: Any) -> int | None:
@@ -159,14 +183,16 @@ def _asked(stored: Any, needs: Any) -> int | None:
     return check_integer(stored, "asked", low=1)
 
 
-def _custom_class(model: Any) -> TypeError:
+def custom_class(model: Any) -> TypeError:
+    """The error about a model of a class that files do not keep."""
     return TypeError(
         f"cannot save the custom class {type(model).__name__}: a file keeps nearlabel's own "
         "estimators (joblib or pickle keep any object)"
     )
 
 
-def _parameter_tree(model: Any) -> dict[str, Any]:
+def parameter_tree(model: Any) -> dict[str, Any]:
+    """The parameters of a model as plain values and arrays."""
     parameters = model.get_params(deep=False)
     return {name: _plain(name, value) for name, value in parameters.items()}
 
@@ -184,8 +210,8 @@ def _plain(name: str, value: Any) -> Any:
         )
     if name == "estimator":
         if type(value).__name__ not in METHODS or method(type(value).__name__) is not type(value):
-            raise _custom_class(value)
-        return {"class": type(value).__name__, "parameters": _parameter_tree(value)}
+            raise custom_class(value)
+        return {"class": type(value).__name__, "parameters": parameter_tree(value)}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

@@ -1,0 +1,305 @@
+"""The base of the baselines: scikit-learn's contract once, around the hooks of a method.
+
+Baselines learn from vectors and labels, without neighbors. Their answers have the forms of the
+neighbor methods: `label_scores`, `rank`, `predict`, `predict_proba` and model files.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr
+from nearlabel.common.files import write_tree
+from nearlabel.common.mapped_arrays import checked_tree
+from nearlabel.common.progress import Progress
+from nearlabel.common.tag_lists import TagForm
+from nearlabel.common.validation import (
+    check_dense_size,
+    check_integer,
+    check_labels,
+    check_same_length,
+    checked_vectors,
+)
+from nearlabel.common.versions import package_versions
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import DenseScores, LabelScores
+from nearlabel.methods.answers import beside_half, in_the_form_of_y, is_one_column
+from nearlabel.methods.fields import Field, Value
+from nearlabel.methods.label_forms import LabelForms
+from nearlabel.methods.model_trees import (
+    custom_class,
+    form_tree,
+    parameter_tree,
+    read_features,
+    read_form,
+    unfitted_from,
+)
+
+_SCORES_AT_ONCE = 2**22
+_SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53  # next to 0 and 1
+
+
+class GivenLabels(NamedTuple):
+    """How the labels of `fit` were given: a `LabelForm`."""
+
+    n_labels: int
+    sparse_output: bool
+    tags: TagForm | None
+
+
+@dataclass(repr=False, eq=False)
+class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
+    """A method that learns labels from vectors, without neighbors.
+
+    A method declares its parameters as dataclass fields, and writes the hooks.
+    """
+
+    title: ClassVar[str]
+    """The method's name in print."""
+    settings: ClassVar[tuple[Value, ...]] = ()
+    """Its own parameters, which a fitted model keeps as they were: `n_rounds` as `_n_rounds`."""
+    stored: ClassVar[tuple[Field, ...]] = ()
+    """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
+    takes_missing: ClassVar[bool] = False
+    """Whether vectors may have missing values, which are NaN."""
+
+    # The hooks: what the author of a method writes.
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that `settings` does not check."""
+
+    @abstractmethod
+    def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
+        """Learn from vectors, an array or ``csr_array``, and labels: set what `stored` declares."""
+
+    def _prepare(self) -> None:
+        """Compute what follows from what was learned: after `_learn`, and when a file was read."""
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Floats:
+        """What labels are ranked by, shape (m, q), finite, for m rows of vectors."""
+
+    def _decide(self, scores: Floats) -> Array:
+        """The labels of rows by their scores, an array of bool; by default those above 1/2."""
+        return scores > 0.5
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        """Probabilities of scores; by default the scores themselves."""
+        return scores
+
+    # Learning.
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range, as `fit` does, without any data."""
+        self._checked_settings()
+
+    def _checked_settings(self) -> dict[str, Any]:
+        self._check_parameters()
+        return {one.attribute: one.check(getattr(self, one.key)) for one in self.settings}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_names: Any = None,
+        separator: str | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from training rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y, label_names, separator
+            Labels and their names, as in `MLkNN.fit`.
+        progress : callable, optional
+            Called with (steps done, steps in all).
+
+        Returns
+        -------
+        self
+        """
+        settings = self._checked_settings()
+        labels = check_labels(y, label_names, separator)
+        model = copy(self)  # a fit that fails or is interrupted leaves this model as it was
+        X = model._checked(X, reset=True)
+        check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
+        if X.shape[0] < 2:
+            raise ValueError("X has 1 sample; learning needs at least 2")
+        model._form = GivenLabels(labels.matrix.shape[1], labels.sparse, labels.tags)
+        model.classes_, model.label_names_ = labels.classes, labels.names
+        model.__dict__.update(settings)
+        model._learn(X, labels.matrix, progress)
+        model._prepare()
+        self.__dict__ = model.__dict__
+        return self
+
+    # Answers.
+
+    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
+        """Score every label for each row: what the method ranks by.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        LabelScores
+            Of shape (n, q).
+        """
+        return DenseScores(self._all_scores(X, progress), self.label_names_)
+
+    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
+        """Rank the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        top : int, default=10
+            How many labels; all of them if there are fewer.
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        RankedLabels
+            Best first; equal scores in the order of the columns.
+        """
+        top = check_integer(top, "top", low=1)
+        scores = self.label_scores(X, progress=progress)
+        n, r = scores.shape[0], min(top, scores.shape[1])
+        labels, best = np.empty((n, r), np.int32), np.empty((n, r))
+        scores.fill_top(labels, best)
+        return RankedLabels(labels, best, self.label_names_)
+
+    def predict(self, X: Any, *, progress: Progress | None = None) -> Any:
+        """Decide the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        ndarray of int or csr_array, shape (n, q); tags of n rows; or ndarray of classes, shape (n,)
+            In the form of the y given to fit.
+        """
+        return in_the_form_of_y(self, self.decided_sets(self._all_scores(X, progress)))
+
+    def decided_sets(self, scores: Floats) -> Csr:
+        """The label sets that `predict` gives, from scores of shape (n, q), as a 0/1 matrix."""
+        return canonical_csr(sparse.csr_array(self._decide(scores).astype(np.int8)))
+
+    def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
+        """Probability of each label for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        ndarray of float, shape (n, q); (n, 2) where y was 1-d
+            Strictly between 0 and 1, and above 1/2 for just the labels that `predict` gives.
+        """
+        scores = self._all_scores(X, progress)
+        found = beside_half(self._probabilities(scores), self._decide(scores))
+        if is_one_column(self):
+            found = np.hstack([1 - found, found])
+        return np.clip(found, _SMALLEST, _LARGEST, out=found)
+
+    def _all_scores(self, X: Any, progress: Progress | None) -> Floats:
+        """Scores of all rows, computed in runs of rows."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        n, q = X.shape[0], self._form.n_labels
+        check_dense_size("the scores of all labels", (n, q), 8, "fewer rows")
+        scores, step = np.empty((n, q)), max(1, _SCORES_AT_ONCE // q)
+        for start in range(0, n, step):
+            scores[start : start + step] = self._scores(X[start : start + step])
+            if progress is not None:
+                progress(min(start + step, n), n)
+        return scores
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Vectors as an array or a ``csr_array`` of floats."""
+        finite = "allow-nan" if self.takes_missing else True
+        check = partial(
+            validate_data, self, reset=reset, ensure_all_finite=finite, dtype=np.float64
+        )
+        return checked_vectors(check, X, "X")
+
+    # Files, and scikit-learn.
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it.
+
+        Parameters
+        ----------
+        path : path of the file
+        """
+        write_tree(path, self._tree())
+
+    def _tree(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        if not type(self).__module__.startswith("nearlabel."):
+            raise custom_class(self)
+        learned: dict[str, Any] = {}
+        for field in (*self.settings, *self.stored):
+            field.write(self, learned)
+        return {
+            "class": type(self).__name__,
+            "versions": package_versions(),
+            "parameters": parameter_tree(self),
+            "labels": self._form.n_labels,
+            "features": self.n_features_in_,
+            **form_tree(self),
+            "learned": learned,
+        }
+
+    @classmethod
+    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+        tree = checked_tree(tree)
+        model: Self = unfitted_from(cls, tree["parameters"])
+        learned = tree["learned"]
+        # A small file cannot name many labels.
+        largest = max((part.size for part in learned.values() if hasattr(part, "size")), default=0)
+        q = check_integer(tree["labels"], "labels", low=1, high=max(1, largest))
+        d = check_integer(tree["features"], "features", low=1, high=2**31)
+        model._form = GivenLabels(q, *read_form(model, tree, q))
+        read_features(model, tree, d)
+        for field in (*cls.settings, *cls.stored):
+            field.read(model, learned, {"q": q, "d": d})
+        model._prepare()
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_form")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.takes_missing
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -1,0 +1,99 @@
+"""Labels in the form in which a user gave them: what all fitted models have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nearlabel.common.arrays import Csr
+from nearlabel.common.tag_lists import TagForm, holds_texts
+from nearlabel.common.validation import known_tags, label_matrix
+
+
+class LabelForm(Protocol):
+    """How the labels of `fit` were given."""
+
+    @property
+    def n_labels(self) -> int:
+        """How many there are."""
+
+    @property
+    def sparse_output(self) -> bool:
+        """Whether they were a sparse matrix; predictions then are, too."""
+
+    @property
+    def tags(self) -> TagForm | None:
+        """How tags were given; predictions then are tags, too."""
+
+
+class LabelForms:
+    """The part of a fitted model that reads labels in any form."""
+
+    classes_: Any
+    label_names_: Any
+    _form: Any  # a LabelForm
+
+    @abstractmethod
+    def predict(self, X: Any) -> Any:
+        """Decide the labels of each row, in the form of the y given to fit."""
+
+    def label_matrix(self, y: Any) -> Csr:
+        """Labels in any form that `fit` takes, as the 0/1 matrix of this model's labels.
+
+        Parameters
+        ----------
+        y : labels of n rows
+            A matrix, tags, or classes, as given to `fit` or as `predict` gives them. Of tags that
+            the model does not know a warning tells.
+
+        Returns
+        -------
+        csr_array of int8, shape (n, q)
+            One column for each of `label_names_`.
+        """
+        check_is_fitted(self)
+        if isinstance(self.classes_, np.ndarray) and np.ndim(y) == 1:
+            y = (np.asarray(y) == self.classes_[1]).reshape(-1, 1)
+        matrix = label_matrix(y, "y", self.label_names_, self._separator_of(y))
+        q = self._form.n_labels
+        if matrix.shape[1] != q:
+            raise ValueError(f"y must have {q} columns, one a label; got {matrix.shape[1]}")
+        return matrix
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose label set is predicted exactly.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : true labels, in the form of the y given to fit
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows in the share.
+
+        Returns
+        -------
+        float
+        """
+        decided, form = self.predict(X), self._form.tags
+        if form is not None:  # a tag that the model does not know makes a row wrong
+            true, given = (
+                known_tags(one, "y", self.label_names_, self._separator_of(one))
+                for one in (y, decided)
+            )
+            if true is not None and given is not None:
+                pairs = zip(true.rows, given.rows, strict=True)
+                is_right = [set(mine) == set(theirs) for mine, theirs in pairs]
+                return float(np.average(is_right, weights=sample_weight))
+            decided = self.label_matrix(decided)
+        y = self.label_matrix(y) if hasattr(y, "columns") else y
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
+
+    def _separator_of(self, y: Any) -> str | None:
+        """What stands between the tags of y, where it holds texts as the y given to fit did."""
+        form = self._form.tags
+        return form.separator if form is not None and holds_texts(y) else None
