@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 import nearlabel as nl
+from nearlabel.baselines.known_baselines import BASELINES
 from nearlabel.cli import options
 from nearlabel.cli.app import app
 from nearlabel.common import choices
@@ -38,7 +39,7 @@ def test_the_verbs():
 
 
 def test_the_choices_of_options_are_those_of_the_library():
-    assert get_args(options.Method) == METHODS
+    assert get_args(options.AnyAlgorithm) == (*METHODS, *BASELINES)
     assert tuple(CONVENTIONS) == choices.CONVENTIONS
     assert tuple(SPACES) == choices.DISTANCES
     assert tuple(FORMATS) == choices.FORMATS

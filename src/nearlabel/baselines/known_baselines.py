@@ -1,6 +1,6 @@
-"""The baselines by name: what the command line, comparisons and model files choose from.
+"""Baselines by name, and all algorithms together: what commands, tables and files choose from.
 
-The registry itself is the stub ``baselines/__init__.pyi``: one import per method.
+The registry of baselines is the stub ``baselines/__init__.pyi``: one import per method.
 """
 
 from __future__ import annotations
@@ -10,13 +10,38 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.common.lazy import public_names
+from nearlabel.methods import registry
 
 _MODULES = public_names(str(Path(__file__).with_name("__init__.py")))
 
 BASELINES = tuple(_MODULES)
 """Names of all baselines, in the order of tables; known without importing any of them."""
+ALGORITHMS = (*registry.METHODS, *BASELINES)
+"""Names of the methods and of the baselines."""
 
 
 def baseline(name: str) -> Any:
     """The class of a baseline."""
     return getattr(import_module(_MODULES[name]), name)
+
+
+def algorithm(name: str) -> Any:
+    """The class of a method or of a baseline."""
+    return baseline(name) if name in BASELINES else registry.method(name)
+
+
+def title(name: str) -> str:
+    """The name of an algorithm in print, such as "ML-kNN"."""
+    return str(algorithm(name).title)
+
+
+def estimator(name: str, k: int, **shared: Any) -> Any:
+    """An unfitted estimator of an algorithm; a method has k neighbors.
+
+    Of the `shared` parameters, such as the seed of a comparison, it takes those that it has.
+    """
+    if name not in BASELINES:
+        return registry.estimator(name, k, **shared)
+    kind = baseline(name)
+    known = kind().get_params()
+    return kind(**{key: value for key, value in shared.items() if key in known})

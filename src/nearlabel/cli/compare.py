@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nearlabel.baselines.known_baselines import BASELINES
 from nearlabel.cli.compared_results import (
     draw_results,
     records_of,
@@ -39,6 +40,7 @@ def compare(
     thresholds: Switch = False,
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     tune: Switch = False,
+    baselines: Switch = False,
     figure: Annotated[str | None, Parameter(metavar="FILE")] = None,
     beside: Others = Others(),
     measuring: Measuring = Measuring(),
@@ -53,7 +55,7 @@ def compare(
     Parameters
     ----------
     algorithm
-        Algorithms to compare; by default all.
+        Algorithms to compare; by default all that read the graph.
     k
         Number of neighbors, by default 10; with --tune those to try, such as 1-30.
     thresholds
@@ -64,6 +66,9 @@ def compare(
     tune
         Tune the parameters of each by the first metric of --metric, by default ranking_loss
         (--others: average_precision).
+    baselines
+        Compare the papers' other methods, too: boosting, ranking SVM, trees and mixtures, with the
+        parameters of the papers. They know no neighbors, and some take minutes.
     figure
         Draw the first metric of all, with standard errors, to a .png, .svg or .pdf file.
 
@@ -73,6 +78,7 @@ def compare(
     nearlabel compare songs.csv --k 15 --thresholds --metric macro_f1 micro_f1
     nearlabel compare emotions --algorithm MLkNN PositivekNN --split cv10
     nearlabel compare emotions --tune --scale minmax
+    nearlabel compare yeast --algorithm MLkNN --baselines
     nearlabel compare songs.csv --others --figure songs.png
     """
     tune = tune or beside.others
@@ -102,6 +108,9 @@ def compare(
     by = (measuring.metric or ("average_precision" if beside.others else "ranking_loss",))[0]
     scoring = scorer(by, convention=measuring.convention, at=measuring.at)
     names = list(dict.fromkeys(algorithm)) or list(METHODS)
+    names += [name for name in BASELINES if baselines and name not in names]
+    if measuring.split == "loo" and not set(names).isdisjoint(BASELINES):
+        raise ValueError("--split loo: baselines need held-out test items; use cv10")
     kind, parts = measuring.parts(items, "holdout")
     first = distance[0] if distance else usual_distance(items)
     how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
@@ -180,10 +189,11 @@ def _as_they_are(
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
     import nearlabel as nl
+    from nearlabel.baselines.baseline import Baseline
     from nearlabel.experiments import evaluate_splits
 
     models = [estimator(name, k, shared, {}, {}) for name in names]
     if thresholds:
-        models = [nl.LabelThresholds(model) for model in models]
+        models = [one if isinstance(one, Baseline) else nl.LabelThresholds(one) for one in models]
     each = evaluate_splits(items, models, parts, refusals=True, **work)
     return dict(zip(names, each, strict=True))

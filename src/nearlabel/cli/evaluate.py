@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from nearlabel.experiments.evaluation import SplitResult
 
 _LABELS_SHOWN = 40
+_USUAL_K = (10,)
 
 
 def evaluate(
     data: DataOrPictures,
     *,
-    k: Counts = (10,),
+    k: Counts = _USUAL_K,
     per_label: Switch = False,
     learning: Learning = Learning(),
     measuring: Measuring = Measuring(),
@@ -30,7 +31,8 @@ def evaluate(
     Parameters
     ----------
     k
-        Number of neighbors; several values share one search.
+        Number of neighbors; several values share one search. Baselines, such as AdaBoostMH, have
+        none.
     per_label
         Report each label, too, the one with the lowest F1 first; --output writes a row per label.
 
@@ -41,12 +43,15 @@ def evaluate(
     nearlabel evaluate yeast --metric ranking_loss average_precision --json
     nearlabel evaluate yeast --algorithm PositivekNN --k 40 --scale minmax
     nearlabel evaluate emotions --scale minmax --per-label
+    nearlabel evaluate yeast --algorithm AdaBoostMH --set n_rounds=100
     nearlabel evaluate scenes --features moments
     """
     items = measuring.load(data)
     learning = learning.of(items)
     from nearlabel.experiments import evaluate_splits
 
+    if learning.is_baseline and k != _USUAL_K:
+        raise ValueError(f"--k: {learning.algorithm} knows no neighbors; leave it out")
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
     with steps("evaluating") as progress, naming(scale="--scale", text="--text"):
@@ -57,22 +62,28 @@ def evaluate(
     scales = [one.scale for one in results[0]]
     how = learning.told(models[0])
     told = measuring.told(data, items, split, parts, how, scales, learning.distance)
-    means = [{"k": count, **summary(metrics, wanted)} for count, metrics in found.items()]
+    neighbors = {count: {} if learning.is_baseline else {"k": count} for count in k}
+    means = [{**neighbors[count], **summary(each, wanted)} for count, each in found.items()]
     records: Iterable[dict[str, Any]] = (
-        {"k": count, "part": place, **defined(metrics, wanted)}
+        {**neighbors[count], "part": place, **defined(metrics, wanted)}
         for count, of_model in found.items()
         for place, metrics in enumerate(of_model, 1)
     )
     if per_label:
         for one, of_model in zip(means, results, strict=True):
             one["labels"] = _by_label(of_model)
-        records = ({"k": one["k"], **label} for one in means for label in one["labels"])
+        records = (
+            {**some, **label}
+            for some, one in zip(neighbors.values(), means, strict=True)
+            for label in one["labels"]
+        )
     own = "".join(
         f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
         for name, value in told["parameters"].items()
         if not (name == "counts" and value == "paper")  # as published goes without saying
     )
-    title = f"{learning.title()}{own}, {learning.distance}{measuring.searching.title()}"
+    searched = f", {learning.distance}{measuring.searching.title()}"
+    title = f"{learning.title()}{own}{'' if learning.is_baseline else searched}"
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": means}, title, spread):
         return
@@ -80,9 +91,10 @@ def evaluate(
         (head, *(metric_cell(one["metrics"][name], (one["std"] or {}).get(name)) for one in means))
         for name, head in zip(wanted, metric_heads(wanted), strict=True)
     )
-    say_table(("", *(f"k = {one['k']}" for one in means)), rows)
-    for one in means if per_label else ():
-        _say_labels(one["labels"], f"\nk = {one['k']}, per label")
+    heads = [f"k = {one['k']}" if "k" in one else learning.title() for one in means]
+    say_table(("", *heads), rows)
+    for head, one in zip(heads, means, strict=True) if per_label else ():
+        _say_labels(one["labels"], f"\n{head}, per label")
     if measuring.output is not None:
         say(f"wrote {measuring.output}")
 

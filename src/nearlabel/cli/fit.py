@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
     from nearlabel.datasets.preparing import Preparing
 
+_USUAL_K = 10
+
 
 def fit(
     data: DataOrPictures,
     *,
     output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
-    k: Count = 10,
+    k: Count = _USUAL_K,
     best: Switch = False,
     minutes: Annotated[
         float | None, Parameter(converter=positive_number, show_default=False)
@@ -85,6 +87,8 @@ def fit(
     from nearlabel.common.journal import journal_path
 
     shared = {"random_state": seed, **searching.parameters()}
+    if learning.is_baseline and k != _USUAL_K:
+        raise ValueError(f"--k: {learning.algorithm} knows no neighbors; leave it out")
     model = learning.best_model(shared) if best else learning.model(k, shared)
     if best and preparation.learn_distance:
         raise ValueError("--best learns a distance by itself: leave out --learn-distance")
@@ -93,7 +97,7 @@ def fit(
     if best and preparation.scale is None:
         preparation = replace(preparation, scale="auto")
     with naming(scale="--scale", text="--text"):
-        preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance)
+        preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance or "euclidean")
     fitted, plan = _fitted(
         model, preparing, items, _column_names(items, data, reading.format), minutes
     )
@@ -110,11 +114,11 @@ def fit(
         warn_of_labels_among_features(items)
     preparation.recommend_scale(items, learning.distance)
     columns = feature_list(fitted, items)
-    recall = model.search_recall_
+    recall = getattr(model, "search_recall_", None)
     told: dict[str, Any] = {
         "model": output,
         **learning.told(model),
-        "k": model.n_neighbors_,
+        "k": getattr(model, "n_neighbors_", None),
         "items": len(items),
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
@@ -134,10 +138,10 @@ def fit(
         return
     asked = {**told, "scale": preparation.of(items).scale}
     prepared = told_preparation(asked, [preparing.scale])
-    neighbors = counted(told["k"], "neighbor")
+    neighbors = "" if told["k"] is None else f", {counted(told['k'], 'neighbor')}"
     rows = " (training and test rows)" if items.train is not None else ""
     title = model.title if best else learning.title()
-    say(f"{title}, {neighbors}{prepared}, learned from {data}{rows}:")
+    say(f"{title}{neighbors}{prepared}, learned from {data}{rows}:")
     say(sizes(told))
     if columns:
         say_folded(f"features: {shown_features(columns)}")

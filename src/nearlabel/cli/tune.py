@@ -13,9 +13,9 @@ from cyclopts import Parameter
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
 from nearlabel.cli.options import (
-    Algorithms,
     DataOrPictures,
     Distance,
+    Methods,
     Neighbors,
     Part,
     Several,
@@ -38,7 +38,7 @@ Curve = list[tuple[int, float]]  # k and the metric, by rising k
 def tune(
     data: DataOrPictures,
     *,
-    algorithm: Algorithms = ("MLkNN",),
+    algorithm: Methods = ("MLkNN",),
     k: Neighbors = (),
     grid: Texts = (),
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.baselines.known_baselines import BASELINES, baseline
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets.preparing import Preparing
-from nearlabel.experiments.folds import Searching, answers_of, folds_of_models
+from nearlabel.experiments.folds import Model, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
@@ -42,8 +43,10 @@ def usual_candidates(
 ) -> list[Any]:
     """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has.
 
-    Without `neighbors`: up to a quarter of the n training rows.
+    Without `neighbors`: up to a quarter of the n training rows. A baseline is tried as it is.
     """
+    if name in BASELINES:
+        return [baseline(name)()]
     ks = neighbors
     if ks is None:
         usual = _FEW_NEIGHBORS.get(name, NEIGHBORS)
@@ -57,7 +60,7 @@ def usual_candidates(
     return list({str(model): model for model in models}.values())  # one may know no metric
 
 
-def tried_parameters(name: str, model: NeighborClassifier) -> dict[str, Any]:
+def tried_parameters(name: str, model: Model) -> dict[str, Any]:
     """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
     known = model.get_params(deep=False)
     tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
@@ -90,7 +93,7 @@ def try_candidates(
     X: Any,
     Y: Csr,
     parts: Sequence[Part],
-    models: Sequence[NeighborClassifier],
+    models: Sequence[Model],
     scorers: Mapping[str, Scorer],
     *,
     preparing: Preparing | None = None,
@@ -124,22 +127,23 @@ def try_candidates(
     return trial
 
 
-def best_place(values: Floats, models: Sequence[NeighborClassifier]) -> int:
+def best_place(values: Floats, models: Sequence[Model]) -> int:
     """The place of the greatest value; of equal ones that of fewer neighbors, then the first."""
     known = np.where(np.isnan(values), -np.inf, values)
     best = np.flatnonzero(known == known.max())
-    neighbors = [models[int(place)].n_neighbors for place in best]
+    neighbors = [getattr(models[int(place)], "n_neighbors", None) for place in best]
     return int(best[np.argmin([np.inf if k is None else k for k in neighbors])])
 
 
-def warn_of_many_neighbors(models: Iterable[NeighborClassifier], n: int) -> None:
+def warn_of_many_neighbors(models: Iterable[Model], n: int) -> None:
     """Warn that leave-one-out flatters models that count most of n rows as neighbors.
 
     A row is not among its own neighbors, but among those of the others: where nearly all rows are
     neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors the
     tables give it away without an error.
     """
-    counts = [model.n_neighbors or n for model in models if model.needs.counts]
+    methods = [model for model in models if isinstance(model, NeighborClassifier)]
+    counts = [model.n_neighbors or n for model in methods if model.needs.counts]
     most = n // LEAST_ROWS_A_NEIGHBOR
     many = [k for k in counts if k > most]
     if many:

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from nearlabel.baselines.baseline import Baseline
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
-from nearlabel.experiments.folds import Fold, RowsDone, Searching, answers_of, folds_of_models
+from nearlabel.experiments.folds import (
+    Fold,
+    Model,
+    RowsDone,
+    Searching,
+    answers_of,
+    folds_of_models,
+)
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import LabelResults, Scorer, per_label
@@ -36,7 +44,7 @@ class SplitResult:
         Processor time of learning, scoring and deciding, without the search that models share.
     refusal : str or None
         Why the model refused the data: it would need too much.
-    chosen : NeighborClassifier or None
+    chosen : estimator or None
         Unfitted; where the model was chosen among candidates.
     left_out : float
         Its score on training rows that were left out, by which it was chosen; greater is better.
@@ -53,7 +61,7 @@ class SplitResult:
     metrics: dict[str, float]
     seconds: float
     refusal: str | None = None
-    chosen: NeighborClassifier | None = None
+    chosen: Model | None = None
     left_out: float = math.nan
     scale: str = "none"
     labels: LabelResults | None = None
@@ -63,7 +71,7 @@ class SplitResult:
 
 def evaluate_splits(
     data: Dataset,
-    models: Sequence[NeighborClassifier],
+    models: Sequence[Model],
     parts: Sequence[Part],
     *,
     scale: str = "none",
@@ -84,8 +92,8 @@ def evaluate_splits(
     Parameters
     ----------
     data : Dataset
-    models : sequence of NeighborClassifier
-        Unfitted, of one metric and search; they may differ in `n_neighbors`.
+    models : sequence of estimators
+        Unfitted methods of one metric and search, which may differ in `n_neighbors`, and baselines.
     parts : sequence of Part, as `splits` gives them
     scale : {"none", "minmax", "standard", "rank", "tfidf", "auto"}
         Of numbers. "auto" takes the one whose neighbors' labels agree best with the labels of the
@@ -109,18 +117,19 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    if len({Searching.of(model) for model in models}) != 1:
+    searchings = {Searching.of(one) for one in models if isinstance(one, NeighborClassifier)}
+    if not models or len(searchings) > 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    copies = [clone(model) for model in models]
+    copies = [(clone(model), Searching.of(model)) for model in models]
     results: list[list[SplitResult]] = [[] for _ in models]
     answered = sum(len(part.test) for part in parts) * len(models)
     preparing = Preparing(scale, impute, data.text, learn_distance)
     how: dict[str, Any] = {"preparing": preparing, "Y": data.Y}
     each, tell = folds_of_models(data.X, parts, models, answered=answered, progress=progress, **how)
     for part, now in each:
-        [fold] = now.values()
         truth, n = data.Y[part.test], len(part.test)
-        for model, found in zip(copies, results, strict=True):
+        for (model, searching), found in zip(copies, results, strict=True):
+            fold = now[searching]
             start = time.process_time()
             try:
                 answers = fold.answers(model, data.Y[part.train])
@@ -145,7 +154,7 @@ def evaluate_splits(
 
 def select_and_evaluate(
     data: Dataset,
-    candidates: Mapping[str, Sequence[NeighborClassifier]],
+    candidates: Mapping[str, Sequence[Model]],
     parts: Sequence[Part],
     scorer: Scorer,
     *,
@@ -200,13 +209,16 @@ def select_and_evaluate(
 
 
 def _best(
-    models: Sequence[NeighborClassifier],
+    models: Sequence[Model],
     left_out: Mapping[Searching, Fold],
     Y: Csr,
     scorer: Scorer,
     tell: RowsDone,
-) -> tuple[NeighborClassifier, float]:
-    """The model with the best leave-one-out score, and that score."""
+) -> tuple[Model, float]:
+    """The model with the best leave-one-out score, and that score; a baseline is as it is."""
+    if isinstance(models[0], Baseline):
+        tell(Y.shape[0], Y.shape[0])
+        return models[0], math.nan
     values = np.full(len(models), np.nan)
     for place, answers in answers_of(models, left_out, Y):
         values[place] = measure(Y, answers, {"score": scorer})["score"]

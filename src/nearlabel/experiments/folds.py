@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.base import clone
 
+from nearlabel.baselines.baseline import Baseline
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.datasets.preparing import Preparing
@@ -18,6 +20,7 @@ from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.answers import no_neighbors
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.needs import needs_vectors
 from nearlabel.search import (
@@ -29,6 +32,7 @@ from nearlabel.search import (
     restrict,
 )
 
+Model: TypeAlias = NeighborClassifier | Baseline
 _AS_THEY_ARE = Preparing()
 _LEAST_KEPT = 8  # a part must keep more than one of so many rows to read the graph of all
 
@@ -45,16 +49,20 @@ class Searching:
     n_jobs: int | None
 
     @classmethod
-    def of(cls, model: NeighborClassifier) -> Searching:
-        """How a model searches."""
+    def of(cls, model: Model) -> Searching:
+        """How a model searches; a baseline does not, and has no metric here."""
+        if isinstance(model, Baseline):
+            return cls(None, None, None)
         return cls(model.metric, model.search, model.n_jobs)
 
     def __hash__(self) -> int:
         return hash((type(self.metric), type(self.search), self.n_jobs))  # these need have none
 
     def graph(self, X: Any, k: int, queries: Any, progress: Any) -> NeighborGraph:
-        """The k nearest rows of X, of each other row or of each query."""
+        """The k nearest rows of X, of each other row or of each query; none for baselines."""
         n = X.shape[0] if queries is None else queries.shape[0]
+        if self.metric is None:
+            return no_neighbors(n, X.shape[0])
         check_dense_size("the neighbors of all rows", (n, k), 12, "fewer n_neighbors")
         how: dict[str, Any] = {"metric": self.metric, "search": self.search}
         return neighbor_graph(X, k, queries, n_jobs=self.n_jobs, progress=progress, **how)
@@ -64,13 +72,15 @@ class Searching:
 class Answers:
     """What a fitted model says of test rows, whose voting neighbors are in `graph`."""
 
-    model: NeighborClassifier
+    model: Model
     graph: NeighborGraph
     scores: LabelScores
 
     @cached_property
     def decided(self) -> Csr:
         """The label sets, shape (n, q)."""
+        if isinstance(self.model, Baseline):
+            return self.model.decided_sets(self.scores.toarray())
         return self.model._decide(self.scores, self.graph)
 
 
@@ -98,8 +108,16 @@ class Fold:
         part = Part(self.part.train, self.part.train, left_out=True)
         return Fold(part, self.graph, self.graph, self.X, self.X, known=self.known)
 
-    def answers(self, model: NeighborClassifier, Y: Csr) -> Answers:
+    def answers(self, model: Model, Y: Csr) -> Answers:
         """What a model says that learns from the labels Y of the training rows."""
+        if isinstance(model, Baseline):
+            if self.part.left_out:
+                raise ValueError(
+                    f"parts: {type(model).__name__} cannot leave out single rows, for each of "
+                    "which it would have to learn again; use folds or a held-out part"
+                )
+            model = clone(model).fit(self.X, Y)
+            return Answers(model, self.queries, model.label_scores(self.new))
         X, new = (self.X, self.new) if needs_vectors(model) else (None, None)
         model = copy(with_known_centers(model, X, self.known)).fit_graph(self.graph, Y, X)
         if self.part.left_out:
@@ -110,9 +128,7 @@ class Fold:
             scores = model.scores_from_graph(graph, new)
         return Answers(model, graph, scores)
 
-    def all_answers(
-        self, models: Sequence[NeighborClassifier], Y: Csr
-    ) -> Iterator[tuple[int, Answers]]:
+    def all_answers(self, models: Sequence[Model], Y: Csr) -> Iterator[tuple[int, Answers]]:
         """The answers of each model with its place, in any order; valid until the next ones."""
         swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
         for place, model in enumerate(models):
@@ -145,7 +161,7 @@ class RowsDone:
 def folds_of_models(
     X: Any,
     parts: Sequence[Part],
-    models: Sequence[NeighborClassifier],
+    models: Sequence[Model],
     *,
     answered: int,
     preparing: Preparing = _AS_THEY_ARE,
@@ -158,22 +174,29 @@ def folds_of_models(
     labels Y are needed where the scale is to be chosen.
     """
     n = X.shape[0]
-    groups: dict[Searching, list[NeighborClassifier]] = defaultdict(list)
+    groups: dict[Searching, list[Model]] = defaultdict(list)
     for model in models:
         groups[Searching.of(model)].append(model)
     searched = sum(_rows_to_search(X, parts, searching, preparing) for searching in groups)
     tell = RowsDone(progress, searched + answered)
     streams = {}
     for searching, group in groups.items():
-        k = max(n if model.n_neighbors is None else model.n_neighbors for model in group)
+        k = max(_most_neighbors(model, n) for model in group)
         how: dict[str, Any] = {"preparing": preparing, "Y": Y, "progress": tell}
         streams[searching] = folds(X, parts, k, searching, **how)
     each = ((part, {one: next(stream) for one, stream in streams.items()}) for part in parts)
     return each, tell
 
 
+def _most_neighbors(model: Model, n: int) -> int:
+    """Of n rows, those that a model asks for."""
+    if isinstance(model, Baseline):
+        return 0
+    return n if model.n_neighbors is None else model.n_neighbors
+
+
 def answers_of(
-    models: Sequence[NeighborClassifier], each: Mapping[Searching, Fold], Y: Csr
+    models: Sequence[Model], each: Mapping[Searching, Fold], Y: Csr
 ) -> Iterator[tuple[int, Answers]]:
     """The answers of each model with its place, from the fold of its search."""
     for searching, fold in each.items():
@@ -234,7 +257,7 @@ def _own_fold(
     if is_precomputed(searching.metric):
         learned, new = learned[:, part.train], new[:, part.train]
     labels = None if Y is None else Y[part.train]
-    preparing = preparing.chosen(learned, labels, searching.metric)
+    preparing = preparing.chosen(learned, labels, searching.metric or "euclidean")
     transformer = preparing.transformer(learned)
     if transformer is not None:
         learned, new = transformer.fit_transform(learned, labels), transformer.transform(new)
@@ -255,7 +278,9 @@ def _share_a_graph(
     given distances each part takes its own rows and columns. Where a part hides nearly all rows,
     hardly any of their neighbors would be left.
     """
-    if len(parts) < 2 or preparing.is_needed(X) or is_precomputed(searching.metric):
+    if len(parts) < 2 or preparing.is_needed(X) or searching.metric is None:
+        return False
+    if is_precomputed(searching.metric):
         return False
     return min(len(part.train) for part in parts) * _LEAST_KEPT >= int(X.shape[0])
 
@@ -264,6 +289,8 @@ def _rows_to_search(
     X: Any, parts: Sequence[Part], searching: Searching, preparing: Preparing
 ) -> int:
     """How many rows `folds` searches in all."""
+    if searching.metric is None:
+        return 0
     if _share_a_graph(X, parts, searching, preparing):
         return int(X.shape[0])
     return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)

@@ -97,10 +97,11 @@ def _neighbors(model: Any, X: Any, progress: Progress | None = None) -> Neighbor
     k = model.n_neighbors_
     if model.needs.graph:
         return items.neighbors(X, k, n_jobs=check_n_jobs(model.n_jobs), progress=progress)
-    return _no_neighbors(X.shape[0], items.n_places)
+    return no_neighbors(X.shape[0], items.n_places)
 
 
-def _no_neighbors(n: int, n_base: int) -> NeighborGraph:
+def no_neighbors(n: int, n_base: int) -> NeighborGraph:
+    """A graph of n rows without any neighbors."""
     return NeighborGraph.unchecked(np.empty((n, 0), np.int32), np.empty((n, 0)), n_base)
 
 
@@ -140,7 +141,7 @@ def left_out_scores(model: Any, rows: Any = None) -> LabelScores:
         k = min(model.n_neighbors_, n - 1)
         graph = items.left_out_neighbors(places, k, n_jobs=check_n_jobs(model.n_jobs))
     else:
-        graph = _no_neighbors(len(chosen), items.n_places)
+        graph = no_neighbors(len(chosen), items.n_places)
     X = None if is_precomputed(items.metric) else items.store.take(places)
     scores: LabelScores = model._left_out_scores(graph, X, places)
     scores.label_names = model.label_names_

@@ -6,14 +6,16 @@ import math
 import re
 from dataclasses import fields
 from functools import partial
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import CoercionError, Parameter
 
+from nearlabel.baselines.known_baselines import ALGORITHMS
 from nearlabel.common import choices
 from nearlabel.methods.registry import METHODS
 
 # Literals of names that are computed, which type checkers do not follow.
+AnyAlgorithm: Any = Literal[ALGORITHMS]
 Method: Any = Literal[METHODS]
 Convention: Any = Literal[choices.CONVENTIONS]
 Distance: Any = Literal[choices.DISTANCES]
@@ -64,13 +66,14 @@ def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
 
 def algorithm_names(kind: Any, tokens: Any) -> Any:
     """Read names of algorithms, in upper or lower case."""
-    known = {name.lower(): name for name in METHODS}
+    of_one = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    known = {name.lower(): name for name in get_args(of_one)}
     for token in tokens:
         if token.value.lower() not in known:
             from nearlabel.common.messages import did_you_mean
 
-            hint = did_you_mean(token.value, METHODS)
-            raise _unexpected(token, f"one of {', '.join(METHODS)}", hint)
+            hint = did_you_mean(token.value, known.values())
+            raise _unexpected(token, f"one of {', '.join(known.values())}", hint)
     names = tuple(known[token.value.lower()] for token in tokens)
     return names if get_origin(kind) is tuple else names[0]
 
@@ -80,8 +83,9 @@ def _unexpected(token: Any, wanted: str, hint: str = ".") -> CoercionError:
 
 
 _algorithm = Parameter(converter=algorithm_names)
-Algorithm: Any = Annotated[Method, _algorithm]
-Algorithms: Any = Annotated[tuple[Method, ...], Several, _algorithm]
+Algorithm: Any = Annotated[AnyAlgorithm, _algorithm]
+Algorithms: Any = Annotated[tuple[AnyAlgorithm, ...], Several, _algorithm]
+Methods: Any = Annotated[tuple[Method, ...], Several, _algorithm]
 
 
 def no_option(kind: Any, value: Any) -> None:  # noqa: ARG001

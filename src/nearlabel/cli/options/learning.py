@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
+from nearlabel.baselines import known_baselines
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.methods import registry
@@ -52,8 +53,15 @@ class Learning:
     thresholds: Switch = False
     distance: Distance | None = None
 
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the algorithm knows no neighbors."""
+        return self.algorithm in known_baselines.BASELINES
+
     def of(self, items: Dataset) -> Learning:
         """The same, with the usual distance for items where none was asked for."""
+        if self.is_baseline:
+            return self
         from nearlabel.cli.picture_items import usual_distance
 
         return replace(self, distance=self.distance or usual_distance(items))
@@ -62,6 +70,9 @@ class Learning:
         """An unfitted estimator, with what it knows of parameters that all methods share."""
         import nearlabel as nl
 
+        if self.is_baseline and (self.thresholds or self.distance is not None):
+            option = "--thresholds" if self.thresholds else "--distance"
+            raise ValueError(f"{option}: {self.algorithm} knows no neighbors; leave it out")
         settings = self._settings()
         options = _options(settings)
         if self.smoothing is not None:
@@ -102,7 +113,7 @@ class Learning:
     def title(self) -> str:
         """The algorithm, for people."""
         cuts = ", one threshold per label" if self.thresholds else ""
-        return f"{registry.title(self.algorithm)}{cuts}"
+        return f"{known_baselines.title(self.algorithm)}{cuts}"
 
 
 def estimator(
@@ -116,7 +127,7 @@ def estimator(
 
     `options` names the option that each setting comes from.
     """
-    model = registry.estimator(algorithm, k, **shared)
+    model = known_baselines.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
     free = sorted(name for name in model.get_params() if OPTIONS.get(name, "--k") == "--k")
     return _set(model, algorithm, free, settings, options)

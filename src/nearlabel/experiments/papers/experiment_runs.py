@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from nearlabel.baselines.known_baselines import BASELINES, algorithm
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages
@@ -22,7 +23,6 @@ from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, Data
 from nearlabel.experiments.protocols import Part, splits
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.labels.counts import neighbor_counts
-from nearlabel.methods.registry import method
 from nearlabel.metrics import scorer
 from nearlabel.search import Progress, neighbor_graph
 
@@ -133,7 +133,7 @@ def run_experiment(
     found = [
         evaluate_splits(
             data,
-            [method(experiment.estimator)(**one, n_jobs=n_jobs) for one in sets],
+            [_model(experiment.estimator, one, n_jobs) for one in sets],
             parts,
             scale=scale,
             convention=str(experiment.convention),
@@ -169,7 +169,7 @@ def _chosen(
     X = ready.data.X[train]
     transformer = scaler(ready.scale, X)
     search = GraphSearchCV(
-        method(experiment.estimator)(**fixed, n_jobs=n_jobs),
+        _model(experiment.estimator, fixed, n_jobs),
         experiment.grid,
         scoring=scorer(str(experiment.select), convention=str(experiment.convention)),
         cv="loo",
@@ -178,6 +178,12 @@ def _chosen(
     X = X if transformer is None else transformer.fit_transform(X)
     search.fit(X, ready.data.Y[train], progress=progress)
     return {**fixed, **search.best_params_}
+
+
+def _model(name: str, parameters: Mapping[str, Any], n_jobs: int | None) -> Any:
+    """An unfitted estimator; baselines use no threads."""
+    threads = {} if name in BASELINES else {"n_jobs": n_jobs}
+    return algorithm(name)(**parameters, **threads)
 
 
 def label_count_clusters(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
+from nearlabel.baselines.known_baselines import BASELINES
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
     all_cells,
@@ -175,7 +176,7 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
     """The experiment of an algorithm on a data set: always the same object."""
     method = setup.methods[algorithm]
     fixed = {**method.parameters, **method.of.get(dataset, {})}
-    if method.estimator != LABEL_COUNT_CLUSTERS:
+    if method.estimator not in (LABEL_COUNT_CLUSTERS, *BASELINES):
         fixed = {**published_toml("experiments.toml")["every_method"], **fixed}
     sets: list[dict[str, Any]] = []  # one for each that the rows of the tables print
     for cell in all_cells():
