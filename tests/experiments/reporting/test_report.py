@@ -5,6 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from nearlabel.experiments.papers.figure_points import Panel, Plot
@@ -314,12 +315,41 @@ def test_numbers_are_shown_as_they_are_judged():
 def test_orders_of_the_2007_paper():
     views = {view.heading: view for view in order_views()}
     yeast, yahoo = views["Table 3 (yeast)"], views["Table 15 (yahoo)"]
-    assert yeast.total == "ML-KNN (11) > ADTBoost.MH (1) > Rank-SVM (-3) > BoosTexter (-9)"
-    assert yeast.total_of_cells == ""  # the paper does not print its folds
-    assert yahoo.total == "ML-KNN (2) = BoosTexter (2) > ADTBoost.MH (1) > Rank-SVM (-5)"
-    assert yahoo.total_of_cells == ("ML-KNN (2) = BoosTexter (2) = ADTBoost.MH (2) > Rank-SVM (-6)")
-    of_cells = {metric: relations for metric, _, relations in yahoo.rows}
-    assert of_cells["ranking loss ↓"] == "ML-KNN > Rank-SVM, BoosTexter > Rank-SVM"
+    assert yeast.sources == ["as printed"]  # the paper does not print its folds
+    assert yeast.total == ["ML-KNN (11) > ADTBoost.MH (1) > Rank-SVM (-3) > BoosTexter (-9)"]
+    assert yahoo.sources == ["as printed", "from the printed cells"]
+    assert yahoo.total == [
+        "ML-KNN (2) = BoosTexter (2) > ADTBoost.MH (1) > Rank-SVM (-5)",
+        "ML-KNN (2) = BoosTexter (2) = ADTBoost.MH (2) > Rank-SVM (-6)",
+    ]
+    assert dict(yahoo.rows)["ranking loss ↓"][1] == "ML-KNN > Rank-SVM, BoosTexter > Rank-SVM"
+
+
+def test_orders_of_our_runs():
+    """Of folds that are all better by the same order of methods, all relations come out."""
+    names = ("ML-KNN", "BoosTexter", "ADTBoost.MH", "Rank-SVM")
+    noise = np.random.default_rng(0).normal(0, 0.001, (4, 10))
+    cells = []
+    for metric in ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision"):
+        for place, name in enumerate(names):
+            worse = place if metric != "average_precision" else -place
+            told = {"paper": "zhang-2007", "table": "2", "dataset": "yeast", "algorithm": name}
+            if (metric, name) == ("ranking_loss", "ADTBoost.MH"):
+                cells.append(compared(**told, **NOTHING, metric=metric, printed=None))
+                continue
+            cells.append(
+                compared(**told, metric=metric, splits=list(0.5 + 0.1 * worse + noise[place]))
+            )
+    views = {view.heading: view for view in order_views(cells)}
+    yeast = views["Table 3 (yeast)"]
+    assert yeast.sources == ["as printed", "from our runs"]
+    assert yeast.total[1] == "ML-KNN (14) > BoosTexter (4) > ADTBoost.MH (-4) > Rank-SVM (-14)"
+    assert "ADTBoost.MH" not in dict(yeast.rows)["ranking loss ↓"][1]
+    assert views["Table 6 (image)"].sources == ["as printed"]
+    without = [one for one in cells if one.cell.algorithm != "Rank-SVM"]
+    assert order_views(without)[0].sources == ["as printed"]
+    of_one = [one for one in cells if one.cell.metric == "coverage"]
+    assert order_views(of_one)[0].sources == ["as printed"]
 
 
 def test_comparisons_in_words():

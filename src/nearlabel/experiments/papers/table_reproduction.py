@@ -25,7 +25,8 @@ class ComparedCell:
     """A published cell and our number beside it.
 
     `reason` says why it is off or was not run; `ours_std` is the standard deviation over the
-    splits; `parameters` and `experiment` say how our number was made, of an average the first.
+    splits, whose values are in `splits`; `parameters` and `experiment` say how our number was made,
+    of an average the first.
     """
 
     cell: PrintedCell
@@ -35,6 +36,7 @@ class ComparedCell:
     ours_std: float | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     experiment: Experiment | None = None
+    splits: Sequence[float] = ()
 
     def record(self) -> dict[str, Any]:
         """What it holds, as plain values for JSON."""
@@ -164,6 +166,7 @@ def _compared(
         statistics.stdev(numbers) if over_splits else None,
         parameters,
         experiment,
+        numbers if over_splits else (),
     )
 
 

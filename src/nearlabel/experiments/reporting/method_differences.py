@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from nearlabel.experiments.papers.method_comparisons import FEWEST, MethodComparison, Source
 from nearlabel.experiments.papers.printed_tables import (
     PAPER_WITH_RELATIONS,
+    PrintedCell,
     Relations,
     cells,
     papers,
     relations,
 )
+from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
-from nearlabel.experiments.significance.orders import PartialOrder, partial_order, total_order
+from nearlabel.experiments.significance.orders import partial_order, total_order
 
 _LEAST_GAIN = 0.00005  # smaller ones are shown as 0
 _NUMBERS: dict[Source, str] = {"published": "the published numbers", "ours": "our numbers"}
@@ -28,52 +31,86 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class OrderView:
-    """A table of relations: as printed, and from printed cells; `total_of_cells` may be empty."""
+    """A table of relations: for each metric, and for the total order, a text per source."""
 
     heading: str
-    total: str
-    total_of_cells: str
-    rows: list[tuple[str, str, str]]  # metric, relations as printed, relations from cells
+    sources: list[str]
+    rows: list[tuple[str, list[str]]]
+    total: list[str]
 
 
-def order_views() -> list[OrderView]:
-    """The relations and total orders that Zhang and Zhou (2007) print, and what its cells give."""
+def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
+    """Relations and total orders of Zhang and Zhou (2007): printed, from its cells, and ours.
+
+    Ours are there for the tables of which all methods were run.
+    """
     views = []
     for table in relations():
-        names = tuple(table.score)
-        of_cells = _orders_of_cells(table, names)
-        by_metric = {metric: order.relations for metric, order in of_cells.items()}
-        total_of_cells = str(total_order(by_metric, names)) if of_cells else ""
-        rows = []
-        for metric, pairs in table.relations.items():
-            printed = ", ".join(f"{a} > {b}" for a, b in pairs) or "none"
-            rows.append((metric_head(metric), printed, str(of_cells.get(metric, ""))))
+        names, metrics = tuple(table.score), list(table.relations)
+        found = {
+            "as printed": table.relations,
+            "from the printed cells": _of_printed_cells(table, names),
+            "from our runs": _of_our_runs(table, names, compared),
+        }
+        found = {source: one for source, one in found.items() if one}
+        rows = [
+            (metric_head(metric), [_relations_text(one[metric]) for one in found.values()])
+            for metric in metrics
+        ]
+        total = [str(total_order(one, names)) for one in found.values()]
         heading = f"Table {table.table} ({table.dataset})"
-        total = str(total_order(table.relations, names))
-        views.append(OrderView(heading, total, total_of_cells, rows))
+        views.append(OrderView(heading, list(found), rows, total))
     return views
 
 
-def _orders_of_cells(table: Relations, names: Sequence[str]) -> dict[str, PartialOrder]:
+def _relations_text(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{better} > {other}" for better, other in pairs) or "none"
+
+
+_Relations = Mapping[str, tuple[tuple[str, str], ...]]  # by metric
+_Rows = Mapping[tuple[str, str], Sequence[Any]]  # values of rows, by metric and algorithm
+
+
+def _of_printed_cells(table: Relations, names: Sequence[str]) -> _Relations:
     """Relations from printed cells: only over data sets, since folds are not printed."""
-    values = {
-        (cell.metric, cell.dataset, cell.algorithm): cell.published
-        for cell in cells()
-        if cell.paper == PAPER_WITH_RELATIONS
-        and cell.table in table.cells
-        and not cell.dataset.endswith("_average")
-    }
-    datasets = list(dict.fromkeys(dataset for _, dataset, _ in values))
-    if len(datasets) < 2:
-        return {}
-    return {
-        metric: partial_order(
-            [[values[metric, dataset, name] for name in names] for dataset in datasets],
-            names,
-            metric,
-        )
-        for metric in table.relations
-    }
+    values: dict[tuple[str, str], list[Any]] = {}
+    for cell in cells():
+        if _is_compared(table, cell):
+            values.setdefault((cell.metric, cell.algorithm), []).append(cell.published)
+    return _over_rows(table, names, values)
+
+
+def _of_our_runs(
+    table: Relations, names: Sequence[str], compared: Sequence[ComparedCell]
+) -> _Relations:
+    """Relations from our numbers: over folds, or over data sets where each has one number."""
+    values: dict[tuple[str, str], list[Any]] = {}
+    for one in compared:
+        if _is_compared(table, one.cell):
+            of_cell = list(one.splits) if one.splits else [one.ours]
+            values.setdefault((one.cell.metric, one.cell.algorithm), []).extend(of_cell)
+    was_run = {name for (_, name), some in values.items() if None not in some}
+    return _over_rows(table, names, values) if was_run.issuperset(names) else {}
+
+
+def _is_compared(table: Relations, cell: PrintedCell) -> bool:
+    of_table = cell.paper == PAPER_WITH_RELATIONS and cell.table in table.cells
+    return of_table and not cell.dataset.endswith("_average")
+
+
+def _over_rows(table: Relations, names: Sequence[str], values: _Rows) -> _Relations:
+    """Relations by paired tests over rows; none where there is one row."""
+    found = {}
+    for metric in table.relations:
+        columns = [values.get((metric, name), []) for name in names]
+        n = max(map(len, columns))
+        if n < 2:
+            return {}
+        # What has no number, such as a metric that a paper does not print, is unmeasured.
+        filled = [one if len(one) == n and None not in one else [None] * n for one in columns]
+        rows = list(zip(*filled, strict=True))
+        found[metric] = partial_order(rows, names, metric).relations
+    return found
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def write_report(
             paper: list(blocks)
             for paper, blocks in groupby(tables.table_blocks(cells), lambda one: one.paper)
         },
-        "orders": order_views() if has_relations else [],
+        "orders": order_views(cells) if has_relations else [],
         "comparisons": comparison_views(compared),
         "rank_pictures": ranks,
         "figure_groups": groups,
