@@ -6,6 +6,7 @@ All have `predict_proba`, shape (n, q), and `predict`.
 from __future__ import annotations
 
 import tempfile
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -133,7 +134,25 @@ class LabelForest(ClassifierMixin, BaseEstimator):
         return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
 
-class LabelTree(ClassifierMixin, BaseEstimator):
+class _LabelSearch(ClassifierMixin, BaseEstimator):
+    """A tree of labels, in which the best ones of a row are searched."""
+
+    labels_: int
+
+    @abstractmethod
+    def best_labels(self, X: Any, top: int) -> Csr:
+        """The scores of the `top` best labels of each row."""
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Scores of all labels, which are probabilities or like them."""
+        return np.asarray(self.best_labels(X, self.labels_).toarray(), np.float64)
+
+    def predict(self, X: Any) -> Array:
+        """Labels of score 1/2 and more."""
+        return (self.predict_proba(X) >= 0.5).astype(np.int8)
+
+
+class LabelTree(_LabelSearch):
     """Probabilistic label trees of napkinXC."""
 
     def __init__(self, cost: float = 10.0, random_state: int = 0) -> None:
@@ -160,16 +179,8 @@ class LabelTree(ClassifierMixin, BaseEstimator):
         chance = np.array([chance for _, chance in pairs], np.float64)
         return sparse.csr_array((chance, label, ends), shape=(X.shape[0], self.labels_))
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of labels."""
-        return np.asarray(self.best_labels(X, self.labels_).toarray())
 
-    def predict(self, X: Any) -> Array:
-        """Labels of probability 1/2 and more."""
-        return (self.predict_proba(X) >= 0.5).astype(np.int8)
-
-
-class RankedTree(ClassifierMixin, BaseEstimator):
+class RankedTree(_LabelSearch):
     """XR-Linear of PECOS."""
 
     def __init__(self, cost: float = 1.0, random_state: int = 0) -> None:
@@ -193,14 +204,6 @@ class RankedTree(ClassifierMixin, BaseEstimator):
         """The scores of the `top` best labels of each row."""
         how = {"only_topk": top, "beam_size": top, "threads": 1}
         return sparse.csr_array(self.model_.predict(_csr(X), **how))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Scores of all labels."""
-        return np.asarray(self.best_labels(X, self.labels_).toarray(), np.float64)
-
-    def predict(self, X: Any) -> Array:
-        """Labels of score 1/2 and more."""
-        return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
 
 def _csr(X: Any) -> Any:
