@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.baselines.known_baselines import BASELINES, baseline
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.common.files import (
@@ -44,6 +45,7 @@ from nearlabel.persistence.preprocessing import KINDS, transformer_from, transfo
 
 OWN: dict[str, Any] = {
     **{name: method(name) for name in METHODS},
+    **{name: baseline(name) for name in BASELINES},
     "LabelThresholds": LabelThresholds,
     "BlendedNeighbors": BlendedNeighbors,
     "NeighborGraph": NeighborGraph,
