@@ -9,7 +9,14 @@ from typing import Any
 from cyclopts import Parameter
 
 from nearlabel.cli.model_columns import transformers
-from nearlabel.cli.model_items import as_pipeline, items_for, naming_order, set_jobs, vectors
+from nearlabel.cli.model_items import (
+    as_pipeline,
+    check_keeps_items,
+    items_for,
+    naming_order,
+    set_jobs,
+    vectors,
+)
 from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import Reading
@@ -102,6 +109,7 @@ class Answering:
             pipeline = as_pipeline(nl.load(path), path)
         model = pipeline[-1]
         if self.searching.search is not None:
+            check_keeps_items(model, path, "--search")
             model.search_with(self.searching.method())
         of_pictures = picture_step(transformers(pipeline))
         if self.searching.jobs is not None:

@@ -184,7 +184,8 @@ def _fitted(
 
         model, plan = planned(model, X, items.Y, 60 * minutes)
     with steps("learning") as progress:
-        model.fit(X, items.Y, label_names=items.label_names, ids=_ids(items), progress=progress)
+        known = {"ids": _ids(items)} if hasattr(model, "kneighbors") else {}
+        model.fit(X, items.Y, label_names=items.label_names, progress=progress, **known)
     first = (
         model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
+from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.options import Count, DataOrPictures, Switch
 from nearlabel.cli.output import is_table, printable, say, say_folded
 
@@ -42,6 +43,8 @@ def rank(
     if why and is_table(answering.output):
         raise ValueError("--why has no place in a table: write a .jsonl file, or give --json")
     fitted, blocks = answering.load(model, data, "rank")
+    if why:
+        check_keeps_items(fitted, model, "--why")
     if why and answering.output is None and not answering.json:
         for name, explanation in _explanations(fitted, blocks, top):
             _say_why(name, explanation)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
+from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.open_collections import (
     Asked,
     asked,
@@ -69,6 +70,7 @@ def retrieve(
         if html is not None:
             raise ValueError(f"--html is for collections, and {model} is none")
         fitted, blocks = answering.load(model, data, "retrieve")
+        check_keeps_items(fitted, model, "retrieve")
         found = _of_model(fitted, blocks, top, per_tag)
         _tell(answering, found, ("label", "score"), blocks.skipped)
         return

@@ -8,7 +8,7 @@ from nearlabel.cli.model_changes import (
     verification_code,
     verification_record,
 )
-from nearlabel.cli.model_items import as_pipeline, naming_order, set_jobs
+from nearlabel.cli.model_items import as_pipeline, check_keeps_items, naming_order, set_jobs
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Json, Whole
 from nearlabel.cli.output import say_json, steps
@@ -49,6 +49,7 @@ def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int 
 
     with naming_order(model):
         learner = as_pipeline(nl.load(model), model)[-1]
+    check_keeps_items(learner, model, "verify")
     if jobs is not None:
         set_jobs(learner, jobs)
     with steps("verifying") as progress:
