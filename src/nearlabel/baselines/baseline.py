@@ -205,7 +205,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
 
     def decided_sets(self, scores: Floats) -> Csr:
         """The label sets that `predict` gives, from scores of shape (n, q), as a 0/1 matrix."""
-        return canonical_csr(sparse.csr_array(self._decide(scores).astype(np.int8)))
+        return canonical_csr(sparse.csr_array(self._decide(scores).astype(np.int64)))
 
     def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
         """Probability of each label for each row.
