@@ -143,7 +143,9 @@ class PMM(Baseline):
         check_dense_size("the word probabilities of PMM", (q, d), 8, "fewer labels or words")
         if self.order == 2:
             check_dense_size("the pairs of labels of PMM2", (q, q), 8, "fewer labels, or order=1")
-        if not np.isfinite(X.sum()):
+        with np.errstate(over="ignore"):
+            is_finite = np.isfinite(X.sum())
+        if not is_finite:
             raise ValueError("X must have a finite sum; got numbers that add up to infinity")
         learned = word_mixtures(
             X, Y, self.order, self._xi, self._zeta, self._tol, self._max_iter, progress

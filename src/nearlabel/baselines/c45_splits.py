@@ -1,0 +1,204 @@
+"""The split of a node: the best gain ratio among the splits that gain at least the average."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearlabel.baselines.c45_columns import Entries
+from nearlabel.baselines.c45_criteria import TOLERANCE, clearly_best, total_entropy, x_log_x
+from nearlabel.common.arrays import Array, Floats
+
+_CLOSEST = 1e-5  # J48 does not cut between values that are nearer to each other
+_GAIN_MARGIN = 1e-3  # by which a gain may be below the average
+_FULL_SHARE = 0.3  # features with a value for so many of the rows say little
+
+
+class Split(NamedTuple):
+    """A feature, and the cut of a numeric one."""
+
+    feature: int
+    cut: float
+
+
+class _Weighed(NamedTuple):
+    """Entries of a node, with weights of classes; k columns, C classes."""
+
+    entries: Entries
+    weights: Floats  # (C, E): of each entry
+    starts: Array  # (k,): the first entry of each column
+    columns: Array  # (k,): their numbers
+    known: Floats  # (C, k): of the rows whose value is known
+    n_known: Array  # (k,): how many rows these are
+    total: float  # of all rows
+
+
+class _Found(NamedTuple):
+    """Splits of features, with all that they are compared by."""
+
+    feature: Array
+    gain: Floats
+    ratio: Floats
+    cut: Floats
+
+
+def best_split(
+    entries: Entries, of_class: Floats, counts: Floats, n_rows: int, n_values: Array, min_leaf: int
+) -> Split | None:
+    """The split of a node that C4.5 chooses, or None.
+
+    Parameters
+    ----------
+    entries : Entries
+        Those of the node.
+    of_class : ndarray, shape (C, n + 1)
+        The weight of every training row in the node, in the line of its class.
+    counts : ndarray, shape (C,)
+        Weights of the classes in the node.
+    n_rows : int
+        How many rows the node has.
+    n_values : ndarray, shape (d,)
+        As `Columns` has them.
+    min_leaf : int
+    """
+    if not len(entries.row):
+        return None
+    weighed = _weighed(entries, of_class, counts, n_rows)
+    found = _Found(
+        *map(
+            np.concatenate,
+            zip(
+                _numeric_splits(weighed, n_values, min_leaf),
+                _nominal_splits(weighed, n_values, min_leaf),
+                strict=True,
+            ),
+        )
+    )
+    return _chosen(found, n_values, of_class.shape[1] - 1)
+
+
+def _chosen(found: _Found, n_values: Array, n: int) -> Split | None:
+    """The best gain ratio among splits whose gain is average, in the order of the features."""
+    found = _Found(*(part[np.argsort(found.feature)] for part in found))
+    is_small = n_values < _FULL_SHARE * n - TOLERANCE  # numeric ones, too: they have 0 values
+    counts = is_small[found.feature] if is_small.any() else np.ones(len(found.feature), bool)
+    if not counts.any():
+        return None
+    is_average = found.gain >= found.gain[counts].mean() - _GAIN_MARGIN
+    place = clearly_best(np.where(is_average, found.ratio, 0.0))
+    return None if place < 0 else Split(int(found.feature[place]), float(found.cut[place]))
+
+
+def _weighed(entries: Entries, of_class: Floats, counts: Floats, n_rows: int) -> _Weighed:
+    n = of_class.shape[1] - 1
+    starts = _runs(entries.column)
+    columns = entries.column[starts]
+    gaps = np.searchsorted(columns, entries.gap_column)
+    n_gaps = np.bincount(gaps, minlength=len(columns))
+    zeros = np.flatnonzero(entries.row == n)
+    at = np.searchsorted(columns, entries.column[zeros])
+    n_zeros = n_rows - n_gaps[at] - (np.diff(np.append(starts, len(entries.row)))[at] - 1)
+    if not n_zeros.all():  # no row of this node is zero there
+        return _weighed(entries.without(zeros[n_zeros == 0]), of_class, counts, n_rows)
+    weights = of_class[:, entries.row]
+    missing = [np.bincount(gaps, line[entries.gap_row], len(columns)) for line in of_class]
+    known = np.maximum(counts[:, None] - np.array(missing), 0.0)
+    stored = np.add.reduceat(weights, starts, axis=1)
+    weights[:, zeros] = np.maximum(known - stored, 0.0)[:, at]
+    return _Weighed(entries, weights, starts, columns, known, n_rows - n_gaps, float(counts.sum()))
+
+
+def _runs(column: Array) -> Array:
+    """Where each run of equal numbers starts."""
+    return np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))
+
+
+def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
+    """The best cut of each numeric feature that has one."""
+    value, starts = node.entries.value, node.starts
+    column = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(value))))
+    known = node.known.sum(axis=0)
+    least = 0.1 * known / len(node.known)
+    least = np.where(least < min_leaf + TOLERANCE, min_leaf, np.minimum(least, 25))
+    can_split = (n_values[node.columns] == 0) & (node.n_known >= 2 * least - TOLERANCE)
+    cuts = np.flatnonzero(
+        (column[1:] == column[:-1]) & (value[:-1] + _CLOSEST < value[1:]) & can_split[column[:-1]]
+    )
+    below = node.weights.cumsum(axis=1)
+    before = np.where(starts > 0, below[:, starts - 1], 0.0)
+    left = np.maximum(below[:, cuts] - before[:, column[cuts]], 0.0)
+    enough = least[column[cuts]] - TOLERANCE
+    weight = left.sum(axis=0)
+    is_allowed = (weight >= enough) & (known[column[cuts]] - weight >= enough)
+    cuts, left = cuts[is_allowed], left[:, is_allowed]
+    if not len(cuts):
+        return _none_found()
+    column = column[cuts]
+    right = np.maximum(node.known[:, column] - left, 0.0)
+    less = total_entropy(node.known)[column] - total_entropy(left) - total_entropy(right)
+    gain = _gain(less, known[column], node.total)
+    best, n_cuts = _best_of_runs(gain, column)
+    is_found = best >= 0
+    best, n_cuts = best[is_found], n_cuts[is_found]
+    gained = gain[best] - np.log2(n_cuts) / node.total  # the price of choosing among many cuts
+    is_useful = gained >= TOLERANCE
+    best, gained = best[is_useful], gained[is_useful]
+    sizes = np.stack([left[:, best].sum(axis=0), right[:, best].sum(axis=0)])
+    ratio = _ratio(gained, x_log_x(sizes).sum(axis=0), sizes.sum(axis=0), node.total)
+    low, high = value[cuts[best]], value[cuts[best] + 1]
+    middle = 0.5 * low + 0.5 * high
+    cut = np.where(middle == high, low, middle)
+    return _Found(node.columns[column[best]], gained, ratio, cut)
+
+
+def _nominal_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
+    """The splits of nominal features with enough rows in two branches at least."""
+    is_nominal = n_values[node.entries.column] > 0
+    if not is_nominal.any():
+        return _none_found()
+    column, value = node.entries.column[is_nominal], node.entries.value[is_nominal]
+    is_first = (column[1:] != column[:-1]) | (value[1:] != value[:-1])
+    groups = np.flatnonzero(np.concatenate([[True], is_first]))
+    branches = np.add.reduceat(node.weights[:, is_nominal], groups, axis=1)
+    starts = _runs(column[groups])
+    size = branches.sum(axis=0)
+    enough = np.add.reduceat((size >= min_leaf - TOLERANCE).astype(np.int64), starts) > 1
+    feature = column[groups][starts]
+    known = node.known[:, np.searchsorted(node.columns, feature)]
+    less = total_entropy(known) - np.add.reduceat(total_entropy(branches), starts)
+    gain = _gain(less, known.sum(axis=0), node.total)
+    ratio = _ratio(gain, np.add.reduceat(x_log_x(size), starts), known.sum(axis=0), node.total)
+    return _Found(feature[enough], gain[enough], ratio[enough], np.full(enough.sum(), np.nan))
+
+
+def _gain(less: Floats, known: Floats, total: float) -> Floats:
+    """Information gained by a row, of entropies of all known rows; gaps gain nothing."""
+    return np.where(np.abs(less) * known / total < TOLERANCE, 0.0, less / total)
+
+
+def _ratio(gain: Floats, branches: Floats, known: Floats, total: float) -> Floats:
+    """Gain by split information, in which gaps are a branch; x log x of branches is added up."""
+    split = x_log_x(total) - branches - x_log_x(total - known)
+    is_none = np.abs(split) < TOLERANCE
+    return np.where(is_none, 0.0, gain * total / np.where(is_none, 1.0, split))
+
+
+def _best_of_runs(gain: Floats, column: Array) -> tuple[Array, Array]:
+    """The place of the clearly best gain of each column, -1 for none; and its number of gains."""
+    starts = _runs(column)
+    sizes = np.diff(np.append(starts, len(gain)))
+    highest = np.maximum.reduceat(gain, starts)
+    near = np.flatnonzero(gain >= np.repeat(highest - TOLERANCE, sizes))
+    of_run = np.searchsorted(starts, near, "right") - 1
+    best = np.empty(len(starts), np.int64)
+    best[of_run] = near
+    best[highest <= TOLERANCE] = -1
+    for run in np.flatnonzero((np.bincount(of_run) > 1) & (best >= 0)):  # ties, by hand
+        place = clearly_best(gain[starts[run] : starts[run] + sizes[run]])
+        best[run] = starts[run] + place
+    return best, sizes
+
+
+def _none_found() -> _Found:
+    return _Found(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))

@@ -1,0 +1,136 @@
+"""Trees of C4.5 as flat arrays: learned, read by rows, and printed as J48 prints them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from nearlabel.baselines.c45_columns import Columns
+from nearlabel.baselines.c45_criteria import TOLERANCE, errors, majority
+from nearlabel.baselines.c45_growing import Node, Training, grown_tree
+from nearlabel.baselines.c45_pruning import collapse, prune
+from nearlabel.common.arrays import Array, Floats
+
+
+class C45Nodes(NamedTuple):
+    """A tree of m nodes, level by level: the children of a node stand side by side."""
+
+    feature: Array  # (m,): of the split; -1 for a leaf
+    cut: Floats  # (m,): of a numeric split; NaN elsewhere
+    counts: Floats  # (m, C): weights of the classes
+    first_child: Array  # (m,): its further children follow
+    n_children: Array  # (m,): 0 for a leaf
+
+    @classmethod
+    def of(cls, feature: Array, cut: Floats, counts: Floats, n_values: Array) -> Self:
+        """A tree of what is stored of it; a ValueError where it makes none."""
+        size = np.where(n_values[feature] > 0, n_values[feature], 2)
+        n_children = np.where(feature < 0, 0, size)
+        first_child = 1 + np.cumsum(n_children) - n_children
+        place = np.arange(len(feature))
+        if 1 + n_children.sum() != len(feature) or np.any((first_child <= place) & (feature >= 0)):
+            raise ValueError("its nodes are not those of a tree")
+        if np.any(np.isnan(cut) != ((feature < 0) | (n_values[feature] > 0))):
+            raise ValueError("its cuts are not those of its splits")
+        return cls(feature, cut, counts, first_child, n_children)
+
+    def children(self, node: int) -> range:
+        """The numbers of a node's children."""
+        first = int(self.first_child[node])
+        return range(first, first + int(self.n_children[node]))
+
+    def shares(self) -> Floats:
+        """Share of each class in each node, shape (m, C); a node without rows has its parent's."""
+        counts = self.counts.copy()
+        for node in np.flatnonzero(self.n_children).tolist():
+            for child in self.children(node):
+                if counts[child].sum() < TOLERANCE:
+                    counts[child] = counts[node]
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    def scores(self, columns: Columns, shares: Floats) -> Floats:
+        """Shares (m, ...) of the leaves that rows reach, weighted where they reach several."""
+        found = np.zeros((columns.n, *shares.shape[1:]))
+        waiting = [(0, np.arange(columns.n), np.ones(columns.n))]
+        while waiting:
+            node, rows, weights = waiting.pop()
+            if not self.n_children[node]:
+                found[rows] += np.multiply.outer(weights, shares[node])
+                continue
+            taken = columns.branches(int(self.feature[node]), float(self.cut[node]), rows)
+            children = self.children(node)
+            size = self.counts[children.start : children.stop].sum(axis=1)
+            gaps = taken < 0
+            for branch, child in enumerate(children):
+                at = taken == branch
+                if gaps.any() and size[branch] >= TOLERANCE:
+                    part = np.where(gaps, weights * (size[branch] / size.sum()), weights)
+                    at |= gaps
+                    waiting.append((child, rows[at], part[at]))
+                elif at.any():
+                    waiting.append((child, rows[at], weights[at]))
+        return found
+
+    def text(self, feature_names: Sequence[str], class_names: Sequence[Any]) -> str:
+        """The tree as J48 prints it, with the weight of each leaf and what of it is wrong."""
+        if not self.n_children[0]:
+            lines = [f": {self._leaf(0, 0, class_names)}"]
+        else:
+            lines = list(self._lines(feature_names, class_names))
+        n_leaves = int((self.n_children == 0).sum())
+        sizes = f"Number of Leaves  : \t{n_leaves}\n\nSize of the tree : \t{len(self.feature)}"
+        return "\n".join(lines) + f"\n\n{sizes}"
+
+    def _lines(self, feature_names: Sequence[str], class_names: Sequence[Any]) -> Iterator[str]:
+        waiting = [(0, branch, child, 0) for branch, child in enumerate(self.children(0))][::-1]
+        while waiting:
+            node, branch, child, depth = waiting.pop()
+            name, cut = feature_names[self.feature[node]], float(self.cut[node])
+            sign = ("<=", ">")[branch] if not math.isnan(cut) else "="
+            value = branch if math.isnan(cut) else _short(cut)
+            line = "|   " * depth + f"{name} {sign} {value}"
+            if not self.n_children[child]:
+                yield f"{line}: {self._leaf(child, node, class_names)}"
+                continue
+            yield line
+            below = enumerate(self.children(child))
+            waiting.extend([(child, number, one, depth + 1) for number, one in below][::-1])
+
+    def _leaf(self, node: int, parent: int, class_names: Sequence[Any]) -> str:
+        counts = self.counts[node]
+        is_empty = counts.sum() < TOLERANCE
+        name = class_names[majority(self.counts[parent] if is_empty else counts)]
+        wrong = 0.0 if is_empty else errors(counts)
+        of_them = f"/{_rounded(wrong)}" if wrong > TOLERANCE else ""
+        return f"{name} ({_rounded(float(counts.sum()))}{of_them})"
+
+
+def c45_tree(training: Training, confidence: float) -> C45Nodes:
+    """The tree that C4.5 learns: grown, collapsed and pruned."""
+    root = grown_tree(training)
+    collapse(root)
+    prune(root, training, confidence)
+    return _flat(root, training.columns.n_values)
+
+
+def _flat(root: Node, n_values: Array) -> C45Nodes:
+    nodes = [root]
+    for node in nodes:
+        nodes.extend(node.children)
+    feature = np.array([-1 if node.split is None else node.split.feature for node in nodes])
+    cut = np.array([math.nan if node.split is None else node.split.cut for node in nodes])
+    counts = np.array([node.counts for node in nodes])
+    return C45Nodes.of(feature, cut, counts, n_values)
+
+
+def _short(number: float) -> str:
+    """A number with at most six decimals."""
+    return f"{number:.6f}".rstrip("0").rstrip(".")
+
+
+def _rounded(weight: float) -> float:
+    """A weight with two decimals, halves up."""
+    return math.floor(weight * 100 + 0.5) / 100
