@@ -56,6 +56,7 @@ void bind_scores(nb::module_& module);
 void bind_shortlist(nb::module_& module);
 void bind_similar_counts(nb::module_& module);
 void bind_simplex(nb::module_& module);
+void bind_stumps(nb::module_& module);
 void bind_sweep(nb::module_& module);
 
 }  // namespace nearlabel

@@ -25,5 +25,6 @@ NB_MODULE(_core, module) {
     bind_shortlist(module);
     bind_similar_counts(module);
     bind_simplex(module);
+    bind_stumps(module);
     bind_sweep(module);
 }

@@ -121,3 +121,13 @@ def labeled_graphs(draw, of_training_rows=False):
     Y.indices, Y.indptr = Y.indices.astype(kind), Y.indptr.astype(kind)
     graph = NeighborGraph.unchecked(indices, np.zeros(indices.shape), n_base)
     return graph.head(k), Y
+
+
+@st.composite
+def boosting_problems(draw):
+    """X, at times with missing values, and Y."""
+    X = draw(vectors(st.integers(2, 12))).astype(float)
+    missing = draw(st.sampled_from([0.0, 0.0, 0.3, 0.9]))
+    rng = np.random.default_rng(draw(st.integers(0, 9)))
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, draw(label_matrices(len(X), st.integers(1, 5)))

@@ -287,8 +287,9 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         d = check_integer(tree["features"], "features", low=1, high=2**31)
         model._form = GivenLabels(q, *read_form(model, tree, q))
         read_features(model, tree, d)
+        sizes = {"q": q, "d": d}  # and others, by the first array that has them
         for field in (*cls.settings, *cls.stored):
-            field.read(model, learned, {"q": q, "d": d})
+            field.read(model, learned, sizes)
         model._prepare()
         return model
 

@@ -1,0 +1,62 @@
+"""Weights of pairs of a row and a label in boosting, and what a block of rows answers.
+
+Weights have the shape (n, 2q): a row that carries label l has its weight in column l, one that does
+not in column q + l, and 0 in the other. The sums of a block of rows are thus W+ of all labels,
+followed by W-.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nearlabel.baselines.sorted_columns import LEFT, MISSING, RIGHT
+from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.validation import check_dense_size
+
+LARGEST_OUTPUT = 50.0
+"""No stump can say more of a label: half the logarithm of the number of pairs that memory holds."""
+
+
+def equal_weights(Y: Csr, weight: float, title: str) -> Floats:
+    """The same weight for every row and label."""
+    n, q = Y.shape
+    check_dense_size(f"the weights of {title}", (n, 2 * q), 8, "fewer rows or labels")
+    carries = Y.toarray() != 0
+    return np.hstack([carries, ~carries]) * weight
+
+
+def exact_weights(weights: Floats, total: float) -> Floats:
+    """Weights rounded to multiples of one power of two, so that their sums are exact.
+
+    They add up to at most `total`, but for rounding. Every partial sum then is a whole number below
+    2**53 of such multiples: it does not depend on the order of the rows, the rest of a total is
+    exact, and two stumps that divide the rows alike have the same loss to the last bit.
+    """
+    quantum = 2.0 ** (math.ceil(math.log2(total)) - 52)
+    exact = weights / quantum
+    np.rint(exact, out=exact)
+    exact *= quantum
+    return exact
+
+
+def block_outputs(weights: Floats, sides: Array, smoothing: float) -> Floats:
+    """Outputs 1/2 ln((W+ + e) / (W- + e)) of the blocks left and right of a cut, shape (2, q)."""
+    sums = np.array([weights[sides == side].sum(axis=0) for side in (LEFT, RIGHT)])
+    return log_ratios(sums, smoothing)
+
+
+def log_ratios(sums: Floats, smoothing: float) -> Floats:
+    """1/2 ln((W+ + e) / (W- + e)) of sums of weights, shape (…, 2q)."""
+    with_label, without = np.split(sums, 2, axis=-1)
+    ratios: Floats = 0.5 * np.log((with_label + smoothing) / (without + smoothing))
+    return ratios
+
+
+def multiply(weights: Floats, outputs: Floats, sides: Array) -> None:
+    """W <- W exp(-Y o), in place; rows without a value have output 0."""
+    factors = np.ones((3, weights.shape[1]))
+    factors[[LEFT, RIGHT]] = np.exp(np.hstack([-outputs, outputs]))
+    factors[MISSING] = 1
+    weights *= factors[sides]

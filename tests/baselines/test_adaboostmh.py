@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import literal_boosting as literal
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from strategies import boosting_problems, examples
+from tree_paths import read_tree, replaced
+
+import nearlabel as nl
+from nearlabel.common.files import FileError, write_tree
+
+pytestmark = pytest.mark.engines
+
+
+@parametrize_with_checks([nl.AdaBoostMH(n_rounds=30)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_worked_example(f6):
+    X, Y, t = f6
+    model = nl.AdaBoostMH(2, "article").fit(X, Y)
+    assert model.features_.tolist() == [0, 0]
+    assert model.cuts_.tolist() == [2.5, 0.5]
+    np.testing.assert_array_equal(
+        model.outputs_.round(6),
+        [
+            [
+                [0.693147, -0.202733, -0.693147, 0.693147],
+                [-0.693147, 0.693147, -0.693147, 0.693147],
+            ],
+            [
+                [0.514222, -0.684831, -0.514222, 0.514222],
+                [-0.333005, 0.887101, -0.762313, 0.762313],
+            ],
+        ],
+    )
+    np.testing.assert_array_equal(model.normalizers_.round(6), [0.556572, 0.552374])
+    np.testing.assert_array_equal(
+        model.label_scores(t).toarray().round(6), [[0.360142, 0.684369, -1.455460, 1.455460]]
+    )
+    staged = [(scores.toarray() > 0) != Y for scores in model.staged_label_scores(X)]
+    assert [wrong.mean() for wrong in staged] == [1 / 24, 0]
+    half = nl.AdaBoostMH(1, "program").fit(X, Y)
+    # 1/2 ln((3/24 + 1/48) / (0 + 1/48)) = 1/2 ln 7
+    assert half.outputs_[0, 0, 0] == pytest.approx(np.log(7) / 2, abs=1e-15)
+
+
+@examples(160)
+@given(boosting_problems(), st.sampled_from([("article", 1.0), ("program", 0.5)]))
+def test_every_round_is_that_of_the_formulas(problem, smoothing):
+    X, Y = problem
+    (n, q), rows = Y.shape, range(len(Y))
+    model = nl.AdaBoostMH(4, smoothing[0]).fit(X, Y)
+    conditions = literal.conditions(X)
+    W = [[1 / (n * q)] * q for _ in rows]
+    scores = np.zeros((n, q))
+    for t, staged in enumerate(model.staged_label_scores(X)):
+        chosen = int(model.features_[t]), float(model.cuts_[t])
+        at = conditions.index(chosen)
+        losses = [literal.loss(X, Y, W, rows, condition) for condition in conditions]
+        assert losses[at] <= min(losses) + 1e-9
+        # No stump before it divides the rows alike.
+        divided = [literal.division(X, rows, condition) for condition in conditions[: at + 1]]
+        assert divided[at] not in divided[:at]
+        values = literal.outputs(X, Y, W, rows, chosen, smoothing[1] / (n * q))
+        np.testing.assert_allclose(model.outputs_[t], values, rtol=0, atol=1e-9)
+        W = literal.multiplied(X, Y, W, rows, chosen, values)
+        norm = sum(map(sum, W))
+        assert model.normalizers_[t] == pytest.approx(norm, abs=1e-9)
+        W = [[weight / norm for weight in row] for row in W]
+        for i in rows:
+            where = literal.side(X[i], *chosen)
+            scores[i] += 0 if where is None else values[where]
+        np.testing.assert_allclose(staged.toarray(), scores, rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(model.label_scores(X).toarray(), staged.toarray())
+    np.testing.assert_array_equal(model.predict(X), staged.toarray() > 0)
+    wrong = (model.predict(X) != Y).mean()
+    assert wrong <= np.prod(model.normalizers_) + 1e-9  # Theorem 1 of Schapire and Singer (1999)
+    found, expected = model.predict_proba(X), 1 / (1 + np.exp(-2 * staged.toarray()))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@given(boosting_problems(), st.sampled_from([0.0, 0.4, 0.8]))
+def test_dense_and_sparse_learn_the_same(problem, zeros):
+    X, Y = problem
+    X = np.where(np.random.default_rng(0).random(X.shape) < zeros, 0, X)
+    stored_zeros = sparse.csr_array(np.where(X == 0, 1, X))
+    stored_zeros.data[X.ravel() == 0] = 0
+    dense = nl.AdaBoostMH(5).fit(X, Y)
+    for form in (sparse.csr_array(X), stored_zeros):
+        other = nl.AdaBoostMH(5).fit(form, Y)
+        for name in ("features_", "cuts_", "outputs_", "normalizers_"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(dense, name))
+        np.testing.assert_array_equal(
+            other.label_scores(form).toarray(), dense.label_scores(X).toarray()
+        )
+
+
+@given(boosting_problems(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_the_sign_of_features_do_not_matter(problem, random):
+    """Equal stumps stay equal to the last bit, however their weights are added up."""
+    X, Y = problem
+    order = random.sample(range(len(X)), len(X))
+    model, shuffled = nl.AdaBoostMH(1).fit(X, Y), nl.AdaBoostMH(1).fit(X[order], Y[order])
+    twice = nl.AdaBoostMH(1).fit(np.hstack([X, -X]), Y)
+    for other in (shuffled, twice):
+        assert other.features_ == model.features_
+        assert other.cuts_ == model.cuts_
+        np.testing.assert_array_equal(other.outputs_, model.outputs_)
+
+
+def test_cuts_between_floats_without_a_float_between():
+    low = 1.0
+    high = np.nextafter(low, 2)
+    X = np.array([[low], [high], [-1e308], [1e308]])
+    model = nl.AdaBoostMH(3).fit(X, [[0], [1], [0], [1]])
+    assert (model.cuts_ == low).all()
+    assert model.predict(X).ravel().tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
+def test_features_that_do_not_vary(form, value):
+    """The frequency of a label alone decides; where all values are missing, nothing does."""
+    X, Y = (
+        np.full((4, 2), value),
+        np.array([[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 1, 1], [0, 0, 1, 1]]),
+    )
+    model = nl.AdaBoostMH(40).fit(form(X), Y)
+    assert np.isinf(model.cuts_).all()
+    scores = model.label_scores(form(X)).toarray()
+    if np.isnan(value):
+        assert not scores.any()
+    else:
+        assert scores[0, 0] == pytest.approx(np.log(3) / 2, abs=1e-3)
+        assert model.predict(form(X))[0].tolist() == [1, 0, 0, 1]
+
+
+def test_odd_labels_and_few_rows():
+    nothing = nl.AdaBoostMH(10).fit([[0.0], [1.0]], np.zeros((2, 3), int))
+    assert not nothing.predict([[0.0], [5.0]]).any()
+    one = nl.AdaBoostMH(10).fit([[0.0], [1.0]], [[1], [0]])
+    assert one.predict([[-1.0], [0.4], [0.6], [np.nan]]).ravel().tolist() == [1, 1, 0, 0]
+    assert one.label_scores([[np.nan]]).toarray() == 0
+    assert 0.49 < one.predict_proba([[np.nan]])[0, 0] <= 0.5
+
+
+def test_scores_do_not_depend_on_the_other_rows(monkeypatch):
+    data = nl.datasets.make_local_labels(80, 6, 4)
+    model = nl.AdaBoostMH(40).fit(data.X, data.Y)
+    together = model.label_scores(data.X).toarray()
+    monkeypatch.setattr("nearlabel.baselines.stump_sides._VALUES_AT_ONCE", 100)
+    np.testing.assert_array_equal(model.label_scores(data.X).toarray(), together)
+    alone = model.label_scores(data.X[7:8]).toarray()
+    np.testing.assert_array_equal(alone, together[7:8])
+    told = []
+    nl.AdaBoostMH(3).fit(data.X, data.Y, progress=lambda *done: told.append(done))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_rounds": 0}, "^n_rounds must be an integer from 1 up; got 0"),
+        ({"n_rounds": 2.5}, "^n_rounds must be an integer from 1 up; got 2.5 of type float"),
+        ({"smoothing": "none"}, "^smoothing must be one of 'program', 'article'; got 'none'"),
+    ],
+)
+def test_wrong_parameters(wrong, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        nl.AdaBoostMH(**wrong).fit([[0.0], [1.0]], [[1], [0]])
+
+
+def test_files(f6, tmp_path):
+    X, Y, t = f6
+    model = nl.AdaBoostMH(5).fit(X, Y)
+    model.save(tmp_path / "model")
+    other = nl.load(tmp_path / "model")
+    assert other.get_params() == model.get_params()
+    np.testing.assert_array_equal(other.label_scores(t).toarray(), model.label_scores(t).toarray())
+    np.testing.assert_array_equal(other.normalizers_, model.normalizers_)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("features", np.array([0, 0, 0, 0, 2])),
+        ("features", np.array([0, 0, 0, 0, -1])),
+        ("features", np.array([0, 0])),
+        ("cuts", np.array([0.5, np.nan, 0.5, 0.5, 0.5])),
+        ("outputs", np.full((5, 2, 4), np.nan)),
+        ("outputs", np.full((5, 2, 4), 1e300)),
+        ("outputs", np.zeros((5, 3, 4))),
+        ("outputs", np.zeros((5, 2, 3))),
+        ("normalizers", -np.ones(5)),
+        ("n_rounds", 4),
+        ("smoothing", "none"),
+    ],
+)
+def test_damaged_files(f6, tmp_path, key, value):
+    X, Y, _ = f6
+    nl.AdaBoostMH(5).fit(X, Y).save(tmp_path / "model")
+    tree = replaced(read_tree(tmp_path / "model")[0], ("learned", key), value)
+    write_tree(tmp_path / "model", tree)
+    with pytest.raises(FileError, match="damaged"):
+        nl.load(tmp_path / "model")
+
+
+# Hamming loss and average precision after 500 rounds of another public implementation.
+REFERENCE = {
+    "emotions": (0.211, 0.786),
+    "scene": (0.092, 0.864),
+    "yeast": (0.229, 0.717),
+}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "name",
+    ["emotions", *(pytest.param(name, marks=pytest.mark.slow) for name in ("scene", "yeast"))],
+)
+def test_another_implementation_is_reproduced(load, name):
+    data = load(name)
+    train, test = data.rows(data.train), data.rows(data.test)
+    model = nl.AdaBoostMH().fit(train.X, train.Y)
+    found = (
+        nl.metrics.hamming_loss(test.Y, model.predict(test.X)),
+        nl.metrics.average_precision(test.Y, model.label_scores(test.X)),
+    )
+    np.testing.assert_allclose(found, REFERENCE[name], rtol=0, atol=0.0006)
