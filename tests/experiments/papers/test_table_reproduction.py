@@ -42,6 +42,19 @@ def data_folder(folder, monkeypatch):
     monkeypatch.setenv("NEARLABEL_DATA", str(folder))
 
 
+@pytest.fixture(autouse=True)
+def quick_baselines(monkeypatch):
+    """Small ones: what is tested here is which experiments are run."""
+    model = experiment_runs._model
+
+    def quick(name, parameters, n_jobs):
+        made = model(name, parameters, n_jobs)
+        small = {"n_rounds": 3, "tol": 0.5, "min_leaf": 60}
+        return made.set_params(**{key: small[key] for key in small.keys() & parameters.keys()})
+
+    monkeypatch.setattr(experiment_runs, "_model", quick)
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     """A folder of results that the tests of this file share."""
