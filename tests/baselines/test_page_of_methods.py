@@ -1,4 +1,4 @@
-"""docs/methods/reviewed.md: its links and its code."""
+"""docs/methods/README.md: its links and its code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).parents[2] / "docs/methods/reviewed.md"
+PAGE = Path(__file__).parents[2] / "docs/methods/README.md"
 
 
 def test_links_lead_somewhere():
