@@ -38,11 +38,11 @@ again: again-numpy again-baseline again-sanitized
 
 again-numpy:
 	NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -p no:cacheprovider -m "engines and not (slow or data)" \
-		tests/formulas tests/labels tests/methods tests/search
+		tests/baselines tests/formulas tests/labels tests/methods tests/search
 
 again-baseline:
 	NEARLABEL_BASELINE=1 $(BIN)/pytest -q -p no:cacheprovider -m "kernels and not slow" \
-		tests/formulas tests/labels tests/search/exact
+		tests/baselines tests/formulas tests/labels tests/search/exact
 
 again-sanitized:
 	$(BIN)/python tests/sanitize.py quick

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "sanitize"
 # Every kernel is called by one of these, with refused and unaligned input, too.
 QUICK = [
+    "tests/baselines/test_stump_kernels.py",
     "tests/formulas/test_reconstruction.py",
     "tests/formulas/test_regression_kernels.py",
     "tests/formulas/test_similar_counts_kernels.py",

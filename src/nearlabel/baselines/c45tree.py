@@ -14,11 +14,11 @@ from nearlabel.baselines.c45_columns import Columns
 from nearlabel.baselines.c45_growing import Training
 from nearlabel.baselines.c45_stored import MOST_VALUES, C45Forest
 from nearlabel.baselines.c45_trees import c45_tree
+from nearlabel.baselines.named_columns import feature_names, label_number
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import ArgumentError, check_flag, check_integer
+from nearlabel.common.validation import ArgumentError, check_flag
 from nearlabel.methods.answers import is_one_column
-from nearlabel.methods.explanations import name_of
 from nearlabel.methods.fields import Integer, Real
 
 
@@ -132,23 +132,8 @@ class C45Tree(Baseline):
             it belongs to the other class. The last lines have the numbers of leaves and nodes.
         """
         check_is_fitted(self)
-        features: Any = getattr(
-            self, "feature_names_in_", [f"x{column}" for column in range(self.n_features_in_)]
-        )
         classes = self.classes_.tolist() if is_one_column(self) else [0, 1]
-        return self._trees[self._label_number(label)].text(features, classes)
-
-    def _label_number(self, label: Any) -> int:
-        q = self._form.n_labels
-        if self.label_names_ is not None:
-            for number in range(q):
-                if name_of(self, number) == label:
-                    return number
-            if isinstance(label, str):
-                raise ArgumentError(
-                    f"label must be a name or a column of a label; got {label!r}", "label"
-                )
-        return check_integer(label, "label", low=0, high=q - 1)
+        return self._trees[label_number(self, label)].text(feature_names(self), classes)
 
 
 def _column_numbers(features: Any) -> Array:
