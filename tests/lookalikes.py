@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nearlabel.datasets import make_local_labels, save
+from nearlabel.experiments.papers import experiment_runs
 
 ROWS, TRAINING_ROWS = 240, 160  # an experiment asks for 150 neighbors
 LABELS = np.array(["Beach", "Sunset", "FallFoliage", "Field", "Mountain", "Urban"])  # of scene
@@ -23,3 +24,15 @@ def write_lookalikes(folder: Path, *names: str) -> None:
         data = replace(made, X=X, label_names=LABELS, feature_names=FEATURES)
         train = np.arange(ROWS) < TRAINING_ROWS
         save(replace(data, train=train), folder / f"{name}.npz")
+
+
+def make_baselines_quick(monkeypatch):
+    """Small baselines, for tests of which experiments are run and how they are shown."""
+    model = experiment_runs._model
+
+    def quick(name, parameters, n_jobs):
+        made = model(name, parameters, n_jobs)
+        small = {"n_rounds": 3, "tol": 0.5, "min_leaf": 60}
+        return made.set_params(**{key: small[key] for key in small.keys() & parameters.keys()})
+
+    monkeypatch.setattr(experiment_runs, "_model", quick)

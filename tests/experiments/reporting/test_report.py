@@ -74,7 +74,7 @@ def many():
     cells[0] = replace(cells[0], verdict=Verdict.OFF, reason=known(EVIL))
     doubtful = replace(cells[1].cell, doubt=f"no whole number {EVIL}")
     cells[1] = replace(cells[1], cell=doubtful)
-    reason = Reason("not a neighbor method")
+    reason = Reason("the data are lost")
     return [*cells, compared(dataset="mediamill", algorithm="Rank-SVM", **NOTHING, reason=reason)]
 
 

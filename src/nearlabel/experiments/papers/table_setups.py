@@ -212,7 +212,4 @@ def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
     if setup is not None:
         names = setup.datasets if cell.dataset == setup.average else (cell.dataset,)
         return tuple(experiment(setup, name, cell.algorithm) for name in names)
-    known = published_toml("experiments.toml")
-    if cell.algorithm in known["other_methods"]["names"]:
-        return Reason(known["other_methods"]["reason"])
-    return Reason(known["lost_data"][cell.dataset])
+    return Reason(published_toml("experiments.toml")["lost_data"][cell.dataset])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from nearlabel.baselines.known_baselines import BASELINES
 from nearlabel.experiments.papers.printed_tables import papers, tables_in_words
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import SHORT_NAMES, table_setups
@@ -144,7 +145,12 @@ def _agreement(cells: list[ComparedCell]) -> str:
 
 
 def _parameters_in_words(one: ComparedCell) -> str:
-    """Our parameters, or those that the paper prints where nothing was run."""
+    """Our parameters, or those that the paper prints where nothing was run.
+
+    Those of baselines are the same in all tables of a paper, and are not repeated.
+    """
+    if one.experiment is not None and one.experiment.estimator in BASELINES:
+        return ""
     printed = one.cell.parameters
     if "cluster" in printed:
         which = "with" if one.cell.metric == "count_with_label" else "without"
