@@ -90,7 +90,7 @@ def test_tables_for_people(ask, kept):
     assert lines[published].split()[1] == "0.195±0.010"
     assert lines[published + 1].startswith("  ML-KNN k=8")
     assert lines[published + 1][-1] in "=~≈!"
-    absent = "(12 cells): not in the data folder: yahoo_arts, yahoo_business"
+    absent = "(48 cells): not in the data folder: yahoo_arts, yahoo_business"
     assert absent in " ".join(printed.split())
     assert "11 data sets are not in the data folder: set NEARLABEL_DATA" in printed
 
