@@ -30,7 +30,7 @@ def drawn_tree(
     places = {node: (depth, line) for line, (node, depth) in enumerate(tree.nodes())}
     deepest = max(depth for depth, _ in places.values())
     width, height = _WIDTH + _STEP * deepest, _LINE * (len(places) + 1)
-    figure = module.Figure(figsize=(width, height))
+    figure: Figure = module.Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, width), ylim=(height, 0))
