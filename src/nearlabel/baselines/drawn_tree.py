@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINE, _STEP, _WIDTH = 0.3, 0.35, 7.0  # inches: of a line, of a level, and of texts
-_LONGEST = 60  # characters of a text
+_LONGEST = 90  # characters of a text
 _FOR, _AGAINST, _PLAIN = "#1b6ca8", "#b3432b", "#555555"
 
 
