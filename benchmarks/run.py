@@ -142,7 +142,8 @@ def documents() -> dict[Path, str]:
     made[QUALITY] = QUALITY.read_text()
     for name, part in quality_tables.parts(result_of("quality")["rows"]).items():
         made[QUALITY] = with_part(made[QUALITY], name, part)
-    for path in PAGES.glob("*.md"):
+    measured = {"thresholds", *(name.lower() for name in METHODS)}
+    for path in (one for one in PAGES.glob("*.md") if one.stem in measured):
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)
         made[path] = with_part(made[path], "even counts", about_even_counts())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from nearlabel.baselines.known_baselines import BASELINES
 from nearlabel.cli.options import Convention, Count, Json, Output, Seed, Switch, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation
@@ -177,9 +178,10 @@ class Measuring:
         say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
         own = told["text"] or told["learn_distance"]
         own = own or (told["impute"], told["scale"]) != ("none", "none")
-        if told["parts"] > 1 and not own:
+        has_graph = told.get("algorithm") not in BASELINES  # a comparison names none
+        if told["parts"] > 1 and has_graph and not own:
             say("one graph of all items, in which those held out are hidden")
-        elif told["parts"] > 1:
+        elif told["parts"] > 1 and has_graph:
             say("each part is prepared by itself and has a graph of its own")
         say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
         return True

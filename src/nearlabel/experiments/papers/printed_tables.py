@@ -19,7 +19,13 @@ _PUBLISHED = files("nearlabel.experiments.papers") / "published"
 _NO_NUMBER = "n/a"  # stands in a file where the paper says that it has no number
 _NEW = "new"  # and where the paper does not have these data
 _COLUMNS_BEFORE_METRICS = 5
-_ESTIMATOR_NAMES = {"k": "n_neighbors", "s": "smoothing"}  # of the parameters that papers print
+_ESTIMATOR_NAMES = {  # of the parameters that papers print
+    "k": "n_neighbors",
+    "s": "smoothing",
+    "rounds": "n_rounds",
+    "degree": "degree",
+    "C": "C",
+}
 _CLUSTERED: Mapping[str, Any] = {
     "paper": "wang-2018",
     "table": "1",

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import SVC
+
+from nearlabel.baselines.support_kernels import KERNELS, SupportKernel, check_gamma, gamma_of
+
+X = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, -3.0], [1.5, 0.0, 0.0], [1.0, 1.0, 0.5]])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_by_their_formulas(name):
+    kernel = SupportKernel(name, degree=3, gamma=0.25, coef0=2.0)
+    products = X @ X[:2].T
+    squares = ((X[:, None] - X[None, :2]) ** 2).sum(axis=2)
+    expected = {
+        "linear": products,
+        "poly": (0.25 * products + 2) ** 3,
+        "rbf": np.exp(-0.25 * squares),
+    }[name]
+    np.testing.assert_allclose(kernel(X, X[:2]), expected, rtol=1e-12, atol=1e-14)
+    as_csr = kernel(sparse.csr_array(X), sparse.csr_array(X[:2]))
+    np.testing.assert_allclose(as_csr, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.3])
+def test_gamma_is_that_of_svc(gamma):
+    expected = SVC(gamma=gamma).fit(X, [0, 1, 0, 1])._gamma
+    assert gamma_of(gamma, X) == pytest.approx(expected, rel=1e-12)
+    assert gamma_of(gamma, sparse.csr_array(X)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, 1e200])
+def test_a_constant_has_no_scale(value):
+    assert gamma_of("scale", np.full((3, 2), value)) == 1
+
+
+@pytest.mark.parametrize(
+    ("gamma", "error", "message"),
+    [
+        (0, ValueError, "gamma .*'scale'.*got 0"),
+        (-1.0, ValueError, "gamma .*got -1"),
+        (np.inf, ValueError, "gamma .*got inf"),
+        ("big", ValueError, "gamma .*'scale', 'auto'.*'big'"),
+        (None, TypeError, "gamma .*'scale'.*None"),
+    ],
+)
+def test_other_gammas_are_refused(gamma, error, message):
+    with pytest.raises(error, match=message):
+        check_gamma(gamma)
