@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINE, _STEP, _WIDTH = 0.3, 0.35, 7.0  # inches: of a line, of a level, and of texts
-_LONGEST = 60  # characters of a text
+_LONGEST = 90  # characters of a text
 _FOR, _AGAINST, _PLAIN = "#1b6ca8", "#b3432b", "#555555"
 
 
@@ -30,7 +30,7 @@ def drawn_tree(
     places = {node: (depth, line) for line, (node, depth) in enumerate(tree.nodes())}
     deepest = max(depth for depth, _ in places.values())
     width, height = _WIDTH + _STEP * deepest, _LINE * (len(places) + 1)
-    figure = module.Figure(figsize=(width, height))
+    figure: Figure = module.Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, width), ylim=(height, 0))
