@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from strategies import rankings
@@ -10,7 +12,7 @@ from nearlabel.baselines.set_size import best_cuts, threshold_function
 def literal_cut(scores, carried):
     """Every cut tried, from the lowest up; the first that errs least."""
     rising = sorted(scores)
-    middle = [(low + high) / 2 for low, high in zip(rising, rising[1:], strict=False)]
+    middle = [(low + high) / 2 for low, high in itertools.pairwise(rising)]
     cuts = [rising[0] - 0.1, *middle, rising[-1] + 0.1]
     errors = [sum((s >= cut) != y for s, y in zip(scores, carried, strict=True)) for cut in cuts]
     return cuts[errors.index(min(errors))]

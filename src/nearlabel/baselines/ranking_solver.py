@@ -20,6 +20,7 @@ _FIRST_CHANGE, _CHANGES_APART = 20, 1.6  # of the step size: ever rarer, so that
 _LARGEST_CHANGE, _SMALLEST_CHANGE = 10.0, 2.0
 _INFEASIBLE = 1e-10  # sums of beta, of the sum of the alphas, from which on they prove nothing
 _SHORTEST = 1e-6  # rows, of the typical squared length
+_TRUSTED = 3.0  # extrapolations, until residuals have to fall like 1 / their number
 _GROWN = 2.0  # residuals after which an extrapolation is taken back
 
 
@@ -88,8 +89,8 @@ class _Splitting:
         self._anderson = Anderson(self._size + pairs.n * pairs.q, _DEPTH)
         self._set_rates(_first_rates(kernel) / pairs.q)
         self._point = np.zeros(self._size + pairs.n * pairs.q)
-        self._point_without_extrapolation: Floats | None = None
-        self._residual = np.inf
+        self._plain_point: Floats | None = None
+        self._residual, self._first_residual, self._extrapolated = np.inf, 0.0, 0
         self._moves = (0.0, 0.0)
         self.alpha, self.bias = np.zeros(self._size), np.zeros(pairs.q)
 
@@ -114,9 +115,8 @@ class _Splitting:
         image = self._iterated(self._point)
         residual = (image - self._point) * self._scale
         grown = float(np.linalg.norm(residual))
-        if self._point_without_extrapolation is not None and grown > _GROWN * self._residual:
-            self._point, self._point_without_extrapolation = self._point_without_extrapolation, None
-            self._residual = np.inf
+        if self._plain_point is not None and grown > _GROWN * self._residual:
+            self._point, self._plain_point, self._residual = self._plain_point, None, np.inf
             self._anderson.forget()
             return
         self._residual = grown
@@ -124,8 +124,15 @@ class _Splitting:
             float(np.linalg.norm(residual[: self._size])),
             float(np.linalg.norm(residual[self._size :])),
         )
-        self._point_without_extrapolation = self._point + _RELAXATION * (image - self._point)
-        self._point = self._anderson.next(residual, self._point_without_extrapolation)
+        plain = self._point + _RELAXATION * (image - self._point)
+        extrapolated = self._anderson.next(residual, plain)
+        # Plain steps converge, and extrapolated ones may not: residuals have to fall for these.
+        self._first_residual = self._first_residual or grown
+        if grown <= _TRUSTED * self._first_residual / (1 + self._extrapolated / _TRUSTED):
+            self._point, self._plain_point = extrapolated, plain
+            self._extrapolated += 1
+        else:
+            self._point, self._plain_point = plain, None
 
     def _iterated(self, point: Floats) -> Floats:
         """The iteration itself, of a point: alphas, then scores."""
@@ -149,7 +156,8 @@ class _Splitting:
         if 1 / _SMALLEST_CHANGE < factor < _SMALLEST_CHANGE:
             return
         self._set_rates(self._rates * factor)
-        self._point_without_extrapolation, self._residual = None, np.inf
+        self._plain_point = None
+        self._residual, self._first_residual, self._extrapolated = np.inf, 0.0, 0
         self._anderson.forget()
 
 
