@@ -7,6 +7,7 @@ import numpy as np
 from nearlabel.common.arrays import Floats
 
 _REGULARIZATION = 1e-10
+_FARTHEST = 10.0  # steps ahead: residuals that hardly differ say little of what is far away
 
 
 class Anderson:
@@ -54,4 +55,5 @@ class Anderson:
         gram = differences @ differences.T
         gram[np.diag_indices(known)] += max(_REGULARIZATION * np.trace(gram), np.finfo(float).tiny)
         weights = np.linalg.solve(gram, differences @ residual)
+        weights /= max(1.0, float(np.abs(weights).sum()) / _FARTHEST)
         return np.asarray(image - weights @ self._images[:known])

@@ -19,7 +19,7 @@ _ITERATIONS_A_CHECK = 10
 _FIRST_CHANGE, _CHANGES_APART = 20, 1.6  # of the step size: ever rarer, so that it settles
 _LARGEST_CHANGE, _SMALLEST_CHANGE = 10.0, 2.0
 _INFEASIBLE = 1e-10  # sums of beta, of the sum of the alphas, from which on they prove nothing
-_SHORTEST = 1e-6  # rows, of the typical squared length
+_TRUSTED = 3.0  # extrapolations, until residuals have to fall like 1 / their number
 _GROWN = 2.0  # residuals after which an extrapolation is taken back
 
 
@@ -86,10 +86,10 @@ class _Splitting:
         self._kernel, self._pairs = kernel, pairs
         self._size = len(pairs.row)
         self._anderson = Anderson(self._size + pairs.n * pairs.q, _DEPTH)
-        self._set_rates(_first_rates(kernel) / pairs.q)
+        self._set_rates(_first_rates(kernel, pairs))
         self._point = np.zeros(self._size + pairs.n * pairs.q)
-        self._point_without_extrapolation: Floats | None = None
-        self._residual = np.inf
+        self._plain_point: Floats | None = None
+        self._residual, self._first_residual, self._extrapolated = np.inf, 0.0, 0
         self._moves = (0.0, 0.0)
         self.alpha, self.bias = np.zeros(self._size), np.zeros(pairs.q)
 
@@ -114,9 +114,8 @@ class _Splitting:
         image = self._iterated(self._point)
         residual = (image - self._point) * self._scale
         grown = float(np.linalg.norm(residual))
-        if self._point_without_extrapolation is not None and grown > _GROWN * self._residual:
-            self._point, self._point_without_extrapolation = self._point_without_extrapolation, None
-            self._residual = np.inf
+        if self._plain_point is not None and grown > _GROWN * self._residual:
+            self._point, self._plain_point, self._residual = self._plain_point, None, np.inf
             self._anderson.forget()
             return
         self._residual = grown
@@ -124,8 +123,15 @@ class _Splitting:
             float(np.linalg.norm(residual[: self._size])),
             float(np.linalg.norm(residual[self._size :])),
         )
-        self._point_without_extrapolation = self._point + _RELAXATION * (image - self._point)
-        self._point = self._anderson.next(residual, self._point_without_extrapolation)
+        plain = self._point + _RELAXATION * (image - self._point)
+        extrapolated = self._anderson.next(residual, plain)
+        # Plain steps converge, and extrapolated ones may not: residuals have to fall for these.
+        self._first_residual = self._first_residual or grown
+        if grown <= _TRUSTED * self._first_residual / (1 + self._extrapolated / _TRUSTED):
+            self._point, self._plain_point = extrapolated, plain
+            self._extrapolated += 1
+        else:
+            self._point, self._plain_point = plain, None
 
     def _iterated(self, point: Floats) -> Floats:
         """The iteration itself, of a point: alphas, then scores."""
@@ -149,7 +155,8 @@ class _Splitting:
         if 1 / _SMALLEST_CHANGE < factor < _SMALLEST_CHANGE:
             return
         self._set_rates(self._rates * factor)
-        self._point_without_extrapolation, self._residual = None, np.inf
+        self._plain_point = None
+        self._residual, self._first_residual, self._extrapolated = np.inf, 0.0, 0
         self._anderson.forget()
 
 
@@ -160,24 +167,20 @@ def _centered(kernel: Floats) -> tuple[Floats, Floats]:
     rows have in common takes no digits. Rows that are far out count less in the mean.
     """
     own = np.diag(kernel)
-    share = 1.0 / np.maximum(own, _typical(own))
+    typical = np.median(own) or own.max() or 1.0
+    share = 1.0 / np.maximum(own, typical)
     share /= share.sum()
     means = kernel @ share
     centered = kernel - means - means[:, None] + means @ share
     rounding = len(kernel) * np.finfo(np.float64).eps * float(np.abs(kernel).max())
     if np.abs(centered).max() <= rounding:  # equal rows
-        centered[:] = 0.0
+        return np.zeros_like(centered), means
     centered[np.diag_indices(len(centered))] += rounding  # no eigenvalue is below 0
     return centered, means
 
 
-def _typical(own: Floats) -> float:
-    """The median of what is positive; 1 if nothing is."""
-    positive = own[own > 0]
-    return float(np.median(positive)) if len(positive) else 1.0
-
-
-def _first_rates(kernel: Floats) -> Floats:
-    """The reciprocal of each row's squared length, so that rows of any length move alike."""
-    own = np.diag(kernel)
-    return np.asarray(1.0 / np.maximum(own, _SHORTEST * _typical(own)))
+def _first_rates(kernel: Floats, pairs: RankingPairs) -> Floats:
+    """Steps by which rows of any length move alike, and alphas not beyond their bounds at once."""
+    bound = np.zeros(pairs.n)
+    bound[pairs.row] = pairs.bound
+    return np.asarray(1.0 / (pairs.q * np.maximum(np.diag(kernel), 1.0 / (pairs.q * bound))))

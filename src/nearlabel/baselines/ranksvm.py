@@ -104,7 +104,7 @@ class RankSVM(Baseline):
     -0.1000
     >>> model.predict([[2.2, 0.4], [6, 1]])
     array([[1, 1],
-           [0, 1]], dtype=int8)
+           [0, 1]])
     """
 
     kernel: str = "poly"
