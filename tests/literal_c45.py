@@ -5,7 +5,7 @@ Rows are tuples (values, class, weight); a missing value is None. A tree is a di
 
 from __future__ import annotations
 
-from math import ceil, isclose, log2
+from math import floor, log2
 from statistics import NormalDist
 
 SMALL = 1e-6  # J48 takes what is no further apart for equal
@@ -69,9 +69,7 @@ def _label(leaf, parent, n_classes):
 
 
 def _two(number):
-    half_up = number * 100 + 0.5
-    whole = round(half_up) if isclose(half_up, round(half_up), abs_tol=1e-9) else ceil(half_up) - 1
-    return whole / 100
+    return floor(number * 100 + 0.5 + 1e-9) / 100
 
 
 class _Learner:

@@ -19,8 +19,8 @@ from tree_paths import read_tree, replaced
 import nearlabel as nl
 from nearlabel.baselines.c45_columns import Columns
 from nearlabel.baselines.c45_criteria import clearly_best, estimated_errors
-from nearlabel.baselines.c45_growing import Training, grown_tree
-from nearlabel.baselines.c45_pruning import collapse
+from nearlabel.baselines.c45_growing import Node, Sample, Training, grown_tree
+from nearlabel.baselines.c45_pruning import collapse, largest_branch
 from nearlabel.baselines.c45_splits import best_split
 from nearlabel.baselines.c45_trees import c45_tree
 from nearlabel.common.files import FileError, write_tree
@@ -91,7 +91,7 @@ def tables(draw):
     ranks = np.unique(hidden, return_inverse=True)[1]
     noise = rng.random(n) < draw(st.sampled_from([0.0, 0.2, 1.0]))
     classes = np.where(noise, rng.integers(0, n_classes, n), ranks % n_classes)
-    X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
+    X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2, 0.4]))] = np.nan
     return X, classes, n_classes, n_values
 
 
@@ -146,12 +146,16 @@ def test_gains_of_the_worked_example():
         assert found == pytest.approx(gain, abs=5e-7)
         if feature == 0:
             assert learner.ratio(found, rows, groups) == pytest.approx([0.5, 1][cut > 1], abs=5e-7)
-    training = training_of(X6, Y6[:, 0], 2)
-    of_class = np.stack([1.0 - Y6[:, 0], Y6[:, 0]])
-    of_class = np.hstack([of_class, np.zeros((2, 1))])
+    assert chosen_split(X6, Y6[:, 0], [0, 0]) == (0, 2.5)
+
+
+def chosen_split(X, classes, n_values, min_leaf=2):
+    """The split of two classes, before its cut is moved."""
+    entries = training_of(X, classes, 2, n_values).entries
+    of_class = np.zeros((2, len(X) + 1))
+    of_class[classes, np.arange(len(X))] = 1
     counts = of_class.sum(axis=1)
-    split = best_split(training.entries, of_class, counts, 6, training.columns.n_values, 2)
-    assert split == (0, 2.5)
+    return best_split(entries, of_class, counts, len(X), np.asarray(n_values), min_leaf)
 
 
 def test_the_worked_example():
@@ -186,6 +190,33 @@ def test_a_split_that_tells_no_more_rows_apart_is_collapsed():
     assert root.split == (0, 0.0)  # it gains information, but both leaves say 0
     collapse(root)
     assert root.split is None
+
+
+@pytest.mark.parametrize(("few", "size"), [(24, 1), (25, 3)])
+def test_no_branch_of_a_cut_needs_more_than_25_rows(few, size):
+    """A tenth of the rows per class would be 60."""
+    X = (np.arange(1200.0) >= few)[:, None]
+    model = nl.C45Tree().fit(X, (X == 0).astype(int))
+    assert f"Size of the tree : \t{size}" in model.tree_text(0)
+
+
+def test_gaps_count_as_a_branch_of_the_split_information():
+    """The first of two features tells six of ten rows apart and has gaps in four: it gains 6/10.
+
+    Its ratio is 0.6 / ((10 log2 10 - 2 * 3 log2 3 - 4 log2 4) / 10) = 0.382, or 0.253 if the gaps
+    were left out of the split information. Ten different codes have 1 / log2 10 = 0.301.
+    """
+    gap = np.nan
+    X = np.array([[0, 0, 0, gap, gap, 1, 1, 1, gap, gap], np.arange(10)]).T
+    split = chosen_split(X, [0] * 5 + [1] * 5, [2, 10], min_leaf=1)
+    assert split.feature == 0
+
+
+def test_of_branches_of_equal_weight_the_last_one_is_raised():
+    sample = Sample(np.arange(2), np.ones(2))
+    first, last = Node(sample, np.array([2.0, 0])), Node(sample, np.array([1.0, 1]))
+    assert largest_branch([first, last]) is last
+    assert largest_branch([first, Node(sample, np.array([1.0, 0.5]))]) is first
 
 
 def test_values_that_are_nearly_equal_are_not_cut_apart():

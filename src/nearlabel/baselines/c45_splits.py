@@ -30,7 +30,6 @@ class _Weighed(NamedTuple):
     starts: Array  # (k,): the first entry of each column
     columns: Array  # (k,): their numbers
     known: Floats  # (C, k): of the rows whose value is known
-    n_known: Array  # (k,): how many rows these are
     total: float  # of all rows
 
 
@@ -106,7 +105,7 @@ def _weighed(entries: Entries, of_class: Floats, counts: Floats, n_rows: int) ->
     known = np.maximum(counts[:, None] - np.array(missing), 0.0)
     stored = np.add.reduceat(weights, starts, axis=1)
     weights[:, zeros] = np.maximum(known - stored, 0.0)[:, at]
-    return _Weighed(entries, weights, starts, columns, known, n_rows - n_gaps, float(counts.sum()))
+    return _Weighed(entries, weights, starts, columns, known, float(counts.sum()))
 
 
 def _runs(column: Array) -> Array:
@@ -121,9 +120,9 @@ def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     known = node.known.sum(axis=0)
     least = 0.1 * known / len(node.known)
     least = np.where(least < min_leaf + TOLERANCE, min_leaf, np.minimum(least, 25))
-    can_split = (n_values[node.columns] == 0) & (node.n_known >= 2 * least - TOLERANCE)
+    is_numeric = n_values[node.columns] == 0
     cuts = np.flatnonzero(
-        (column[1:] == column[:-1]) & (value[:-1] + _CLOSEST < value[1:]) & can_split[column[:-1]]
+        (column[1:] == column[:-1]) & (value[:-1] + _CLOSEST < value[1:]) & is_numeric[column[:-1]]
     )
     below = node.weights.cumsum(axis=1)
     before = np.where(starts > 0, below.take(starts - 1, axis=1), 0.0)
