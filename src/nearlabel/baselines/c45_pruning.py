@@ -39,7 +39,7 @@ def prune(root: Node, training: Training, confidence: float) -> None:
 
 def _is_raised(node: Node, training: Training, confidence: float) -> bool:
     """Prune a node whose children are; whether a branch has taken its place."""
-    branch = _largest(node.children)
+    branch = largest_branch(node.children)
     as_leaf = estimated_errors(node.counts, confidence)
     as_branch = _errors_of(branch, node.sample, training, confidence)
     node.estimate = sum(child.estimate for child in node.children)
@@ -54,7 +54,7 @@ def _is_raised(node: Node, training: Training, confidence: float) -> bool:
     return True
 
 
-def _largest(children: list[Node]) -> Node:
+def largest_branch(children: list[Node]) -> Node:
     """The child of most weight; of several the last one."""
     best = children[0]
     for child in children[1:]:

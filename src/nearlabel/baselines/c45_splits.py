@@ -30,7 +30,6 @@ class _Weighed(NamedTuple):
     starts: Array  # (k,): the first entry of each column
     columns: Array  # (k,): their numbers
     known: Floats  # (C, k): of the rows whose value is known
-    n_known: Array  # (k,): how many rows these are
     total: float  # of all rows
 
 
@@ -101,12 +100,12 @@ def _weighed(entries: Entries, of_class: Floats, counts: Floats, n_rows: int) ->
     n_zeros = n_rows - n_gaps[at] - (np.diff(np.append(starts, len(entries.row)))[at] - 1)
     if not n_zeros.all():  # no row of this node is zero there
         return _weighed(entries.without(zeros[n_zeros == 0]), of_class, counts, n_rows)
-    weights = of_class[:, entries.row]
+    weights = of_class.take(entries.row, axis=1)
     missing = [np.bincount(gaps, line[entries.gap_row], len(columns)) for line in of_class]
     known = np.maximum(counts[:, None] - np.array(missing), 0.0)
     stored = np.add.reduceat(weights, starts, axis=1)
     weights[:, zeros] = np.maximum(known - stored, 0.0)[:, at]
-    return _Weighed(entries, weights, starts, columns, known, n_rows - n_gaps, float(counts.sum()))
+    return _Weighed(entries, weights, starts, columns, known, float(counts.sum()))
 
 
 def _runs(column: Array) -> Array:
@@ -121,21 +120,21 @@ def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     known = node.known.sum(axis=0)
     least = 0.1 * known / len(node.known)
     least = np.where(least < min_leaf + TOLERANCE, min_leaf, np.minimum(least, 25))
-    can_split = (n_values[node.columns] == 0) & (node.n_known >= 2 * least - TOLERANCE)
+    is_numeric = n_values[node.columns] == 0
     cuts = np.flatnonzero(
-        (column[1:] == column[:-1]) & (value[:-1] + _CLOSEST < value[1:]) & can_split[column[:-1]]
+        (column[1:] == column[:-1]) & (value[:-1] + _CLOSEST < value[1:]) & is_numeric[column[:-1]]
     )
     below = node.weights.cumsum(axis=1)
-    before = np.where(starts > 0, below[:, starts - 1], 0.0)
-    left = np.maximum(below[:, cuts] - before[:, column[cuts]], 0.0)
+    before = np.where(starts > 0, below.take(starts - 1, axis=1), 0.0)
+    left = np.maximum(below.take(cuts, axis=1) - before.take(column[cuts], axis=1), 0.0)
     enough = least[column[cuts]] - TOLERANCE
     weight = left.sum(axis=0)
     is_allowed = (weight >= enough) & (known[column[cuts]] - weight >= enough)
-    cuts, left = cuts[is_allowed], left[:, is_allowed]
+    cuts, left = cuts[is_allowed], left.compress(is_allowed, axis=1)
     if not len(cuts):
         return _none_found()
     column = column[cuts]
-    right = np.maximum(node.known[:, column] - left, 0.0)
+    right = np.maximum(node.known.take(column, axis=1) - left, 0.0)
     less = total_entropy(node.known)[column] - total_entropy(left) - total_entropy(right)
     gain = _gain(less, known[column], node.total)
     best, n_cuts = _best_of_runs(gain, column)
@@ -160,7 +159,7 @@ def _nominal_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     column, value = node.entries.column[is_nominal], node.entries.value[is_nominal]
     is_first = (column[1:] != column[:-1]) | (value[1:] != value[:-1])
     groups = np.flatnonzero(np.concatenate([[True], is_first]))
-    branches = np.add.reduceat(node.weights[:, is_nominal], groups, axis=1)
+    branches = np.add.reduceat(node.weights.compress(is_nominal, axis=1), groups, axis=1)
     starts = _runs(column[groups])
     size = branches.sum(axis=0)
     enough = np.add.reduceat((size >= min_leaf - TOLERANCE).astype(np.int64), starts) > 1

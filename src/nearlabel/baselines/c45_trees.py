@@ -132,5 +132,5 @@ def _short(number: float) -> str:
 
 
 def _rounded(weight: float) -> float:
-    """A weight with two decimals, halves up."""
-    return math.floor(weight * 100 + 0.5) / 100
+    """A weight with two decimals; halves are rounded up, in whatever order it was added up."""
+    return math.floor(weight * 100 + 0.5 + 1e-9) / 100

@@ -219,7 +219,8 @@ def _plain(name: str, value: Any) -> Any:
     if sparse.issparse(value):
         value = value.toarray()
     if isinstance(value, np.ndarray | list | tuple):
-        return np.asarray(value, np.float64)
+        array = np.asarray(value)
+        return array if array.dtype == bool else array.astype(np.float64)  # a mask stays one
     raise TypeError(
         f"{name}={value!r} cannot be saved: a file keeps numbers, texts, arrays and nearlabel's "
         "own search objects (joblib or pickle keep any object)"

@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+import j48_problems
+import literal_c45
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from strategies import examples, label_matrices, vectors
+from tree_paths import read_tree, replaced
+
+import nearlabel as nl
+from nearlabel.baselines.c45_columns import Columns
+from nearlabel.baselines.c45_criteria import clearly_best, estimated_errors
+from nearlabel.baselines.c45_growing import Node, Sample, Training, grown_tree
+from nearlabel.baselines.c45_pruning import collapse, largest_branch
+from nearlabel.baselines.c45_splits import best_split
+from nearlabel.baselines.c45_trees import c45_tree
+from nearlabel.common.files import FileError, write_tree
+
+RECORDED = Path(__file__).with_name("j48_trees")
+# The worked example F6: label 2 never occurs, label 3 always.
+X6 = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
+Y6 = np.array([[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]])
+
+
+@parametrize_with_checks([nl.C45Tree()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def training_of(X, classes, n_classes, n_values=None, min_leaf=2, actual_cuts=True):
+    n_values = np.zeros(X.shape[1], int) if n_values is None else np.asarray(n_values)
+    columns = Columns(X, n_values)
+    entries = columns.sorted_entries()
+    return Training(columns, entries, np.asarray(classes), n_classes, min_leaf, actual_cuts)
+
+
+def recorded(name):
+    return (RECORDED / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", ["iris", "glass", "mixed"])
+def test_trees_that_j48_printed(name, form):
+    problem = getattr(j48_problems, name)()
+    X, classes = form(problem.X), problem.classes
+    tree = c45_tree(training_of(X, problem.y, len(classes), problem.n_values), 0.25)
+    assert tree.text(problem.features, classes) == recorded(name)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_trees_of_labels_that_j48_printed(form):
+    problem = j48_problems.labels()
+    model = nl.C45Tree().fit(form(problem.X), problem.y)
+    for label in range(4):
+        assert model.tree_text(label) == recorded(f"labels_{label}")
+
+
+def test_shares_that_j48_gave_rows_with_gaps():
+    problem = j48_problems.mixed()
+    tree = c45_tree(training_of(problem.X, problem.y, 3, problem.n_values), 0.25)
+    columns = Columns(j48_problems.unseen_rows(problem), problem.n_values)
+    expected = np.loadtxt(RECORDED / "mixed_scores.txt")
+    np.testing.assert_allclose(tree.scores(columns, tree.shares()), expected, rtol=0, atol=1e-12)
+
+
+def as_rows(X, classes):
+    gaps = [[None if np.isnan(v) else float(v) for v in row] for row in X.tolist()]
+    return [(values, int(c), 1.0) for values, c in zip(gaps, classes, strict=True)]
+
+
+@st.composite
+def tables(draw):
+    """X with gaps and nominal columns, classes, and numbers of values."""
+    X = np.array(draw(vectors(st.integers(2, 30), st.integers(1, 4))), float) + 0.0
+    n, d = X.shape
+    n_values = np.array(draw(st.lists(st.sampled_from([0, 0, 2, 3, 12]), min_size=d, max_size=d)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    nominal = n_values > 0
+    X[:, nominal] = rng.integers(0, n_values[nominal], (n, nominal.sum()))
+    n_classes = draw(st.integers(2, 4))
+    hidden = X[:, 0] + X[:, -1] * draw(st.sampled_from([0, 1]))
+    ranks = np.unique(hidden, return_inverse=True)[1]
+    noise = rng.random(n) < draw(st.sampled_from([0.0, 0.2, 1.0]))
+    classes = np.where(noise, rng.integers(0, n_classes, n), ranks % n_classes)
+    X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2, 0.4]))] = np.nan
+    return X, classes, n_classes, n_values
+
+
+@examples(300)
+@given(
+    table=tables(),
+    min_leaf=st.sampled_from([1, 2, 5]),
+    confidence=st.sampled_from([0.5, 0.25, 0.01]),
+    actual_cuts=st.booleans(),
+    is_sparse=st.booleans(),
+)
+def test_equals_the_literal_method(table, min_leaf, confidence, actual_cuts, is_sparse):
+    X, classes, n_classes, n_values = table
+    rows = as_rows(X, classes)
+    expected = literal_c45.tree(rows, n_classes, n_values, min_leaf, confidence, actual_cuts)
+    given_X = sparse.csr_array(X) if is_sparse else X
+    training = training_of(given_X, classes, n_classes, n_values, min_leaf, actual_cuts)
+    found = c45_tree(training, confidence)
+    names = [f"x{column}" for column in range(X.shape[1])]
+    text = found.text(names, range(n_classes)).split("\n\n")[0]
+    assert text == literal_c45.text(expected, n_classes)
+    queries = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    scores = found.scores(Columns(queries, n_values), found.shares())
+    for row, (values, _, _) in enumerate(as_rows(queries, classes)):
+        shares = literal_c45.shares(expected, values, n_classes)
+        np.testing.assert_allclose(scores[row], shares, rtol=0, atol=1e-12)
+
+
+@given(X=vectors(), data=st.data())
+def test_each_label_has_the_tree_of_its_own_classes(X, data):
+    Y = data.draw(label_matrices(len(X)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = nl.C45Tree().fit(X, Y)
+        scores = model.label_scores(X).toarray()
+    assert ((scores >= 0) & (scores <= 1)).all()
+    np.testing.assert_array_equal(model.predict(X), scores > 0.5)
+    for label in range(Y.shape[1]):
+        tree = literal_c45.tree(as_rows(np.asarray(X, float), Y[:, label]), 2, [0] * X.shape[1])
+        assert model.tree_text(label).split("\n\n")[0] == literal_c45.text(tree, 2)
+        if Y[:, label].min() == Y[:, label].max():
+            assert (scores[:, label] == Y[0, label]).all()
+
+
+def test_gains_of_the_worked_example():
+    """Of the six rows: the gains and ratios of four cuts, before the price of cuts."""
+    rows = as_rows(X6, Y6[:, 0])
+    learner = literal_c45._Learner(rows, 2, [0, 0], 1, 0.25, True)
+    for feature, cut, gain in [(0, 0.5, 0.459148), (0, 2.5, 1), (1, 0.5, 0.081704), (1, 1.5, 0)]:
+        groups = [[row for row in rows if (row[0][feature] > cut) == side] for side in (0, 1)]
+        found = learner.gain(rows, groups)
+        assert found == pytest.approx(gain, abs=5e-7)
+        if feature == 0:
+            assert learner.ratio(found, rows, groups) == pytest.approx([0.5, 1][cut > 1], abs=5e-7)
+    assert chosen_split(X6, Y6[:, 0], [0, 0]) == (0, 2.5)
+
+
+def chosen_split(X, classes, n_values, min_leaf=2):
+    """The split of two classes, before its cut is moved."""
+    entries = training_of(X, classes, 2, n_values).entries
+    of_class = np.zeros((2, len(X) + 1))
+    of_class[classes, np.arange(len(X))] = 1
+    counts = of_class.sum(axis=1)
+    return best_split(entries, of_class, counts, len(X), np.asarray(n_values), min_leaf)
+
+
+def test_the_worked_example():
+    """With its cut halfway, the query is left of it; J48 moves the cut down to a value, 1."""
+    query = [[2.2, 0.4]]
+    halfway = nl.C45Tree(actual_cuts=False).fit(X6, Y6)
+    assert halfway.tree_text(0).startswith("x0 <= 2.5: 1 (3.0)\nx0 > 2.5: 0 (3.0)\n")
+    assert halfway.label_scores(query).toarray()[0, [0, 2, 3]].tolist() == [1, 0, 1]
+    moved = nl.C45Tree().fit(X6, Y6)
+    assert moved.tree_text(0).startswith("x0 <= 1: 1 (3.0)\nx0 > 1: 0 (3.0)\n")
+    assert moved.label_scores(query).toarray()[0, [0, 2, 3]].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("n", "wrong", "expected"),
+    # Quinlan 1993, section 4.2: U25% of (0, 6), (0, 9), (0, 1).
+    [(6, 0, 6 * 0.206), (9, 0, 9 * 0.143), (1, 0, 0.75)],
+)
+def test_errors_to_expect_of_quinlans_leaves(n, wrong, expected):
+    assert estimated_errors(np.array([n - wrong, wrong]), 0.25) == pytest.approx(expected, abs=5e-3)
+
+
+def test_half_is_no_label():
+    model = nl.C45Tree().fit(np.zeros((4, 1)), [[0], [1], [0], [1]])
+    assert model.label_scores([[0]]).toarray() == 0.5
+    assert model.predict([[0]]) == 0
+
+
+def test_a_split_that_tells_no_more_rows_apart_is_collapsed():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    root = grown_tree(training_of(X, [0] * 16 + [1] * 4, 2))
+    assert root.split == (0, 0.0)  # it gains information, but both leaves say 0
+    collapse(root)
+    assert root.split is None
+
+
+@pytest.mark.parametrize(("few", "size"), [(24, 1), (25, 3)])
+def test_no_branch_of_a_cut_needs_more_than_25_rows(few, size):
+    """A tenth of the rows per class would be 60."""
+    X = (np.arange(1200.0) >= few)[:, None]
+    model = nl.C45Tree().fit(X, (X == 0).astype(int))
+    assert f"Size of the tree : \t{size}" in model.tree_text(0)
+
+
+def test_gaps_count_as_a_branch_of_the_split_information():
+    """The first of two features tells six of ten rows apart and has gaps in four: it gains 6/10.
+
+    Its ratio is 0.6 / ((10 log2 10 - 2 * 3 log2 3 - 4 log2 4) / 10) = 0.382, or 0.253 if the gaps
+    were left out of the split information. Ten different codes have 1 / log2 10 = 0.301.
+    """
+    gap = np.nan
+    X = np.array([[0, 0, 0, gap, gap, 1, 1, 1, gap, gap], np.arange(10)]).T
+    split = chosen_split(X, [0] * 5 + [1] * 5, [2, 10], min_leaf=1)
+    assert split.feature == 0
+
+
+def test_of_branches_of_equal_weight_the_last_one_is_raised():
+    sample = Sample(np.arange(2), np.ones(2))
+    first, last = Node(sample, np.array([2.0, 0])), Node(sample, np.array([1.0, 1]))
+    assert largest_branch([first, last]) is last
+    assert largest_branch([first, Node(sample, np.array([1.0, 0.5]))]) is first
+
+
+def test_values_that_are_nearly_equal_are_not_cut_apart():
+    X = np.array([[0.0], [0], [0], [0.9e-5], [0.9e-5], [0.9e-5]])
+    Y = np.array([[0], [0], [0], [1], [1], [1]])
+    assert "Size of the tree : \t1" in nl.C45Tree().fit(X, Y).tree_text(0)
+    assert "Size of the tree : \t3" in nl.C45Tree().fit(2 * X, Y).tree_text(0)
+
+
+def test_the_first_of_equal_values_is_the_best():
+    assert clearly_best([0.1, 0.3, 0.3 + 5e-7, 0.2]) == 1
+    assert clearly_best([0.1, 0.3, 0.3 + 5e-7, 0.3 + 1.1e-6]) == 3
+    assert clearly_best([5e-7, 0.0]) == -1
+    assert clearly_best([]) == -1
+
+
+def test_trees_may_be_deeper_than_python_recurses():
+    """Each feature tells two rows of class 1 from all others, so that the tree is one long path."""
+    depth = 150
+    X = np.vstack([np.repeat(np.eye(depth), 2, axis=0), np.zeros((300, depth))])
+    training = training_of(X, [1] * (2 * depth) + [0] * 300, 2, [2] * depth)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        tree = c45_tree(training, 0.25)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(tree.feature) == 2 * depth + 1
+    lines = tree.text([f"x{feature}" for feature in range(depth)], "01").split("\n")
+    assert max(line.count("|   ") for line in lines) == depth - 1
+
+
+@pytest.mark.parametrize("features", [[1, 3, 4], [False, True, False, True, True, False]])
+def test_nominal_features(features, tmp_path):
+    problem = j48_problems.mixed()
+    Y = (problem.y[:, None] == np.arange(3)).astype(int)
+    model = nl.C45Tree(nominal_features=features).fit(problem.X, Y)
+    for label in range(3):
+        tree = c45_tree(training_of(problem.X, Y[:, label], 2, problem.n_values), 0.25)
+        assert model.tree_text(label) == tree.text([f"x{f}" for f in range(6)], "01")
+    assert " = 2" in model.tree_text(0)
+    model.save(tmp_path / "model")
+    again = nl.load(tmp_path / "model").fit(problem.X, Y)
+    assert [again.tree_text(label) for label in range(3)] == [
+        model.tree_text(label) for label in range(3)
+    ]
+
+
+def test_a_code_that_no_training_row_has_is_missing():
+    problem = j48_problems.mixed()
+    model = nl.C45Tree(nominal_features=[1, 3, 4]).fit(problem.X, problem.y[:, None] == 2)
+    rows = j48_problems.unseen_rows(problem)
+    rows[:, 1] = np.nan
+    expected = model.label_scores(rows).toarray()
+    rows[:, 1] = 3
+    np.testing.assert_array_equal(model.label_scores(rows).toarray(), expected)
+
+
+def test_dense_and_sparse_features_learn_the_same():
+    problem = j48_problems.labels()
+    X = sparse.csr_array(problem.X)
+    X.data[::5] = 0  # zeros that are stored
+    X.data[::17] = np.nan
+    dense, other = (nl.C45Tree().fit(form, problem.y) for form in (X.toarray(), X))
+    np.testing.assert_array_equal(
+        other.label_scores(X).toarray(), dense.label_scores(X.toarray()).toarray()
+    )
+    assert [other.tree_text(label) for label in range(4)] == [
+        dense.tree_text(label) for label in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("X", "Y"),
+    [
+        ([[0.0], [1]], [[0], [1]]),
+        (np.zeros((9, 3)), np.eye(9, 4)),
+        (np.full((9, 2), np.nan), np.eye(9, 4)),
+        (np.arange(12.0).reshape(6, 2), np.zeros((6, 2))),
+        (np.array([[-1e308], [1e308]] * 4), np.array([[0], [1]] * 4)),
+    ],
+    ids=["two rows", "constant", "all missing", "no label", "huge"],
+)
+def test_little_to_learn_from(X, Y):
+    for form in (np.asarray, sparse.csr_array):
+        scores = nl.C45Tree().fit(form(X), np.asarray(Y, int)).label_scores(form(X)).toarray()
+        assert ((scores >= 0) & (scores <= 1)).all()
+    assert nl.C45Tree(nominal_features=[0]).fit(np.abs(np.sign(X)), np.asarray(Y, int)) is not None
+
+
+def test_tree_text_names_features_labels_and_classes():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(X6, columns=["wide", "high"])
+    model = nl.C45Tree().fit(X, Y6, label_names=["sea", "hill", "tree", "sky"])
+    assert model.tree_text("sea") == model.tree_text(0)
+    assert model.tree_text("sea").startswith("wide <= 1: 1 (3.0)\n")
+    assert model.tree_text("sky") == (
+        ": 1 (6.0)\n\nNumber of Leaves  : \t1\n\nSize of the tree : \t1"
+    )
+    for label, error in (("town", ValueError), (4, ValueError), (None, TypeError)):
+        with pytest.raises(error, match="label"):
+            model.tree_text(label)
+    one = nl.C45Tree().fit(X6, np.where(Y6[:, 0], "yes", "no"))
+    assert one.tree_text(0).startswith("x0 <= 1: yes (3.0)\n")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"confidence": 0.6}, ValueError, "confidence.*0.5.*0.6"),
+        ({"confidence": 0}, ValueError, "confidence.*0"),
+        ({"min_leaf": 0}, ValueError, "min_leaf.*1.*0"),
+        ({"min_leaf": 1.5}, TypeError, "min_leaf.*1.5"),
+        ({"actual_cuts": "no"}, TypeError, "actual_cuts.*True or False.*'no'"),
+        ({"nominal_features": [2]}, ValueError, r"nominal_features.*2 columns.*\[2\]"),
+        ({"nominal_features": [-1]}, ValueError, r"nominal_features.*2 columns.*\[-1\]"),
+        ({"nominal_features": [True]}, ValueError, r"nominal_features.*2 columns.*\[True\]"),
+        ({"nominal_features": "all"}, ValueError, "nominal_features.*columns.*None.*'all'"),
+        ({"nominal_features": [0.5]}, ValueError, "nominal_features.*columns.*None.*0.5"),
+        ({"nominal_features": [1]}, ValueError, "X .*codes.*column 1.*nominal_features.*-0.4"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    with pytest.raises(error, match=message):
+        nl.C45Tree(**parameters).fit(X6, Y6)
+
+
+def test_queries_must_have_codes():
+    model = nl.C45Tree(nominal_features=[0]).fit(X6, Y6)
+    with pytest.raises(ValueError, match="X .*codes.*column 0.*2.5"):
+        model.predict([[2.5, 0]])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    problem = j48_problems.mixed()
+    Y = (problem.y[:, None] == np.arange(3)).astype(int)
+    return nl.C45Tree(0.2, 3, [1, 3, 4]).fit(problem.X, Y)
+
+
+@pytest.fixture
+def stored(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    return fitted, tmp_path / "model"
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_model_file(stored, is_mapped):
+    model, path = stored
+    again = nl.load(path, mmap=is_mapped)
+    rows = j48_problems.unseen_rows(j48_problems.mixed())
+    np.testing.assert_array_equal(
+        again.label_scores(rows).toarray(), model.label_scores(rows).toarray()
+    )
+    assert [again.tree_text(label) for label in range(3)] == [
+        model.tree_text(label) for label in range(3)
+    ]
+    assert (again.confidence, again.min_leaf, again._min_leaf) == (0.2, 3, 3)
+
+
+def changed(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("feature", lambda a: changed(a, 0, -1)),  # a leaf with children
+        ("feature", lambda a: changed(a, -1, 0)),  # a split without
+        ("feature", lambda a: changed(a, 0, 6)),
+        ("feature", lambda a: changed(a, 0, -2)),
+        ("feature", lambda a: a[:-1]),
+        ("feature", lambda a: a.astype(float)),
+        ("cut", lambda a: changed(a, -1, 1.0)),
+        ("cut", lambda a: np.full_like(a, np.nan)),
+        ("cut", lambda a: np.full_like(a, np.inf)),
+        ("cut", lambda a: a[1:]),
+        ("counts", lambda a: changed(a, 0, 0)),  # a tree of no rows
+        ("counts", lambda a: changed(a, 3, -1)),
+        ("counts", lambda a: changed(a, 3, np.nan)),
+        ("counts", lambda a: a[:, :1]),
+        ("tree_sizes", lambda a: a[:-1]),
+        ("tree_sizes", lambda a: changed(a, slice(2), [a[0] + 1, a[1] - 1])),
+        ("tree_sizes", lambda a: changed(a, slice(2), [a[0] + a[1], 0])),
+        ("tree_sizes", lambda a: changed(a, slice(2), [2**62, 2**62])),
+        ("n_values", lambda a: changed(a, 0, -1)),
+        ("n_values", lambda a: changed(a, 1, 2)),
+        ("n_values", lambda a: changed(a, 0, 2**40)),
+        ("n_values", lambda a: a[:-1]),
+        ("confidence", lambda _: 0.7),
+        ("min_leaf", lambda _: 0),
+    ],
+)
+def test_damaged_files_are_refused(stored, key, change):
+    _, path = stored
+    tree, _ = read_tree(path)
+    value = change(tree["learned"][key])
+    write_tree(path, replaced(tree, ("learned", key), value))
+    with pytest.raises(FileError, match="damaged"):
+        nl.load(path)
+
+
+def test_nodes_in_a_circle_are_refused(stored):
+    """A tree whose node would be its own child: the numbers of nodes are right."""
+    _, path = stored
+    tree, _ = read_tree(path)
+    learned = {
+        "n_values": np.zeros(6, int),
+        "tree_sizes": np.array([3, 1, 1]),
+        "feature": np.array([-1, 0, -1, -1, -1]),
+        "cut": np.array([np.nan, 0.5, np.nan, np.nan, np.nan]),
+        "counts": np.ones((5, 2)),
+    }
+    write_tree(path, replaced(tree, ("learned",), {**tree["learned"], **learned}))
+    with pytest.raises(FileError, match="nodes"):
+        nl.load(path)
+
+
+def test_progress():
+    told = []
+    nl.C45Tree().fit(X6, Y6, progress=lambda *steps: told.append(steps))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
