@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-<<<<<<< HEAD
 from itertools import pairwise
-=======
-import itertools
->>>>>>> ranksvm
 
 import numpy as np
 from hypothesis import given
@@ -16,11 +12,7 @@ from nearlabel.baselines.set_size import best_cuts, threshold_function
 def literal_cut(scores, carried):
     """Every cut tried, from the lowest up; the first that errs least."""
     rising = sorted(scores)
-<<<<<<< HEAD
     middle = [(low + high) / 2 for low, high in pairwise(rising)]
-=======
-    middle = [(low + high) / 2 for low, high in itertools.pairwise(rising)]
->>>>>>> ranksvm
     cuts = [rising[0] - 0.1, *middle, rising[-1] + 0.1]
     errors = [sum((s >= cut) != y for s, y in zip(scores, carried, strict=True)) for cut in cuts]
     return cuts[errors.index(min(errors))]
