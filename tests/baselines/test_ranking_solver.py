@@ -122,6 +122,23 @@ def test_the_gap_is_that_of_the_literal_objectives():
     assert found.gap > 1e-12
 
 
+def test_a_row_that_is_far_out_does_not_blur_the_others():
+    """Squared lengths from 1 to 1e14: the objective is that of the kernel as it was given."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 20))
+    X[0] *= 1e6
+    K, carried = X @ X.T, rng.random((12, 3)) < 0.5
+    keep = carried.any(axis=1) & ~carried.all(axis=1)
+    carried[0], keep[0] = [True, False, False], True
+    K, carried, X = K[np.ix_(keep, keep)], carried[keep], X[keep]
+    pairs = RankingPairs.of(carried, np.ones(len(carried)))
+    found = solve_ranking(K, pairs, 1e-6, 20000)
+    assert found.gap <= 1e-6
+    weights = X.T @ found.beta  # without the kernel, in which long rows cancel
+    loss = pairs.hinge_loss(X @ weights + found.bias)
+    assert (weights**2).sum() / 2 + loss == pytest.approx(found.primal, rel=1e-4)
+
+
 def test_pairs_are_the_literal_ones():
     _, carried = problem(4)
     pairs = RankingPairs.of(carried, np.arange(1.0, len(carried) + 1))

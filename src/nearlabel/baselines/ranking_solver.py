@@ -78,8 +78,8 @@ def solve_ranking(
 class _Splitting:
     """The iteration on alphas and scores F, shape (n, q).
 
-    The step sizes of row i are `rate` times a constant: of its alphas, and q times as much for F,
-    as no singular value of the map from its scores to its margins is above the square root of q.
+    Each row has a rate, the step size of its alphas, and q times the rate weighs its scores: no
+    singular value of the map from the scores of a row to its margins is above the square root of q.
     """
 
     def __init__(self, kernel: Floats, pairs: RankingPairs) -> None:
@@ -167,15 +167,16 @@ def _centered(kernel: Floats) -> tuple[Floats, Floats]:
     rows have in common takes no digits. Rows that are far out count less in the mean.
     """
     own = np.diag(kernel)
-    typical = np.median(own) or own.max() or 1.0
-    share = 1.0 / np.maximum(own, typical)
+    own = np.maximum(own, np.median(own) or own.max() or 1.0)
+    share = 1.0 / own
     share /= share.sum()
     means = kernel @ share
     centered = kernel - means - means[:, None] + means @ share
-    rounding = len(kernel) * np.finfo(np.float64).eps * float(np.abs(kernel).max())
-    if np.abs(centered).max() <= rounding:  # equal rows
+    # Each row is as exact as its own length allows, however long others are.
+    rounding = len(kernel) * np.finfo(np.float64).eps
+    if np.all(np.abs(centered) <= rounding * np.sqrt(own) * np.sqrt(own)[:, None]):  # equal rows
         return np.zeros_like(centered), means
-    centered[np.diag_indices(len(centered))] += rounding  # no eigenvalue is below 0
+    centered[np.diag_indices(len(centered))] += rounding * own  # no eigenvalue is below 0
     return centered, means
 
 
