@@ -21,8 +21,8 @@ from nearlabel.baselines.c45_columns import Columns
 from nearlabel.baselines.c45_criteria import clearly_best, estimated_errors
 from nearlabel.baselines.c45_growing import Node, Sample, Training, grown_tree
 from nearlabel.baselines.c45_pruning import collapse, largest_branch
-from nearlabel.baselines.c45_splits import best_split
-from nearlabel.baselines.c45_trees import c45_tree
+from nearlabel.baselines.c45_splits import Split, best_split
+from nearlabel.baselines.c45_trees import C45Nodes, c45_tree
 from nearlabel.common.files import FileError, write_tree
 
 RECORDED = Path(__file__).with_name("j48_trees")
@@ -176,6 +176,26 @@ def test_the_worked_example():
 )
 def test_errors_to_expect_of_quinlans_leaves(n, wrong, expected):
     assert estimated_errors(np.array([n - wrong, wrong]), 0.25) == pytest.approx(expected, abs=5e-3)
+
+
+def test_parts_of_an_error_are_interpolated():
+    none, half, one = (estimated_errors(np.array([6 - e, e]), 0.25) for e in (0, 0.5, 1))
+    assert half == pytest.approx((none + one) / 2)
+
+
+def test_rows_that_are_all_missing_go_down_every_branch_alike():
+    training = training_of(np.array([[0.0], [1], [2], [np.nan]]), [0, 0, 1, 1], 2, [3])
+    parts = training.parts(Split(0, np.nan), Sample(np.array([3]), np.array([0.9])))
+    assert [part.rows.tolist() for part in parts] == [[3]] * 3
+    assert [part.weights.tolist() for part in parts] == [[pytest.approx(0.3)]] * 3
+
+
+def test_a_leaf_without_rows_has_the_shares_of_its_parent():
+    counts = np.array([[3.0, 1], [3, 0], [0, 1], [0, 0]])
+    leaf, gap = -1, np.nan
+    tree = C45Nodes.of(np.array([0, leaf, leaf, leaf]), np.full(4, gap), counts, np.array([3]))
+    assert tree.shares()[:, 1].tolist() == [0.25, 0, 1, 0.25]
+    assert tree.text("a", "01").startswith("a = 0: 0 (3.0)\na = 1: 1 (1.0)\na = 2: 0 (0.0)\n")
 
 
 def test_half_is_no_label():
