@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearlabel.baselines.balanced_alphas import balanced_alphas
-from nearlabel.baselines.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.balanced_alphas import balanced_alphas
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
 
 
 @st.composite

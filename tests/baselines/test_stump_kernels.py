@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategies import boosting_problems
 
-from nearlabel.baselines import stump_search
-from nearlabel.baselines.boosting_weights import exact_weights
-from nearlabel.baselines.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting import stumps
+from nearlabel.baselines.boosting.boosting_weights import exact_weights
+from nearlabel.baselines.boosting.sorted_columns import SortedColumns
 from nearlabel.common import engine
 
 pytestmark = pytest.mark.kernels
@@ -25,7 +25,7 @@ def both(columns, weights, reached):
     """Losses and places of the compiled core, and of NumPy."""
     for core in (CORE, None):
         with mock.patch.object(engine, "core", return_value=core):
-            yield stump_search.best_cuts(columns, weights, reached)
+            yield stumps.best_cuts(columns, weights, reached)
 
 
 @given(boosting_problems(), st.booleans(), st.sampled_from([0.0, 0.5, 0.9]), st.integers(0, 999))

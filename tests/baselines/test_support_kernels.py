@@ -5,7 +5,12 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
-from nearlabel.baselines.support_kernels import KERNELS, SupportKernel, check_gamma, gamma_of
+from nearlabel.baselines.ranking_svm.support_kernels import (
+    KERNELS,
+    SupportKernel,
+    check_gamma,
+    gamma_of,
+)
 
 X = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, -3.0], [1.5, 0.0, 0.0], [1.0, 1.0, 0.5]])
 

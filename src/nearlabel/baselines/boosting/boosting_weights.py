@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from nearlabel.baselines.sorted_columns import LEFT, MISSING, RIGHT
+from nearlabel.baselines.boosting.sorted_columns import LEFT, MISSING, RIGHT
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.validation import check_dense_size
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.baselines.sorted_columns import LEFT, MISSING, RIGHT, SortedColumns
-from nearlabel.baselines.stump_search import Stump, best_stump
+from nearlabel.baselines.boosting.sorted_columns import LEFT, MISSING, RIGHT, SortedColumns
+from nearlabel.baselines.boosting.stumps import Stump, best_stump
 from nearlabel.common.arrays import Array, Floats
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.baselines.sorted_columns import LEFT, RIGHT
-from nearlabel.baselines.stump_sides import stump_sides
+from nearlabel.baselines.boosting.sorted_columns import LEFT, RIGHT
+from nearlabel.baselines.boosting.stump_sides import stump_sides
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.methods.fields import Value, stored_array
 

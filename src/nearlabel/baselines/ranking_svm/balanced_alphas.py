@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.baselines.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
 from nearlabel.common.arrays import Array, Floats
 
 _MOST_STEPS = 100

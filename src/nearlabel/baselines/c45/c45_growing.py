@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.baselines.c45_columns import Columns, Entries
-from nearlabel.baselines.c45_criteria import TOLERANCE, majority
-from nearlabel.baselines.c45_splits import Split, best_split
+from nearlabel.baselines.c45.c45_columns import Columns, Entries
+from nearlabel.baselines.c45.c45_criteria import TOLERANCE, majority
+from nearlabel.baselines.c45.c45_splits import Split, best_split
 from nearlabel.common.arrays import Array, Floats
 
 

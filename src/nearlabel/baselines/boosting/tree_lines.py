@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.baselines.alternating_tree import AlternatingTree
+from nearlabel.baselines.boosting.alternating_tree import AlternatingTree
 from nearlabel.common.arrays import Floats
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from nearlabel.baselines.anderson import Anderson
-from nearlabel.baselines.balanced_alphas import balanced_alphas
-from nearlabel.baselines.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.anderson import Anderson
+from nearlabel.baselines.ranking_svm.balanced_alphas import balanced_alphas
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
 from nearlabel.common.arrays import Floats
 from nearlabel.common.progress import Progress
 

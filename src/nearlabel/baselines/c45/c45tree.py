@@ -10,10 +10,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.c45_columns import Columns
-from nearlabel.baselines.c45_growing import Training
-from nearlabel.baselines.c45_stored import MOST_VALUES, C45Forest
-from nearlabel.baselines.c45_trees import c45_tree
+from nearlabel.baselines.c45.c45_columns import Columns
+from nearlabel.baselines.c45.c45_growing import Training
+from nearlabel.baselines.c45.c45_stored import MOST_VALUES, C45Forest
+from nearlabel.baselines.c45.c45_trees import c45_tree
 from nearlabel.baselines.named_columns import feature_names, label_number
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress

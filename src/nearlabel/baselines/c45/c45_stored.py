@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.baselines.c45_criteria import TOLERANCE
-from nearlabel.baselines.c45_trees import C45Nodes
+from nearlabel.baselines.c45.c45_criteria import TOLERANCE
+from nearlabel.baselines.c45.c45_trees import C45Nodes
 from nearlabel.methods.fields import Field, stored_array
 
 MOST_VALUES = 2**16

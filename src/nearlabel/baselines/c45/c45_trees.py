@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from nearlabel.baselines.c45_columns import Columns
-from nearlabel.baselines.c45_criteria import TOLERANCE, errors, majority
-from nearlabel.baselines.c45_growing import Node, Training, grown_tree
-from nearlabel.baselines.c45_pruning import collapse, prune
+from nearlabel.baselines.c45.c45_columns import Columns
+from nearlabel.baselines.c45.c45_criteria import TOLERANCE, errors, majority
+from nearlabel.baselines.c45.c45_growing import Node, Training, grown_tree
+from nearlabel.baselines.c45.c45_pruning import collapse, prune
 from nearlabel.common.arrays import Array, Floats
 
 

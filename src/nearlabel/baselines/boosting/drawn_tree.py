@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.baselines.alternating_tree import AlternatingTree
-from nearlabel.baselines.tree_lines import value_text
+from nearlabel.baselines.boosting.alternating_tree import AlternatingTree
+from nearlabel.baselines.boosting.tree_lines import value_text
 from nearlabel.common.arrays import Floats
 from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import one_line

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearlabel.baselines.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting.sorted_columns import SortedColumns
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats, kernel_array
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.alternating_tree import AlternatingTree, Parents
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.boosting_weights import (
+from nearlabel.baselines.boosting.alternating_tree import AlternatingTree, Parents
+from nearlabel.baselines.boosting.boosting_weights import (
     LARGEST_OUTPUT,
     block_outputs,
     equal_weights,
@@ -19,11 +19,11 @@ from nearlabel.baselines.boosting_weights import (
     log_ratios,
     multiply,
 )
-from nearlabel.baselines.drawn_tree import drawn_tree
+from nearlabel.baselines.boosting.drawn_tree import drawn_tree
+from nearlabel.baselines.boosting.node_search import NodeSearch
+from nearlabel.baselines.boosting.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting.tree_lines import condition_texts, tree_lines
 from nearlabel.baselines.named_columns import feature_names, label_number
-from nearlabel.baselines.node_search import NodeSearch
-from nearlabel.baselines.sorted_columns import SortedColumns
-from nearlabel.baselines.tree_lines import condition_texts, tree_lines
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.methods.explanations import name_of

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearlabel.baselines.c45_columns import Entries
-from nearlabel.baselines.c45_criteria import TOLERANCE, clearly_best, total_entropy, x_log_x
+from nearlabel.baselines.c45.c45_columns import Entries
+from nearlabel.baselines.c45.c45_criteria import TOLERANCE, clearly_best, total_entropy, x_log_x
 from nearlabel.common.arrays import Array, Floats
 
 _CLOSEST = 1e-5  # J48 does not cut between values that are nearer to each other

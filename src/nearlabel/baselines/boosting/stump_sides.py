@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.baselines.sorted_columns import MISSING
+from nearlabel.baselines.boosting.sorted_columns import MISSING
 from nearlabel.common.arrays import Array, Floats, runs
 
 _VALUES_AT_ONCE = 2**22  # of the features of all stumps

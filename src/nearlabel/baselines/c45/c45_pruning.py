@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nearlabel.baselines.c45_criteria import TOLERANCE, errors, estimated_errors
-from nearlabel.baselines.c45_growing import Node, Sample, Training
+from nearlabel.baselines.c45.c45_criteria import TOLERANCE, errors, estimated_errors
+from nearlabel.baselines.c45.c45_growing import Node, Sample, Training
 
 _MARGIN = 0.1  # by which a smaller tree may be worse
 

@@ -11,10 +11,10 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.ranking_pairs import RankingPairs
-from nearlabel.baselines.ranking_solver import RankingSolution, solve_ranking
-from nearlabel.baselines.set_size import threshold_function
-from nearlabel.baselines.support_kernels import (
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.ranking_solver import RankingSolution, solve_ranking
+from nearlabel.baselines.ranking_svm.set_size import threshold_function
+from nearlabel.baselines.ranking_svm.support_kernels import (
     KERNELS,
     SupportKernel,
     SupportVectors,

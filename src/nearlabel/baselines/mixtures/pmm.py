@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.greedy_sets import set_scores
-from nearlabel.baselines.word_mixtures import word_mixtures
+from nearlabel.baselines.mixtures.greedy_sets import set_scores
+from nearlabel.baselines.mixtures.word_mixtures import word_mixtures
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, row_numbers, runs
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size, check_integer

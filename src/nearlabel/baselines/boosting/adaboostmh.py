@@ -11,16 +11,16 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.boosting_weights import (
+from nearlabel.baselines.boosting.boosting_weights import (
     LARGEST_OUTPUT,
     block_outputs,
     equal_weights,
     exact_weights,
     multiply,
 )
-from nearlabel.baselines.sorted_columns import SortedColumns
-from nearlabel.baselines.stump_search import best_stump
-from nearlabel.baselines.stump_sides import stump_sides
+from nearlabel.baselines.boosting.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting.stump_sides import stump_sides
+from nearlabel.baselines.boosting.stumps import best_stump
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size

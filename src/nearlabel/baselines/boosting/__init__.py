@@ -1,0 +1,1 @@
+"""Boosting of stumps: AdaBoost.MH, and ADTBoost.MH, an alternating tree."""

@@ -1,0 +1,1 @@
+"""Mixtures of word distributions, PMM1 and PMM2."""

@@ -1,0 +1,1 @@
+"""Rank-SVM: a support vector machine that ranks labels."""
