@@ -11,6 +11,9 @@ from strategies import boosting_problems, examples
 from tree_paths import read_tree, replaced
 
 import nearlabel as nl
+from nearlabel.baselines.boosting.boosting_weights import equal_weights, exact_weights
+from nearlabel.baselines.boosting.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting.stumps import best_cuts
 from nearlabel.common.files import FileError, write_tree
 
 pytestmark = pytest.mark.engines
@@ -48,6 +51,28 @@ def test_the_worked_example(f6):
     half = nl.AdaBoostMH(1, "program").fit(X, Y)
     # 1/2 ln((3/24 + 1/48) / (0 + 1/48)) = 1/2 ln 7
     assert half.outputs_[0, 0, 0] == pytest.approx(np.log(7) / 2, abs=1e-15)
+
+
+def test_losses_of_the_worked_example(f6):
+    """Of all stumps in the first round; the oracle below has the same."""
+    X, Y, _ = f6
+    W = np.full(Y.shape, 1 / Y.size)
+    expected = {
+        (0, 0.5): 0.144338,
+        (0, 2.5): 0.117851,
+        (0, 4.5): 0.408248,
+        (1, -0.2): 0.408248,
+        (1, 0.5): 0.471405,
+        (1, 1.5): 0.477671,
+        (1, 2.25): 0.408248,
+    }
+    found = {one: literal.loss(X, Y, W, range(len(X)), one) for one in literal.conditions(X)}
+    assert {one: round(loss, 6) for one, loss in found.items()} == expected
+    columns = SortedColumns.of(X)
+    weights = exact_weights(equal_weights(sparse.csr_array(Y), 1 / Y.size, "AdaBoost.MH"), 1.0)
+    losses, places = best_cuts(columns, weights)
+    assert losses.round(6).tolist() == [0.117851, 0.408248]
+    assert places.tolist() == [1, 0]
 
 
 @examples(160)
