@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from nearlabel.common.arrays import Floats
 from nearlabel.common.validation import check_choice, check_real
@@ -31,6 +30,9 @@ class SupportKernel:
 
     def __call__(self, X: Any, Y: Any) -> Floats:
         """The kernel of each row of X with each row of Y, shape (n, m)."""
+        # Loads SciPy's statistics, for which no command should wait that does without.
+        from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
         if self.name == "linear":
             return np.asarray(linear_kernel(X, Y))
         if self.name == "rbf":
