@@ -97,13 +97,19 @@ def printed(paper: str, dataset: str, algorithm: str, **parameters: Any) -> dict
     }
 
 
-def report(question: str, rows: list[dict[str, Any]], peers: tuple[str, ...] = ()) -> None:
-    """Print the result: the question, one dict a measurement, and the versions."""
+def all_versions(peers: tuple[str, ...] = ()) -> dict[str, str]:
+    """The versions of what a measurement depends on."""
     found = versions()
     for peer in peers:
         try:
             found[peer] = version(peer)
         except PackageNotFoundError:
             found[peer] = "not installed"
-    json.dump({"question": question, "rows": rows, "versions": found}, sys.stdout)
+    return found
+
+
+def report(question: str, rows: list[dict[str, Any]], peers: tuple[str, ...] = ()) -> None:
+    """Print the result: the question, one dict a measurement, and the versions."""
+    result = {"question": question, "rows": rows, "versions": all_versions(peers)}
+    json.dump(result, sys.stdout)
     sys.stdout.write("\n")

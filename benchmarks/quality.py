@@ -1,25 +1,32 @@
 """How good are our methods beside what people use instead? Needs the data folder.
 
-Usage: python quality.py [--sets NAME …] [--others NAME …]
+Usage: python quality.py [--sets NAME …] [--learners NAME …] [--again]
 
-Runs of other learners are kept in the user's cache, and are not repeated: an interrupted benchmark
-goes on where it was. A learner that is not installed here, such as PECOS, which needs an older
-NumPy, can be run in an environment of its own with --others; its kept runs are read afterwards.
+Each row is written into the result file as soon as it is measured, and a row that is there is not
+measured again, unless with --again: the whole takes some twenty core-hours, which may be spread
+over several machines. A learner that is not installed here, such as PECOS, which needs an older
+NumPy, is passed over; run it in an environment of its own with --learners.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import json
 import multiprocessing
 import sys
+import tempfile
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from measuring import report
+from measuring import all_versions
 
 import nearlabel as nl
+from nearlabel.common.files import replacing
 from nearlabel.datasets import Dataset
 from nearlabel.experiments import Part, SplitResult, splits
 from nearlabel.experiments.candidates import tried_parameters, usual_candidates
@@ -27,7 +34,6 @@ from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.experiments.others.other_methods import OTHERS
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
 from nearlabel.experiments.others.other_runs import OVER, stop_after
-from nearlabel.experiments.papers.result_store import ResultStore, data_key, result_key
 from nearlabel.methods.registry import METHODS
 
 QUESTION = (
@@ -47,52 +53,77 @@ FURTHER = (
     *("yahoo_entertainment", "yahoo_recreation", "yahoo_reference", "yahoo_science"),
     *("yahoo_social", "yahoo_society"),
 )
+LEARNERS = [BEST, *METHODS, *OTHERS]
+RESULT = Path(__file__).parent / "results" / "quality.json"
 MEASURED = ("average_precision", "ranking_loss", "micro_f1", "one_error", "hamming_loss")
 TUNED_BY = "average_precision"
 MANY_ROWS = 10_000  # with more of them, fewer numbers of neighbors are tried
 OWN_LIMIT = 600.0  # core-seconds of each of our methods on a set; others have an hour
 
 
-def rows_of(name: str, others: list[str]) -> list[dict[str, Any]]:
-    """One row for each method on a set."""
-    data, kind, part = _split(name)
-    rows = []
-    if others == list(OTHERS):
-        rows = [_row(name, method, own_result(name, method)) for method in METHODS]
-        others = [BEST, *others]
-    for learner in others:
-        scoring = nl.metrics.scorer(TUNED_BY)
-        [result] = evaluate_others(data, [learner], [part], scoring)[learner]
-        rows.append(_row(name, learner, _kept_form(result)))
-    return [{**row, "split": kind} for row in rows]
+def measured_row(name: str, learner: str) -> dict[str, Any] | None:
+    """What a learner reaches on a set; None where it is not installed."""
+    if learner in METHODS:
+        return _row(name, learner, _own_result(name, learner))
+    if learner in OTHERS and OTHERS[learner].version is None:
+        return None
+    data, part = _split(name)
+    scoring = nl.metrics.scorer(TUNED_BY)
+    [result] = evaluate_others(data, [learner], [part], scoring)[learner]
+    return _row(name, learner, _kept_form(result))
 
 
-def own_result(name: str, method: str) -> dict[str, Any]:
-    """What one of our methods reaches, kept until the code changes."""
-    store, key = ResultStore(), _own_key(name, method)
-    if store.get(key) is None:
+def kept_rows() -> list[dict[str, Any]]:
+    """The rows of the result file."""
+    rows: list[dict[str, Any]] = json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
+    return rows
+
+
+def keep(row: dict[str, Any]) -> None:
+    """Write a row into the result file, in the place of an older one; several processes may."""
+    with RESULT.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": [], "versions": {}}
+        rows = {_place(one): one for one in kept["rows"]} | {_place(row): row}
+        peers = tuple(dict.fromkeys(other.package for other in OTHERS.values()))
+        found = all_versions(peers)
+        installed = {peer: value for peer, value in found.items() if value != "not installed"}
+        result = {
+            "question": QUESTION,
+            "rows": [rows[place] for place in sorted(rows)],
+            "versions": kept["versions"] | installed,
+        }
+        with replacing(RESULT) as file:
+            file.write((json.dumps(result, indent=2) + "\n").encode())
+
+
+def _place(row: dict[str, Any]) -> tuple[int, int]:
+    """Where a row stands among all: sets in their order, and learners within each."""
+    return (*SETS, *FURTHER).index(row["data"]), LEARNERS.index(row["method"])
+
+
+def _own_result(name: str, method: str) -> dict[str, Any]:
+    """What one of our methods reaches, by a process of its own with a time limit."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
         context = multiprocessing.get_context("spawn")
-        process = context.Process(target=_measure_own, args=(name, method))
+        process = context.Process(target=_measure_own, args=(name, method, answer))
         process.start()
         process.join()
         if process.exitcode == OVER:
             why = f"it takes over {OWN_LIMIT / 60:.0f} minutes of a core"
-            store.add(key, _kept_form(SplitResult({}, OWN_LIMIT, why)))
-    result = store.get(key)
-    if result is None:
-        sys.exit(f"{method} on {name} came to no end")
-    return result
+            return _kept_form(SplitResult({}, OWN_LIMIT, why))
+        if not answer.exists():
+            sys.exit(f"{method} on {name} came to no end")
+        result: dict[str, Any] = json.loads(answer.read_text())
+        return result
 
 
-def _own_key(name: str, method: str) -> str:
-    return result_key({"quality": method, "tuned": TUNED_BY}, data_key(name) or "")
-
-
-def _measure_own(name: str, method: str) -> None:
+def _measure_own(name: str, method: str, answer: Path) -> None:
     """In a process of its own."""
     threading.Thread(target=stop_after, args=(OWN_LIMIT,), daemon=True).start()
     warnings.simplefilter("ignore")
-    data, _, part = _split(name)
+    data, part = _split(name)
     few = (5, 10, 20, 40) if len(part.train) > MANY_ROWS else None
     candidates = {method: usual_candidates(method, len(part.train), few, random_state=0)}
     scoring = nl.metrics.scorer(TUNED_BY)
@@ -100,14 +131,14 @@ def _measure_own(name: str, method: str) -> None:
     if found.chosen is not None:
         chosen = {"scale": found.scale, **tried_parameters(method, found.chosen)}
         found = replace(found, parameters=chosen)
-    ResultStore().add(_own_key(name, method), _kept_form(found))
+    answer.write_text(json.dumps(_kept_form(found)))
 
 
-def _split(name: str) -> tuple[Dataset, str, Part]:
+def _split(name: str) -> tuple[Dataset, Part]:
     data = nl.datasets.load(name)
     kind = "holdout" if data.train is None else "official"
     [part] = splits(data, kind)
-    return data, kind, part
+    return data, part
 
 
 def _kept_form(found: SplitResult) -> dict[str, Any]:
@@ -129,20 +160,33 @@ def _row(name: str, method: str, result: dict[str, Any]) -> dict[str, Any]:
     held_out = None if held_out is None else round(held_out, 4)
     more = {"held_out": held_out, "core_seconds": seconds}
     more |= {name: result[name] for name in ("chosen", "refusal")}
-    return {"data": name, "method": method, **numbers, **more}
+    split = "holdout" if nl.datasets.load(name).train is None else "official"
+    return {"data": name, "method": method, **numbers, **more, "split": split}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", nargs="+", default=[*SETS, *FURTHER])
-    parser.add_argument("--others", nargs="+", default=list(OTHERS), choices=OTHERS)
+    parser.add_argument("--sets", nargs="+", default=[*SETS, *FURTHER], choices=[*SETS, *FURTHER])
+    parser.add_argument("--learners", nargs="+", default=LEARNERS, choices=LEARNERS)
+    parser.add_argument("--again", action="store_true", help="measure rows that are there, too")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     try:
-        rows = [row for name in arguments.sets for row in rows_of(name, arguments.others)]
+        measure(arguments.sets, arguments.learners, again=arguments.again)
     except FileNotFoundError as error:
         sys.exit(f"skipped: {error}")
-    report(QUESTION, rows)
+    print(RESULT.read_text())
+
+
+def measure(sets: Sequence[str], learners: Sequence[str], *, again: bool) -> None:
+    """Measure the rows that the result file lacks."""
+    for name in sets:
+        for learner in learners:
+            kept = {(row["data"], row["method"]) for row in kept_rows()}
+            if again or (name, learner) not in kept:
+                row = measured_row(name, learner)
+                if row is not None:
+                    keep(row)
 
 
 if __name__ == "__main__":
