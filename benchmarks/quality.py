@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from measuring import all_versions
 
 import nearlabel as nl
@@ -146,6 +147,7 @@ def _kept_form(found: SplitResult) -> dict[str, Any]:
     told = {metric: float(found.metrics[metric]) for metric in MEASURED if found.metrics}
     return {
         **told,
+        "standard_error": _standard_error(found),
         "held_out": found.left_out if found.left_out == found.left_out else None,
         "core_seconds": found.seconds,
         "chosen": found.parameters,
@@ -153,12 +155,23 @@ def _kept_form(found: SplitResult) -> dict[str, Any]:
     }
 
 
+def _standard_error(found: SplitResult) -> float | None:
+    """Of average precision, which is a mean over test rows."""
+    rows = found.rows.get(TUNED_BY)
+    if rows is None:
+        return None
+    rows = rows[np.isfinite(rows)]
+    return float(rows.std(ddof=1) / np.sqrt(len(rows)))
+
+
 def _row(name: str, method: str, result: dict[str, Any]) -> dict[str, Any]:
     print(f"{name} {method} {result.get(TUNED_BY, result['refusal'])}", file=sys.stderr, flush=True)
     numbers = {metric: round(result[metric], 4) for metric in MEASURED if metric in result}
-    seconds, held_out = round(result["core_seconds"], 2), result["held_out"]
-    held_out = None if held_out is None else round(held_out, 4)
-    more = {"held_out": held_out, "core_seconds": seconds}
+    more: dict[str, Any] = {
+        key: None if result[key] is None else round(result[key], 4)
+        for key in ("standard_error", "held_out")
+    }
+    more["core_seconds"] = round(result["core_seconds"], 2)
     more |= {name: result[name] for name in ("chosen", "refusal")}
     split = "holdout" if nl.datasets.load(name).train is None else "official"
     return {"data": name, "method": method, **numbers, **more, "split": split}

@@ -15,10 +15,11 @@ from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.auto_neighbors import AutoNeighbors
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.others.other_runs import CORE_HOUR, run_other
+from nearlabel.experiments.others.kept_runs import OtherRun
+from nearlabel.experiments.others.other_runs import CORE_HOUR, Said, run_other
 from nearlabel.experiments.protocols import Part
-from nearlabel.metrics import Scorer
-from nearlabel.metrics.scorers import evaluate_and_per_row
+from nearlabel.metrics import METRICS, Scorer
+from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 
 BEST = "AutoNeighbors"
 _BYTES_A_PAIR = 24  # of a row and a label, in the arrays that learners take and give
@@ -77,27 +78,23 @@ def evaluate_others(
         for name in names:
             work = X, Y[part.train], queries
             tell = stages.next(_STEPS)
-            held_out = None
             try:
                 if name == BEST:
-                    said = _best(*work, seed, n_jobs, tell)
+                    run = _best(*work, scorer, seed, n_jobs, tell)
                 else:
                     what = f"{name}, which gives every label of every row a score,"
                     check_dense_size(what, Y.shape, _BYTES_A_PAIR, BEST)
                     how = {"seed": seed, "limit": limit, "again": again, "folder": folder}
                     run = run_other(name, *work, scorer, **how, progress=tell)
-                    said = (run.scores, run.decided, run.seconds, run.chosen, run.refusal)
-                    held_out = run.held_out
             except MemoryError as error:
-                said = None, None, 0.0, {}, str(error)
-            scores, decided, seconds, chosen, refusal = said
-            if refusal is not None:
-                found[name].append(SplitResult({}, seconds, refusal))
+                run = OtherRun.refused(0.0, str(error))
+            if run.refusal is not None:
+                found[name].append(SplitResult({}, run.seconds, run.refusal))
                 continue
-            metrics, rows = evaluate_and_per_row(truth, scores, decided, convention, at=at)
-            value = math.nan if held_out is None else held_out
-            more: dict[str, Any] = {"parameters": chosen, "rows": rows, "left_out": value}
-            found[name].append(SplitResult(metrics, seconds, **more))
+            metrics, rows = evaluate_and_per_row(truth, run.scores, run.decided, convention, at=at)
+            value = math.nan if run.held_out is None else run.held_out
+            more: dict[str, Any] = {"parameters": run.chosen, "rows": rows, "left_out": value}
+            found[name].append(SplitResult(metrics, run.seconds, **more))
             if tell is not None:
                 tell(1, 1)
     return found
@@ -114,14 +111,25 @@ def _vectors(data: Dataset, part: Part, impute: str) -> tuple[Any, Any]:
 
 
 def _best(
-    X: Any, Y: Csr, queries: Any, seed: int, n_jobs: int | None, progress: Progress | None
-) -> tuple[Any, ...]:
-    """What our best says, in the form of a run."""
+    X: Any,
+    Y: Csr,
+    queries: Any,
+    scorer: Scorer,
+    seed: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> OtherRun:
+    """What our best says of queries, with its value on the training rows, each left out."""
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few rows, about which nobody can do anything here
         model = AutoNeighbors(random_state=seed, n_jobs=n_jobs).fit(X, Y, progress=progress)
     scores, decided = model.label_scores(queries), model.predict(queries)
+    seconds = time.process_time() - start
     space = model.blend_.label_space_
     chosen = {"scale": model.scale_} | ({} if space is None else {"ridge": space.kernel_})
-    return scores, decided, time.process_time() - start, chosen, None
+    held_out = None
+    if METRICS[scorer.metric].reads == "scores":
+        said = Said(model.left_out_scores(), None)
+        held_out = measure(Y, said, {"score": scorer})["score"]
+    return OtherRun(scores, decided, seconds, chosen, held_out)

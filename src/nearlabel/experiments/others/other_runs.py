@@ -166,14 +166,16 @@ def _value(model: Any, X: Any, Y: Csr, scorer: Scorer) -> float:
     """How good a fitted model is; greater is better."""
     if METRICS[scorer.metric].reads == "sets":
         decided = np.asarray(model.predict(X)).reshape(Y.shape)
-        said = _Said(DenseScores(decided.astype(np.float64)), sparse.csr_array(decided))
+        said = Said(DenseScores(decided.astype(np.float64)), sparse.csr_array(decided))
     else:
-        said = _Said(DenseScores(np.asarray(estimator_scores(model, X), np.float64)), None)
+        said = Said(DenseScores(np.asarray(estimator_scores(model, X), np.float64)), None)
     return measure(Y, said, {"score": scorer})["score"]
 
 
 @dataclass(frozen=True)
-class _Said:
+class Said:
+    """What a learner says of rows: scores of labels, and label sets where they are needed."""
+
     scores: Any
     decided: Any
 
