@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from quality import SETS
+
+from nearlabel.experiments.others.other_results import BEST
+
 _OTHERS = "the same, means of the other rows"
 _OF_SPACES = (
     *("ML-kNN on the vectors", "ML-kNN after LabelSpace", _OTHERS),
@@ -38,6 +42,26 @@ def of_blends(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def of_real_sets(rows: list[dict[str, Any]]) -> str:
+    """Average precision of the blend on training rows, each left out, and on test rows."""
+    known = {row["data"]: row for row in rows if row["method"] == BEST and row.get("held_out")}
+    lines = [
+        "| | left out | test rows | difference | standard errors of the test rows |",
+        "|---|---|---|---|---|",
+    ]
+    near = 0
+    for name in (name for name in SETS if name in known):
+        row = known[name]
+        difference = row["held_out"] - row["average_precision"]
+        errors = abs(difference) / row["standard_error"]
+        near += errors <= 2
+        values = [f"{row[key]:.3f}".lstrip("0") for key in ("held_out", "average_precision")]
+        values.append(_signed(difference))
+        lines.append(f"| {name} | {' | '.join(values)} | {errors:.1f} |")
+    lines += ["", f"On {near} of {len(known)} sets the two are within two standard errors."]
+    return "\n".join(lines)
+
+
 def _shapes(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
     """Rows by shape, ready for print, and by model."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
@@ -49,5 +73,8 @@ def _shapes(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
 
 def _difference(row: dict[str, Any], key: str) -> str:
     value, error = row[f"left_out_less_{key}"], row[f"standard_error_{key}"]
-    sign = "-" if value < 0 else ""
-    return sign + f"{abs(value):.3f}".lstrip("0") + " ± " + f"{error:.3f}".lstrip("0")
+    return _signed(value) + " ± " + f"{error:.3f}".lstrip("0")
+
+
+def _signed(value: float) -> str:
+    return ("-" if value < 0 else "") + f"{abs(value):.3f}".lstrip("0")

@@ -43,7 +43,6 @@ WITHOUT = (
         "tuning",
         "scales",
         "even_counts",
-        "blend",
         "blend_at_scale",
         "trees_at_scale",
         "honesty",
@@ -138,9 +137,11 @@ def documents() -> dict[Path, str]:
     made[LABEL_SPACE] = with_part(
         LABEL_SPACE.read_text(), "honesty", honesty_tables.of_spaces(rows)
     )
-    made[BLEND] = with_part(BLEND.read_text(), "honesty", honesty_tables.of_blends(rows))
+    blend = with_part(BLEND.read_text(), "honesty", honesty_tables.of_blends(rows))
+    quality = result_of("quality")["rows"]
+    made[BLEND] = with_part(blend, "real sets", honesty_tables.of_real_sets(quality))
     made[QUALITY] = QUALITY.read_text()
-    for name, part in quality_tables.parts(result_of("quality")["rows"]).items():
+    for name, part in quality_tables.parts(quality).items():
         made[QUALITY] = with_part(made[QUALITY], name, part)
     measured = {"thresholds", *(name.lower() for name in METHODS)}
     for path in (one for one in PAGES.glob("*.md") if one.stem in measured):
