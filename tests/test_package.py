@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,16 @@ def test_versions(capsys):
     for package in ("nearlabel", "numpy", "scipy", "scikit-learn", "python", "engine"):
         assert f"{package}: " in shown
     assert nl.__version__ in shown
+
+
+def test_the_version_is_the_same_everywhere():
+    project = Path(__file__).parents[1]
+    pyproject = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    citation = (project / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (project / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert pyproject["project"]["version"] == nl.__version__
+    assert f"\nversion: {nl.__version__}\n" in citation
+    assert changes.startswith(f"# Changes\n\n## {nl.__version__}, ")
 
 
 @pytest.mark.slow
