@@ -30,6 +30,7 @@ from nearlabel.common.validation import (
     check_labels,
     check_same_length,
     checked_vectors,
+    refuse_arguments,
 )
 from nearlabel.common.versions import package_versions
 from nearlabel.labels.ranked_labels import RankedLabels
@@ -117,6 +118,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         label_names: Any = None,
         separator: str | None = None,
         progress: Progress | None = None,
+        **unknown: Any,
     ) -> Self:
         """Learn from training rows.
 
@@ -132,6 +134,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
+        refuse_arguments("fit", unknown)
         settings = self._checked_settings()
         labels = check_labels(y, label_names, separator)
         model = copy(self)  # a fit that fails or is interrupted leaves this model as it was

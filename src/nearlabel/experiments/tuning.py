@@ -55,7 +55,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator of nearlabel
+    estimator : neighbor method of nearlabel
         Scaling goes before: ``make_pipeline(MinMaxScaler(), GraphSearchCV(MLkNN(), …))``.
     param_grid : dict of str to sequence, or list of such dicts
         Values to try for each parameter. The key "estimator" holds methods to try in place of

@@ -175,7 +175,7 @@ def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) 
 
 
 def _does_not_change(learner: Any) -> str:
-    return f"a {type(learner).__name__} does not change once it is made"
+    return f"{type(learner).__name__} does not change once it is made"
 
 
 def _around(model: Any) -> Callable[[Any], Any]:

@@ -146,7 +146,9 @@ class PMM(Baseline):
         with np.errstate(over="ignore"):
             is_finite = np.isfinite(X.sum())
         if not is_finite:
-            raise ValueError("X must have a finite sum; got numbers that add up to infinity")
+            raise UnsuitableDataError(
+                "X must have a finite sum; got numbers that add up to infinity"
+            )
         learned = word_mixtures(
             X, Y, self.order, self._xi, self._zeta, self._tol, self._max_iter, progress
         )
