@@ -7,10 +7,11 @@ from typing import Any
 
 from quality import FURTHER, SETS
 
+from nearlabel.baselines.registry import title
 from nearlabel.experiments.others.other_methods import OTHERS
 from nearlabel.experiments.others.other_results import BEST
 from nearlabel.experiments.significance import Friedman, Nemenyi, friedman, nemenyi, wilcoxon
-from nearlabel.methods.registry import METHODS, title
+from nearlabel.methods.registry import METHODS
 
 Rows = Sequence[dict[str, Any]]
 _TITLES = {"average_precision": "Average precision", "ranking_loss": "Ranking loss"}

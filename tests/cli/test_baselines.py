@@ -7,7 +7,7 @@ import json
 import pytest
 
 import nearlabel as nl
-from nearlabel.baselines.known_baselines import ALGORITHMS, BASELINES, algorithm, estimator, title
+from nearlabel.baselines.registry import ALGORITHMS, BASELINES, algorithm, estimator, title
 from nearlabel.experiments import evaluate_splits, splits
 from nearlabel.methods.registry import METHODS
 
@@ -43,11 +43,14 @@ def test_from_a_table_to_answers(ask, fail, here, tmp_path, name):
 
 def test_what_they_do_not_know_is_refused(fail, here, tmp_path):
     some = ("songs.csv", "--algorithm", "AdaBoostMH")
-    for more in (("--k", 3), ("--distance", "cosine"), ("--thresholds",)):
-        assert f"{more[0]}: AdaBoostMH knows no neighbors" in fail("evaluate", *some, *more)
-    assert "--k: AdaBoostMH knows" in fail("fit", *some, "--k", 3, "-o", tmp_path / "m")
-    assert "use folds or a held-out part" in fail("evaluate", *some, "--split", "loo")
-    assert "--split loo: baselines need" in fail("compare", *some, "--split", "loo")
+    more = (("--k", 3), ("--distance", "cosine"), ("--thresholds",), ("--search", "exact"))
+    for option in more:
+        message = f"{option[0]}: AdaBoostMH knows no neighbors; leave it out"
+        assert message in fail("evaluate", *some, *option)
+        assert message in fail("compare", *some, *option)
+        assert message in fail("fit", *some, *option, "-o", tmp_path / "m")
+    for verb in ("evaluate", "compare"):
+        assert "--split loo: baselines need" in fail(verb, *some, "--split", "loo")
     assert "got 'AdaBoostMH'" in fail("tune", *some)
 
 
@@ -63,6 +66,37 @@ def test_evaluate_and_compare_say_the_same(ask, here):
     printed = ask("evaluate", "songs.csv", "--algorithm", "C45Tree", "--split", "cv2")
     assert "graph" not in printed
     assert "k =" not in printed
+
+
+def test_a_comparison_says_what_is_not_for_baselines(ask, fail, here, tmp_path):
+    some = ("songs.csv", "--algorithm", "MLkNN", "C45Tree", "--split", "holdout", "--thresholds")
+    assert "one threshold per label, euclidean (except baselines), scale" in ask("compare", *some)
+    found = json.loads(ask("compare", *some, "--json"))
+    method, tree = found["results"]
+    assert "k" not in method
+    assert (tree["k"], tree["distance"], tree["thresholds"]) == (None, None, False)
+    (plain,) = json.loads(ask("compare", "songs.csv", *options("C45Tree")[:2], "--json"))["results"]
+    assert tree["metrics"] == plain["metrics"]
+    rows = ask("compare", *some, "-o", "-").splitlines()
+    columns = rows[0].split(",")
+    cells = [dict(zip(columns, row.split(","), strict=True)) for row in rows[1:]]
+    assert [(one["k"], one["thresholds"]) for one in cells] == [("10", "True"), ("", "False")]
+    alone = ask("compare", "songs.csv", "--algorithm", "C45Tree", "PMM", "--split", "cv2")
+    assert "2 algorithms, scale none" in alone
+    assert "graph" not in alone
+    both = ("songs.csv", "--algorithm", "C45Tree", "PMM", "--thresholds")
+    assert "--thresholds: C45Tree, PMM know no neighbors; leave it out" in fail("compare", *both)
+
+
+def test_a_baseline_that_is_not_made_for_the_data_is_left_out(ask, fail, here):
+    table = "sun,rain,tags\n" + "".join(f"{i % 5 - 1},{i % 3},{'ab'[i % 2]}\n" for i in range(20))
+    (here / "signed.csv").write_text(table)
+    some = ("signed.csv", "--algorithm", "MLkNN", "PMM", "--k", 2, "--split", "cv2")
+    printed = ask("compare", *some)
+    assert "PMM was left out: Negative values in data passed to X" in printed
+    tuned = json.loads(ask("compare", *some, "--tune", "--json"))
+    assert [bool(one["metrics"]) for one in tuned["results"]] == [True, False]
+    assert "Negative values" in fail("evaluate", "signed.csv", "--algorithm", "PMM")
 
 
 def test_folds_are_separate_fits():

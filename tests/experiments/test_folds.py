@@ -9,6 +9,7 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.experiments import Part, evaluate_splits, splits
 from nearlabel.experiments.folds import Searching, folds
+from nearlabel.experiments.part_vectors import PreparedParts
 from nearlabel.methods.registry import METHODS, estimator
 from nearlabel.search.exact.index import ExactIndex, ExactSearch
 
@@ -38,7 +39,7 @@ def searches():
 def test_one_graph_gives_what_separate_fits_give_to_the_last_bit(made, name, kind, searches):
     parts = splits(made, kind, seed=1)
     model = estimator(name, 7, random_state=0)
-    each = list(folds(made.X, parts, 7, Searching.of(model)))
+    each = list(folds(PreparedParts(made.X), parts, 7, Searching.of(model)))
     assert searches == [(150, None)]
     for part, fold in zip(parts, each, strict=True):
         answers = fold.answers(model, made.Y[part.train])
@@ -54,7 +55,7 @@ def test_leave_one_out(made, name):
     [part] = splits(made, "loo")
     assert part.left_out
     model = estimator(name, 7, random_state=0)
-    [fold] = folds(made.X, [part], 7, Searching.of(model))
+    [fold] = folds(PreparedParts(made.X), [part], 7, Searching.of(model))
     answers = fold.answers(model, made.Y)
     fitted = estimator(name, 7, random_state=0).fit(made.X, made.Y)
     graph = nl.neighbor_graph(made.X, 7)
@@ -114,7 +115,8 @@ def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):
 
 def test_rows_that_no_part_names_are_hidden_too(made):
     parts = [Part(np.arange(0, 60), np.arange(60, 90)), Part(np.arange(50, 110), np.arange(5))]
-    for part, fold in zip(parts, folds(made.X, parts, 4, Searching.of(nl.MLkNN())), strict=True):
+    each = folds(PreparedParts(made.X), parts, 4, Searching.of(nl.MLkNN()))
+    for part, fold in zip(parts, each, strict=True):
         alone = nl.neighbor_graph(made.X[part.train], 4, made.X[part.test])
         np.testing.assert_array_equal(fold.queries.indices, alone.indices)
         np.testing.assert_array_equal(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr
@@ -30,12 +30,14 @@ from nearlabel.common.validation import (
     check_labels,
     check_same_length,
     checked_vectors,
+    refuse_arguments,
 )
 from nearlabel.common.versions import package_versions
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.answers import beside_half, in_the_form_of_y, is_one_column
+from nearlabel.methods.answers import beside_half, in_the_columns_of_classes, in_the_form_of_y
 from nearlabel.methods.fields import Field, Value
+from nearlabel.methods.fold_answers import FoldAnswers, FoldRows
 from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.model_trees import (
     custom_class,
@@ -47,7 +49,6 @@ from nearlabel.methods.model_trees import (
 )
 
 _SCORES_AT_ONCE = 2**22
-_SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53  # next to 0 and 1
 
 
 class GivenLabels(NamedTuple):
@@ -65,6 +66,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
     A method declares its parameters as dataclass fields, and writes the hooks.
     """
 
+    keeps_items = False
     title: ClassVar[str]
     """The method's name in print."""
     settings: ClassVar[tuple[Value, ...]] = ()
@@ -116,6 +118,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         label_names: Any = None,
         separator: str | None = None,
         progress: Progress | None = None,
+        **unknown: Any,
     ) -> Self:
         """Learn from training rows.
 
@@ -131,6 +134,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
+        refuse_arguments("fit", unknown)
         settings = self._checked_settings()
         labels = check_labels(y, label_names, separator)
         model = copy(self)  # a fit that fails or is interrupted leaves this model as it was
@@ -201,10 +205,21 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         ndarray of int or csr_array, shape (n, q); tags of n rows; or ndarray of classes, shape (n,)
             In the form of the y given to fit.
         """
-        return in_the_form_of_y(self, self.decided_sets(self._all_scores(X, progress)))
+        return in_the_form_of_y(self, self._decided_sets(self._all_scores(X, progress)))
 
-    def decided_sets(self, scores: Floats) -> Csr:
-        """The label sets that `predict` gives, from scores of shape (n, q), as a 0/1 matrix."""
+    def _fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
+        """What a copy says of test rows that learns from training rows with the labels Y."""
+        if test is None:
+            raise ValueError(
+                f"parts: {type(self).__name__} cannot leave out single rows, for each of which it "
+                "would have to learn again; use folds or a held-out part"
+            )
+        model = clone(self).fit(train.X, Y)
+        scores = model.label_scores(test.X)
+        return FoldAnswers(scores, lambda scores: model._decided_sets(scores.toarray()))
+
+    def _decided_sets(self, scores: Floats) -> Csr:
+        """Label sets by scores of shape (n, q), as a 0/1 matrix."""
         return canonical_csr(sparse.csr_array(self._decide(scores).astype(np.int64)))
 
     def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
@@ -223,9 +238,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """
         scores = self._all_scores(X, progress)
         found = beside_half(self._probabilities(scores), self._decide(scores))
-        if is_one_column(self):
-            found = np.hstack([1 - found, found])
-        return np.clip(found, _SMALLEST, _LARGEST, out=found)
+        return in_the_columns_of_classes(self, found)
 
     def _all_scores(self, X: Any, progress: Progress | None) -> Floats:
         """Scores of all rows, computed in runs of rows."""
@@ -298,9 +311,5 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.takes_missing
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
         return tags

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.baselines.known_baselines import BASELINES
+from nearlabel.baselines.registry import BASELINES
 from nearlabel.cli.compared_results import (
     draw_results,
     records_of,
@@ -19,7 +19,7 @@ from nearlabel.cli.compared_results import (
 from nearlabel.cli.measuring import Measuring
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.options.learning import estimator
+from nearlabel.cli.options.learning import check_neighbor_options, estimator
 from nearlabel.cli.options.others import Others
 from nearlabel.cli.output import check_target, counted, say, steps
 from nearlabel.methods.registry import METHODS
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nearlabel.experiments import Part, SplitResult
 
 _METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+_WITHOUT_NEIGHBORS = {"k": None, "distance": None, "thresholds": False}
 _FEW_METRICS = ("average_precision", "ranking_loss", "micro_f1")  # with ±, beside others
 
 
@@ -68,7 +69,8 @@ def compare(
         (--others: average_precision).
     baselines
         Compare the papers' other methods, too: boosting, ranking SVM, trees and mixtures, with the
-        parameters of the papers. They know no neighbors, and some take minutes.
+        parameters of the papers. They know no neighbors: --k, --distance, --thresholds and --tune
+        are for the others.
     figure
         Draw the first metric of all, with standard errors, to a .png, .svg or .pdf file.
 
@@ -82,6 +84,12 @@ def compare(
     nearlabel compare songs.csv --others --figure songs.png
     """
     tune = tune or beside.others
+    names = list(dict.fromkeys(algorithm)) or list(METHODS)
+    names += [name for name in BASELINES if baselines and name not in names]
+    asked = {"--k": k, "--thresholds": thresholds, "--distance": distance}
+    asked["--search"] = measuring.searching.search
+    check_neighbor_options(names, asked)
+    measuring.check_split(names)
     if not tune and (len(k) > 1 or len(distance) > 1):
         raise ValueError("--k and --distance take one value each without --tune")
     if tune and thresholds:
@@ -107,10 +115,7 @@ def compare(
     wanted = list(measuring.metric or usual)
     by = (measuring.metric or ("average_precision" if beside.others else "ranking_loss",))[0]
     scoring = scorer(by, convention=measuring.convention, at=measuring.at)
-    names = list(dict.fromkeys(algorithm)) or list(METHODS)
-    names += [name for name in BASELINES if baselines and name not in names]
-    if measuring.split == "loo" and not set(names).isdisjoint(BASELINES):
-        raise ValueError("--split loo: baselines need held-out test items; use cv10")
+    has_graph = not set(names).isdisjoint(METHODS)
     kind, parts = measuring.parts(items, "holdout")
     first = distance[0] if distance else usual_distance(items)
     how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
@@ -119,12 +124,12 @@ def compare(
         if tune:
             tried = k or None, distance or ("euclidean", "cosine")
             found = _tuned(items, names, parts, scoring, tried, measuring.parameters(), work)
-            what = f"tuned by {by} on the training items"
+            what = f", tuned by {by} on the training items{measuring.searching.title()}"
         else:
             shared = {**measuring.parameters(), "metric": first}
             found = _as_they_are(items, names, parts, how["k"], shared, thresholds, work)
             cuts = ", one threshold per label" if thresholds else ""
-            what = f"k = {how['k']}{cuts}, {first}"
+            what = f", k = {how['k']}{cuts}, {first}{measuring.searching.title()}"
     if beside.names:
         with steps("comparing others") as progress:
             found |= beside.results(items, parts, scoring, measuring, progress)
@@ -133,12 +138,17 @@ def compare(
     told = measuring.told(data, items, kind, parts, how, scales, first)
     results = results_of(found, wanted)
     records = records_of(found, wanted, tuned=tune)
+    for one in (*results, *records):
+        if one["algorithm"] not in METHODS:
+            one.update({name: value for name, value in _WITHOUT_NEIGHBORS.items() if name in how})
     if figure is not None:
         ours = [*names, *beside.names[:1]]
         draw_results(results, wanted[0], ours, figure, f"{told['dataset']}, {kind}")
-    what = f"{counted(len(found), 'algorithm')}, {what}{measuring.searching.title()}"
+    if not set(names).isdisjoint(BASELINES):
+        what = f"{what} (except baselines)" if has_graph or beside.others else ""
+    what = f"{counted(len(found), 'algorithm')}{what}"
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    if not measuring.deliver(told, records, {"results": results}, what, spread):
+    if not measuring.deliver(told, records, {"results": results}, what, spread, has_graph):
         return
     say_results(results, wanted, errors=beside.others)
     over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
@@ -189,11 +199,10 @@ def _as_they_are(
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import
 
     import nearlabel as nl
-    from nearlabel.baselines.baseline import Baseline
     from nearlabel.experiments import evaluate_splits
 
     models = [estimator(name, k, shared, {}, {}) for name in names]
     if thresholds:
-        models = [one if isinstance(one, Baseline) else nl.LabelThresholds(one) for one in models]
+        models = [nl.LabelThresholds(one) if one.keeps_items else one for one in models]
     each = evaluate_splits(items, models, parts, refusals=True, **work)
     return dict(zip(names, each, strict=True))

@@ -46,12 +46,12 @@ def evaluate(
     nearlabel evaluate yeast --algorithm AdaBoostMH --set n_rounds=100
     nearlabel evaluate scenes --features moments
     """
+    learning.check_options(k=k != _USUAL_K, searching=measuring.searching)
+    measuring.check_split([learning.algorithm])
     items = measuring.load(data)
     learning = learning.of(items)
     from nearlabel.experiments import evaluate_splits
 
-    if learning.is_baseline and k != _USUAL_K:
-        raise ValueError(f"--k: {learning.algorithm} knows no neighbors; leave it out")
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
     with steps("evaluating") as progress, naming(scale="--scale", text="--text"):
@@ -85,7 +85,8 @@ def evaluate(
     searched = f", {learning.distance}{measuring.searching.title()}"
     title = f"{learning.title()}{own}{'' if learning.is_baseline else searched}"
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""
-    if not measuring.deliver(told, records, {"results": means}, title, spread):
+    has_graph = not learning.is_baseline
+    if not measuring.deliver(told, records, {"results": means}, title, spread, has_graph):
         return
     rows = (
         (head, *(metric_cell(one["metrics"][name], (one["std"] or {}).get(name)) for one in means))

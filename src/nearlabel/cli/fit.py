@@ -79,6 +79,7 @@ def fit(
     if output.startswith("-"):
         raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
+    learning.check_options(k=k != _USUAL_K, searching=searching)
     items = preparation.load(reading, data, part, searching.jobs)
     learning = learning.of(items)
     import_scikit_learn(scaling=True)
@@ -87,8 +88,6 @@ def fit(
     from nearlabel.common.journal import journal_path
 
     shared = {"random_state": seed, **searching.parameters()}
-    if learning.is_baseline and k != _USUAL_K:
-        raise ValueError(f"--k: {learning.algorithm} knows no neighbors; leave it out")
     model = learning.best_model(shared) if best else learning.model(k, shared)
     if best and preparation.learn_distance:
         raise ValueError("--best learns a distance by itself: leave out --learn-distance")
@@ -184,7 +183,7 @@ def _fitted(
 
         model, plan = planned(model, X, items.Y, 60 * minutes)
     with steps("learning") as progress:
-        known = {"ids": _ids(items)} if hasattr(model, "kneighbors") else {}
+        known = {"ids": _ids(items)} if model.keeps_items else {}
         model.fit(X, items.Y, label_names=items.label_names, progress=progress, **known)
     first = (
         model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.baselines.known_baselines import BASELINES
+from nearlabel.baselines.registry import BASELINES
 from nearlabel.cli.options import Convention, Count, Json, Output, Seed, Switch, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation
@@ -86,6 +86,11 @@ class Measuring:
         import_scikit_learn(scaling=True)
         return items
 
+    def check_split(self, algorithms: Iterable[str]) -> None:
+        """Refuse leave-one-out for baselines, which would learn anew for each item."""
+        if self.split == "loo" and not set(BASELINES).isdisjoint(algorithms):
+            raise ValueError("--split loo: baselines need held-out test items; use cv10")
+
     def parameters(self) -> dict[str, Any]:
         """What estimators take of these options."""
         return {"random_state": self.seed, **self.searching.parameters()}
@@ -157,6 +162,7 @@ class Measuring:
         results: dict[str, Any],
         title: str,
         spread: str = "",
+        has_graph: bool = True,
     ) -> bool:
         """Write records to a file; print results as JSON, or the setting: whether people follow."""
         if self.output is not None:
@@ -178,7 +184,6 @@ class Measuring:
         say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
         own = told["text"] or told["learn_distance"]
         own = own or (told["impute"], told["scale"]) != ("none", "none")
-        has_graph = told.get("algorithm") not in BASELINES  # a comparison names none
         if told["parts"] > 1 and has_graph and not own:
             say("one graph of all items, in which those held out are hidden")
         elif told["parts"] > 1 and has_graph:

@@ -49,13 +49,13 @@ def as_pipeline(loaded: Any, path: str) -> Any:
 
 def check_keeps_items(model: Any, path: str, asked: str) -> None:
     """Refuse what asks for the items of a model that keeps none."""
-    if not hasattr(model, "kneighbors"):
+    if not model.keeps_items:
         raise ValueError(f"{asked}: {path} holds {model.title}, which keeps no items")
 
 
 def set_jobs(model: Any, jobs: int | None) -> None:
     """Let a model use so many threads; a baseline uses one."""
-    if not hasattr(model, "n_jobs"):
+    if not model.keeps_items:
         return
     for method in ("estimator", "estimator_"):  # within thresholds
         getattr(model, method, model).set_params(n_jobs=jobs)

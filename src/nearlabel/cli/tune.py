@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nearlabel.baselines.registry import title
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
 from nearlabel.cli.options import (
     DataOrPictures,
@@ -27,7 +28,6 @@ from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.reading import part_of
 from nearlabel.cli.output import check_target, counted, say, say_table, steps, width
 from nearlabel.cli.terminal_curve import legend, text_plot
-from nearlabel.methods.registry import title
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset

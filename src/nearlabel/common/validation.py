@@ -52,6 +52,10 @@ class ArgumentTypeError(_AnyArgumentError, TypeError):
     """A value of a type that an argument does not accept."""
 
 
+class UnsuitableDataError(ValueError):
+    """Data of a kind that a method is not made for."""
+
+
 class LabelClasses(list[Array]):
     """The classes [0, 1] of each of q labels: scikit-learn's list of arrays for several outputs.
 

@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.baselines.known_baselines import BASELINES, baseline
+from nearlabel.baselines.registry import BASELINES, estimator
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.folds import Model, Searching, answers_of, folds_of_models
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.registry import estimator
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
@@ -46,7 +44,7 @@ def usual_candidates(
     Without `neighbors`: up to a quarter of the n training rows. A baseline is tried as it is.
     """
     if name in BASELINES:
-        return [baseline(name)()]
+        return [estimator(name, 1, **shared)]
     ks = neighbors
     if ks is None:
         usual = _FEW_NEIGHBORS.get(name, NEIGHBORS)
@@ -79,7 +77,7 @@ class Trial:
     scores: dict[str, Floats]
     fit_seconds: Floats
     score_seconds: Floats
-    graphs: dict[Searching, NeighborGraph] = field(default_factory=dict)
+    graphs: dict[Searching | None, NeighborGraph] = field(default_factory=dict)
     scales: list[str] = field(default_factory=list)
 
     def defined(self, name: str) -> Floats:
@@ -142,7 +140,7 @@ def warn_of_many_neighbors(models: Iterable[Model], n: int) -> None:
     neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors the
     tables give it away without an error.
     """
-    methods = [model for model in models if isinstance(model, NeighborClassifier)]
+    methods: list[Any] = [model for model in models if model.keeps_items]
     counts = [model.n_neighbors or n for model in methods if model.needs.counts]
     most = n // LEAST_ROWS_A_NEIGHBOR
     many = [k for k in counts if k > most]

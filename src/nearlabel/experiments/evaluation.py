@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nearlabel.baselines.baseline import Baseline
 from nearlabel.common.arrays import Csr, Floats
-from nearlabel.common.validation import label_matrix
+from nearlabel.common.validation import UnsuitableDataError, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
@@ -26,10 +25,11 @@ from nearlabel.experiments.folds import (
     folds_of_models,
 )
 from nearlabel.experiments.protocols import Part
-from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import LabelResults, Scorer, per_label
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 from nearlabel.search import Progress
+
+_REFUSALS = (MemoryError, UnsuitableDataError)  # of data, not of how they were given
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class SplitResult:
     seconds : float
         Processor time of learning, scoring and deciding, without the search that models share.
     refusal : str or None
-        Why the model refused the data: it would need too much.
+        Why the model refused the data: it would need too much memory, or is not made for them.
     chosen : estimator or None
         Unfitted; where the model was chosen among candidates.
     left_out : float
         Its score on training rows that were left out, by which it was chosen; greater is better.
+        Not a number where there was no choice.
     scale : str
         How the features were scaled.
     labels : LabelResults or None
@@ -107,7 +108,8 @@ def evaluate_splits(
     by_label : bool, default=False
         Whether results hold those of each label, too.
     refusals : bool, default=False
-        Whether a model that refuses data of this size is noted, instead of raising its error.
+        Whether a model that refuses the data, as too large or unsuitable for it, is noted, instead
+        of raising its error.
     progress : callable, optional
         Called with (steps done, steps in all), over all parts: a step is a row that was searched,
         or that a model has answered for.
@@ -117,7 +119,7 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    searchings = {Searching.of(one) for one in models if isinstance(one, NeighborClassifier)}
+    searchings = {Searching.of(model) for model in models} - {None}
     if not models or len(searchings) > 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
     copies = [(clone(model), Searching.of(model)) for model in models]
@@ -134,7 +136,7 @@ def evaluate_splits(
             try:
                 answers = fold.answers(model, data.Y[part.train])
                 scores, predicted = answers.scores, answers.decided
-            except MemoryError as error:
+            except _REFUSALS as error:
                 if not refusals:
                     raise
                 found.append(SplitResult({}, 0.0, str(error)))
@@ -168,7 +170,7 @@ def select_and_evaluate(
     """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
 
     The choice is made in each part, on its training rows alone; ties go to the fewer
-    neighbors, then to the first candidate. A name whose data would not fit has a refusal in its
+    neighbors, then to the first candidate. A name that refuses the data has a refusal in its
     result. The options are those of `evaluate_splits`.
     """
     if any(part.left_out for part in parts):
@@ -196,7 +198,7 @@ def select_and_evaluate(
                 fold = now[Searching.of(chosen)]
                 answers = fold.answers(chosen, Y[part.train])
                 scores, decided = answers.scores, answers.decided
-            except MemoryError as error:
+            except _REFUSALS as error:
                 found[name].append(SplitResult({}, 0.0, str(error)))
                 continue
             seconds = time.process_time() - start
@@ -210,13 +212,13 @@ def select_and_evaluate(
 
 def _best(
     models: Sequence[Model],
-    left_out: Mapping[Searching, Fold],
+    left_out: Mapping[Searching | None, Fold],
     Y: Csr,
     scorer: Scorer,
     tell: RowsDone,
 ) -> tuple[Model, float]:
-    """The model with the best leave-one-out score, and that score; a baseline is as it is."""
-    if isinstance(models[0], Baseline):
+    """The model with the best leave-one-out score, and that score; there may be no choice."""
+    if len(models) == 1:
         tell(Y.shape[0], Y.shape[0])
         return models[0], math.nan
     values = np.full(len(models), np.nan)

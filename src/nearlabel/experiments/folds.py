@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
 
 from nearlabel.baselines.baseline import Baseline
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.datasets.preparing import Preparing
+from nearlabel.experiments.part_vectors import AS_THEY_ARE, PreparedParts
 from nearlabel.experiments.protocols import Part
 from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import no_neighbors
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.needs import needs_vectors
+from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, decided_by_neighbors
 from nearlabel.search import (
     Progress,
     build_index,
@@ -33,7 +30,6 @@ from nearlabel.search import (
 )
 
 Model: TypeAlias = NeighborClassifier | Baseline
-_AS_THEY_ARE = Preparing()
 _LEAST_KEPT = 8  # a part must keep more than one of so many rows to read the graph of all
 
 
@@ -49,39 +45,19 @@ class Searching:
     n_jobs: int | None
 
     @classmethod
-    def of(cls, model: Model) -> Searching:
-        """How a model searches; a baseline does not, and has no metric here."""
-        if isinstance(model, Baseline):
-            return cls(None, None, None)
-        return cls(model.metric, model.search, model.n_jobs)
+    def of(cls, model: Any) -> Searching | None:
+        """How a model searches; None for one that knows no neighbors."""
+        return cls(model.metric, model.search, model.n_jobs) if model.keeps_items else None
 
     def __hash__(self) -> int:
         return hash((type(self.metric), type(self.search), self.n_jobs))  # these need have none
 
     def graph(self, X: Any, k: int, queries: Any, progress: Any) -> NeighborGraph:
-        """The k nearest rows of X, of each other row or of each query; none for baselines."""
+        """The k nearest rows of X, of each other row or of each query."""
         n = X.shape[0] if queries is None else queries.shape[0]
-        if self.metric is None:
-            return no_neighbors(n, X.shape[0])
         check_dense_size("the neighbors of all rows", (n, k), 12, "fewer n_neighbors")
         how: dict[str, Any] = {"metric": self.metric, "search": self.search}
         return neighbor_graph(X, k, queries, n_jobs=self.n_jobs, progress=progress, **how)
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a fitted model says of test rows, whose voting neighbors are in `graph`."""
-
-    model: Model
-    graph: NeighborGraph
-    scores: LabelScores
-
-    @cached_property
-    def decided(self) -> Csr:
-        """The label sets, shape (n, q)."""
-        if isinstance(self.model, Baseline):
-            return self.model.decided_sets(self.scores.toarray())
-        return self.model._decide(self.scores, self.graph)
 
 
 @dataclass(frozen=True)
@@ -108,27 +84,13 @@ class Fold:
         part = Part(self.part.train, self.part.train, left_out=True)
         return Fold(part, self.graph, self.graph, self.X, self.X, known=self.known)
 
-    def answers(self, model: Model, Y: Csr) -> Answers:
+    def answers(self, model: Model, Y: Csr) -> FoldAnswers:
         """What a model says that learns from the labels Y of the training rows."""
-        if isinstance(model, Baseline):
-            if self.part.left_out:
-                raise ValueError(
-                    f"parts: {type(model).__name__} cannot leave out single rows, for each of "
-                    "which it would have to learn again; use folds or a held-out part"
-                )
-            model = clone(model).fit(self.X, Y)
-            return Answers(model, self.queries, model.label_scores(self.new))
-        X, new = (self.X, self.new) if needs_vectors(model) else (None, None)
-        model = copy(with_known_centers(model, X, self.known)).fit_graph(self.graph, Y, X)
-        if self.part.left_out:
-            graph = self.graph.head(min(model.n_neighbors_, self.graph.k))
-            scores = model._left_out_scores(graph, X, np.arange(len(graph)))
-        else:
-            graph = self.queries.head(model.n_neighbors_)
-            scores = model.scores_from_graph(graph, new)
-        return Answers(model, graph, scores)
+        model = with_known_centers(model, self.X, self.known)
+        test = None if self.part.left_out else FoldRows(self.new, self.queries)
+        return model._fold_answers(Y, FoldRows(self.X, self.graph), test)
 
-    def all_answers(self, models: Sequence[Model], Y: Csr) -> Iterator[tuple[int, Answers]]:
+    def all_answers(self, models: Sequence[Model], Y: Csr) -> Iterator[tuple[int, FoldAnswers]]:
         """The answers of each model with its place, in any order; valid until the next ones."""
         swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
         for place, model in enumerate(models):
@@ -142,7 +104,8 @@ class Fold:
             rising = sorted(places, key=neighbors.__getitem__)
             each = left_out_sweep(self.graph, Y, smoothing, [neighbors[place] for place in rising])
             for place, scores in zip(rising, each, strict=True):
-                yield place, Answers(models[place], self.graph.head(neighbors[place]), scores)
+                graph = self.graph.head(neighbors[place])
+                yield place, decided_by_neighbors(models[place], scores, graph)
 
 
 class RowsDone:
@@ -164,40 +127,37 @@ def folds_of_models(
     models: Sequence[Model],
     *,
     answered: int,
-    preparing: Preparing = _AS_THEY_ARE,
+    preparing: Preparing = AS_THEY_ARE,
     Y: Csr | None = None,
     progress: Progress | None = None,
-) -> tuple[Iterator[tuple[Part, dict[Searching, Fold]]], RowsDone]:
+) -> tuple[Iterator[tuple[Part, dict[Searching | None, Fold]]], RowsDone]:
     """Each part with one fold for all models that search alike, and progress over all.
 
     The folds report the rows they search; the caller reports the `answered` ones, all in all. The
     labels Y are needed where the scale is to be chosen.
     """
     n = X.shape[0]
-    groups: dict[Searching, list[Model]] = defaultdict(list)
+    _check_parts(parts, n)
+    groups: dict[Searching | None, list[Any]] = defaultdict(list)
     for model in models:
         groups[Searching.of(model)].append(model)
-    searched = sum(_rows_to_search(X, parts, searching, preparing) for searching in groups)
+    prepared = PreparedParts(X, Y, preparing)
+    searched = sum(_rows_to_search(prepared, parts, searching) for searching in groups)
     tell = RowsDone(progress, searched + answered)
-    streams = {}
+    streams: dict[Searching | None, Iterator[Fold]] = {}
     for searching, group in groups.items():
-        k = max(_most_neighbors(model, n) for model in group)
-        how: dict[str, Any] = {"preparing": preparing, "Y": Y, "progress": tell}
-        streams[searching] = folds(X, parts, k, searching, **how)
+        if searching is None:
+            streams[searching] = (_without_neighbors(prepared, part) for part in parts)
+        else:
+            k = max(n if model.n_neighbors is None else model.n_neighbors for model in group)
+            streams[searching] = folds(prepared, parts, k, searching, tell)
     each = ((part, {one: next(stream) for one, stream in streams.items()}) for part in parts)
     return each, tell
 
 
-def _most_neighbors(model: Model, n: int) -> int:
-    """Of n rows, those that a model asks for."""
-    if isinstance(model, Baseline):
-        return 0
-    return n if model.n_neighbors is None else model.n_neighbors
-
-
 def answers_of(
-    models: Sequence[Model], each: Mapping[Searching, Fold], Y: Csr
-) -> Iterator[tuple[int, Answers]]:
+    models: Sequence[Model], each: Mapping[Searching | None, Fold], Y: Csr
+) -> Iterator[tuple[int, FoldAnswers]]:
     """The answers of each model with its place, from the fold of its search."""
     for searching, fold in each.items():
         places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
@@ -206,27 +166,24 @@ def answers_of(
 
 
 def folds(
-    X: Any,
+    prepared: PreparedParts,
     parts: Sequence[Part],
     k: int,
     searching: Searching,
-    *,
-    preparing: Preparing = _AS_THEY_ARE,
-    Y: Csr | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Fold]:
     """Each part with the k nearest neighbors of its rows, or fewer where it has fewer rows.
 
-    Vectors are prepared by what the training rows of each part say, so that each part has a search
-    of its own then; the labels Y are needed where the scale is to be chosen.
+    Where vectors are prepared by what the training rows of each part say, each part has a search of
+    its own.
     """
-    n = X.shape[0]
-    _check_parts(parts, n)
-    if not _share_a_graph(X, parts, searching, preparing):
+    if not _share_a_graph(prepared, parts, searching):
         for part in parts:
-            yield _own_fold(X, Y, part, k, searching, preparing, progress)
+            yield _own_fold(prepared, part, k, searching, progress)
         return
     # Enough neighbors that about k are left when the rows of a part are hidden.
+    X = prepared.X
+    n = X.shape[0]
     hidden = n - min(len(part.train) for part in parts)
     whole = searching.graph(X, neighbors_with_margin(k, n, hidden), None, progress)
     n_jobs = check_n_jobs(searching.n_jobs)
@@ -240,59 +197,51 @@ def folds(
         # Rows that are in neither train nor test are hidden as well.
         graph, others = restrict(whole, X, keep, k, build, n_jobs=n_jobs)
         queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
-        yield Fold(part, graph, queries, X[part.train], X[part.test], whole)
+        train, test, _ = prepared.of(part, searching.metric)
+        yield Fold(part, graph, queries, train, test, whole)
 
 
 def _own_fold(
-    X: Any,
-    Y: Csr | None,
-    part: Part,
-    k: int,
-    searching: Searching,
-    preparing: Preparing,
-    progress: Any,
+    prepared: PreparedParts, part: Part, k: int, searching: Searching, progress: Progress | None
 ) -> Fold:
     """A part with a search of its own."""
-    learned, new = X[part.train], X[part.test]
-    if is_precomputed(searching.metric):
-        learned, new = learned[:, part.train], new[:, part.train]
-    labels = None if Y is None else Y[part.train]
-    preparing = preparing.chosen(learned, labels, searching.metric or "euclidean")
-    transformer = preparing.transformer(learned)
-    if transformer is not None:
-        learned, new = transformer.fit_transform(learned, labels), transformer.transform(new)
-    n = learned.shape[0]
-    graph = searching.graph(learned, min(k, n - 1), None, progress)
+    train, test, scale = prepared.of(part, searching.metric)
+    n = train.shape[0]
+    graph = searching.graph(train, min(k, n - 1), None, progress)
     if part.left_out:
-        return Fold(part, graph, graph, learned, learned, graph, scale=preparing.scale)
-    queries = searching.graph(learned, min(k, n), new, progress)
-    return Fold(part, graph, queries, learned, new, scale=preparing.scale)
+        return Fold(part, graph, graph, train, train, graph, scale=scale)
+    queries = searching.graph(train, min(k, n), test, progress)
+    return Fold(part, graph, queries, train, test, scale=scale)
 
 
-def _share_a_graph(
-    X: Any, parts: Sequence[Part], searching: Searching, preparing: Preparing
-) -> bool:
+def _without_neighbors(prepared: PreparedParts, part: Part) -> Fold:
+    """A part for models that know no neighbors; the scale is chosen as for plain distances."""
+    train, test, scale = prepared.of(part, "euclidean")
+    n = train.shape[0]
+    graphs = no_neighbors(n, n), no_neighbors(test.shape[0], n)
+    return Fold(part, *graphs, train, test, scale=scale)
+
+
+def _share_a_graph(prepared: PreparedParts, parts: Sequence[Part], searching: Searching) -> bool:
     """Whether one search of all rows serves all parts.
 
     What prepares vectors is fitted in each part, so that distances differ from part to part; of
     given distances each part takes its own rows and columns. Where a part hides nearly all rows,
     hardly any of their neighbors would be left.
     """
-    if len(parts) < 2 or preparing.is_needed(X) or searching.metric is None:
+    if len(parts) < 2 or prepared.is_needed or is_precomputed(searching.metric):
         return False
-    if is_precomputed(searching.metric):
-        return False
-    return min(len(part.train) for part in parts) * _LEAST_KEPT >= int(X.shape[0])
+    return min(len(part.train) for part in parts) * _LEAST_KEPT >= int(prepared.X.shape[0])
 
 
 def _rows_to_search(
-    X: Any, parts: Sequence[Part], searching: Searching, preparing: Preparing
+    prepared: PreparedParts, parts: Sequence[Part], searching: Searching | None
 ) -> int:
-    """How many rows `folds` searches in all."""
-    if searching.metric is None:
+    """How many rows are searched in all."""
+    if searching is None:
         return 0
-    if _share_a_graph(X, parts, searching, preparing):
-        return int(X.shape[0])
+    if _share_a_graph(prepared, parts, searching):
+        return int(prepared.X.shape[0])
     return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
 
 

@@ -55,7 +55,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator of nearlabel
+    estimator : neighbor method of nearlabel
         Scaling goes before: ``make_pipeline(MinMaxScaler(), GraphSearchCV(MLkNN(), …))``.
     param_grid : dict of str to sequence, or list of such dicts
         Values to try for each parameter. The key "estimator" holds methods to try in place of
@@ -173,7 +173,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         model = own.pop("estimator", self.estimator)
         if not isinstance(model, NeighborClassifier):
             raise TypeError(
-                "estimator must be an estimator of nearlabel (scaling goes before: "
+                "estimator must be a neighbor method of nearlabel (scaling goes before: "
                 f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
             )
         if "search" in model.get_params(deep=False):

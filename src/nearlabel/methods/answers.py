@@ -216,9 +216,14 @@ def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Float
         result[place] = beside_half(chances(model, scores), decided)
 
     each_run(model, fill, X, dense=True, progress=progress)
+    return in_the_columns_of_classes(model, result)
+
+
+def in_the_columns_of_classes(model: Any, found: Floats) -> Floats:
+    """Probabilities as `predict_proba` gives them: strictly inside (0, 1), two where y was 1-d."""
     if is_one_column(model):
-        result = np.hstack([1 - result, result])
-    return np.clip(result, _SMALLEST, _LARGEST, out=result)
+        found = np.hstack([1 - found, found])
+    return np.clip(found, _SMALLEST, _LARGEST, out=found)
 
 
 def is_one_column(model: Any) -> bool:

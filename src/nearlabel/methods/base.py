@@ -40,6 +40,7 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, explanations, retrieval
 from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
 from nearlabel.methods.fields import Field, Value
+from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, answers_by_neighbors
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.living_model import LivingModel
@@ -79,6 +80,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
     search: Any = "auto"
     n_jobs: int | None = None
 
+    keeps_items = True
     title: ClassVar[str]
     """The method's name in print."""
     needs: ClassVar[Needs] = Needs()
@@ -564,6 +566,13 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         graph, X = self._check_neighbors(graph, X)
         return answers.ranked(self, X, graph, top, progress)
 
+    def _fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
+        """What a copy says of test rows that learns from training rows with the labels Y.
+
+        Without test rows, it says it of each training row as if that were new.
+        """
+        return answers_by_neighbors(self, Y, train, test)
+
     @of_one_state
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -691,12 +700,8 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_precomputed(self.metric)
         tags.input_tags.positive_only = tags.input_tags.pairwise  # distances
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
         return tags
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +32,8 @@ class LabelForm(Protocol):
 class LabelForms:
     """The part of a fitted model that reads labels in any form."""
 
+    keeps_items: ClassVar[bool]
+    """Whether a model knows neighbors, and keeps the training items to find them among."""
     classes_: Any
     label_names_: Any
     _form: Any  # a LabelForm
@@ -92,6 +94,14 @@ class LabelForms:
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(y, decided, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def _separator_of(self, y: Any) -> str | None:
         """What stands between the tags of y, where it holds texts as the y given to fit did."""

@@ -22,18 +22,16 @@ def method(name: str) -> Any:
     return getattr(import_module(_MODULES[name]), name)
 
 
-def title(name: str) -> str:
-    """A method's name in print, such as "ML-kNN"."""
-    return str(method(name).title)
-
-
 def estimator(name: str, k: int, **shared: Any) -> Any:
     """An unfitted estimator with k neighbors, of each class where it is balanced.
 
     Of the `shared` parameters, such as the seed of a comparison, it takes those that it has.
     """
-    kind = method(name)
+    return with_neighbors(method(name), k, **shared)
+
+
+def with_neighbors(kind: Any, k: int, **shared: Any) -> Any:
+    """The same for a class; one that knows no neighbors takes no k."""
     known = kind().get_params()
-    parameters = {key: value for key, value in shared.items() if key in known}
-    parameters["n_neighbors" if "n_neighbors" in known else "per_class"] = k
-    return kind(**parameters)
+    given = {**shared, "n_neighbors": k, "per_class": k}
+    return kind(**{key: value for key, value in given.items() if key in known})

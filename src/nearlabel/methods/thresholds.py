@@ -60,7 +60,7 @@ class LabelThresholds(NeighborClassifier):
 
     Parameters
     ----------
-    estimator : estimator of nearlabel
+    estimator : neighbor method of nearlabel
         Such as ``MLkNN()``. Scaling goes before, as ``make_pipeline(MinMaxScaler(),
         LabelThresholds(MLkNN()))``.
     objective : {"f1"}, default="f1"
@@ -121,7 +121,7 @@ class LabelThresholds(NeighborClassifier):
             self.estimator, LabelThresholds
         ):
             raise TypeError(
-                "estimator must be an estimator of nearlabel (scaling goes before: "
+                "estimator must be a neighbor method of nearlabel (scaling goes before: "
                 f"make_pipeline(scaler, LabelThresholds(MLkNN()))); got {self.estimator!r}"
             )
         self.estimator.check_parameters()

@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.known_baselines import BASELINES, baseline
+from nearlabel.baselines.registry import ALGORITHMS, algorithm
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.common.files import (
@@ -32,7 +32,6 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.filled_texts import FilledTexts
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
-from nearlabel.methods.registry import METHODS, method
 from nearlabel.methods.thresholds import LabelThresholds
 from nearlabel.persistence.column_transformers import (
     check_steps,
@@ -44,8 +43,7 @@ from nearlabel.persistence.column_transformers import (
 from nearlabel.persistence.preprocessing import KINDS, transformer_from, transformer_tree
 
 OWN: dict[str, Any] = {
-    **{name: method(name) for name in METHODS},
-    **{name: baseline(name) for name in BASELINES},
+    **{name: algorithm(name) for name in ALGORITHMS},
     "LabelThresholds": LabelThresholds,
     "BlendedNeighbors": BlendedNeighbors,
     "NeighborGraph": NeighborGraph,
@@ -177,7 +175,7 @@ def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) 
 
 
 def _does_not_change(learner: Any) -> str:
-    return f"a {type(learner).__name__} does not change once it is made"
+    return f"{type(learner).__name__} does not change once it is made"
 
 
 def _around(model: Any) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.boosting.boosting_weights import (
     LARGEST_OUTPUT,
     block_outputs,
+    check_rounds,
     equal_weights,
     exact_weights,
     multiply,
@@ -109,6 +110,7 @@ class AdaBoostMH(Baseline):
 
     def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
         (n, q), rounds = Y.shape, self._n_rounds
+        check_rounds(rounds, q)
         weights = equal_weights(Y, 1 / (n * q), self.title)
         smoothing = _SMOOTHINGS[self._smoothing] / (n * q)
         columns = SortedColumns.of(X)

@@ -14,6 +14,7 @@ from nearlabel.baselines.boosting.alternating_tree import AlternatingTree, Paren
 from nearlabel.baselines.boosting.boosting_weights import (
     LARGEST_OUTPUT,
     block_outputs,
+    check_rounds,
     equal_weights,
     exact_weights,
     log_ratios,
@@ -113,6 +114,7 @@ class ADTBoostMH(Baseline):
 
     def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
         (n, q), rounds = Y.shape, self._n_rounds
+        check_rounds(rounds, q)
         weights = equal_weights(Y, 1.0, self.title)
         self.root_ = log_ratios(weights.sum(axis=0), _SMOOTHING)
         multiply(weights, np.tile(self.root_, (2, 1)), np.zeros(n, np.int8))

@@ -27,6 +27,12 @@ def equal_weights(Y: Csr, weight: float, title: str) -> Floats:
     return np.hstack([carries, ~carries]) * weight
 
 
+def check_rounds(n_rounds: int, n_labels: int) -> None:
+    """Refuse more rounds than there is room for, each with two outputs per label."""
+    what = f"n_rounds={n_rounds}: what is learned"
+    check_dense_size(what, (2 * n_rounds, n_labels), 8, "fewer rounds")
+
+
 def exact_weights(weights: Floats, total: float) -> Floats:
     """Weights rounded to multiples of one power of two, so that their sums are exact.
 

@@ -14,7 +14,7 @@ from nearlabel.baselines.mixtures.greedy_sets import set_scores
 from nearlabel.baselines.mixtures.word_mixtures import word_mixtures
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, row_numbers, runs
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_dense_size, check_integer
+from nearlabel.common.validation import UnsuitableDataError, check_dense_size, check_integer
 from nearlabel.methods.fields import Integer, Real, Reals
 
 _WORDS_AT_ONCE = 2**19  # times labels, whose likelihoods are computed together
@@ -146,7 +146,9 @@ class PMM(Baseline):
         with np.errstate(over="ignore"):
             is_finite = np.isfinite(X.sum())
         if not is_finite:
-            raise ValueError("X must have a finite sum; got numbers that add up to infinity")
+            raise UnsuitableDataError(
+                "X must have a finite sum; got numbers that add up to infinity"
+            )
         learned = word_mixtures(
             X, Y, self.order, self._xi, self._zeta, self._tol, self._max_iter, progress
         )
@@ -175,7 +177,7 @@ class PMM(Baseline):
         X = canonical_csr(super()._checked(X, reset=reset))
         if X.nnz and X.data.min() < 0:
             row = row_numbers(X)[X.data.argmin()]
-            raise ValueError(
+            raise UnsuitableDataError(
                 "Negative values in data passed to X: PMM takes counts of words, or other weights "
                 f"from 0 up; got {X.data.min():g} in row {row}"
             )

@@ -23,7 +23,7 @@ from nearlabel.baselines.ranking_svm.support_kernels import (
 )
 from nearlabel.common.arrays import Array, Csr, Floats, runs
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_dense_size
+from nearlabel.common.validation import UnsuitableDataError, check_dense_size
 from nearlabel.methods.fields import Choice, Integer, Real, Reals
 
 _KERNEL_AT_ONCE = 2**24  # values of the kernel that are held together for queries
@@ -161,7 +161,7 @@ class RankSVM(Baseline):
         with np.errstate(over="ignore", invalid="ignore"):
             values = kernel(X, Z)
         if not np.isfinite(values).all():
-            raise ValueError(
+            raise UnsuitableDataError(
                 f"X has values for which kernel={self._kernel!r} is not finite: scale the features "
                 "(such as by StandardScaler), or set a smaller gamma or degree"
             )
@@ -202,7 +202,7 @@ class RankSVM(Baseline):
                 f"duality gap of {self.dual_gap_:.1e}, above tol={self._tol:g}: scale the features "
                 "(such as by StandardScaler), or set a greater max_iter",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _scores(self, X: Any) -> Floats:

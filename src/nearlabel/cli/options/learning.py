@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.baselines import known_baselines
+from nearlabel.baselines import registry
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
-from nearlabel.methods import registry
 
 if TYPE_CHECKING:
+    from nearlabel.cli.options.searching import Searching
     from nearlabel.datasets import Dataset
 
 # Parameters of estimators that have options of their own. The others are a method's own: --set.
@@ -56,7 +56,19 @@ class Learning:
     @property
     def is_baseline(self) -> bool:
         """Whether the algorithm knows no neighbors."""
-        return self.algorithm in known_baselines.BASELINES
+        return self.algorithm in registry.BASELINES
+
+    def check_options(self, *, k: bool, searching: Searching) -> None:
+        """Refuse options that the algorithm has no use for; `k` says whether --k was given."""
+        check_neighbor_options(
+            [self.algorithm],
+            {
+                "--k": k,
+                "--thresholds": self.thresholds,
+                "--distance": self.distance is not None,
+                "--search": searching.search is not None,
+            },
+        )
 
     def of(self, items: Dataset) -> Learning:
         """The same, with the usual distance for items where none was asked for."""
@@ -70,9 +82,6 @@ class Learning:
         """An unfitted estimator, with what it knows of parameters that all methods share."""
         import nearlabel as nl
 
-        if self.is_baseline and (self.thresholds or self.distance is not None):
-            option = "--thresholds" if self.thresholds else "--distance"
-            raise ValueError(f"{option}: {self.algorithm} knows no neighbors; leave it out")
         settings = self._settings()
         options = _options(settings)
         if self.smoothing is not None:
@@ -113,7 +122,18 @@ class Learning:
     def title(self) -> str:
         """The algorithm, for people."""
         cuts = ", one threshold per label" if self.thresholds else ""
-        return f"{known_baselines.title(self.algorithm)}{cuts}"
+        return f"{registry.title(self.algorithm)}{cuts}"
+
+
+def check_neighbor_options(algorithms: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Refuse options about neighbors that were given where no algorithm knows any."""
+    if not set(algorithms) <= set(registry.BASELINES):
+        return
+    for option, is_given in given.items():
+        if is_given:
+            know = "knows" if len(algorithms) == 1 else "know"
+            names = ", ".join(algorithms)
+            raise ValueError(f"{option}: {names} {know} no neighbors; leave it out")
 
 
 def estimator(
@@ -127,7 +147,7 @@ def estimator(
 
     `options` names the option that each setting comes from.
     """
-    model = known_baselines.estimator(algorithm, k, **shared)
+    model = registry.estimator(algorithm, k, **shared)
     # PositivekNN takes n_neighbors=none, too, which --k does not say.
     free = sorted(name for name in model.get_params() if OPTIONS.get(name, "--k") == "--k")
     return _set(model, algorithm, free, settings, options)
@@ -159,7 +179,7 @@ def _set(
 def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
     """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
     own = {
-        name: registry.method(name)().get_params().keys() - OPTIONS.keys() for name in algorithms
+        name: registry.algorithm(name)().get_params().keys() - OPTIONS.keys() for name in algorithms
     }
     grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
     for text in texts:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.baselines.registry import title
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.experiment_runs import PreparedData
 from nearlabel.experiments.protocols import splits
-from nearlabel.methods.registry import method, title
+from nearlabel.methods.registry import method
 from nearlabel.search import Progress, neighbor_graph
 
 Values = Sequence[float | None]  # None where a number is not defined

@@ -1,6 +1,7 @@
-"""Baselines by name, and all algorithms together: what commands, tables and files choose from.
+"""All algorithms by name, methods and baselines: what commands, tables and files choose from.
 
-The registry of baselines is the stub ``baselines/__init__.pyi``: one import per method.
+The registry of baselines is the stub ``baselines/__init__.pyi``: one import per baseline. That of
+the methods is beside it in ``methods/``; here the two become one.
 """
 
 from __future__ import annotations
@@ -10,24 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.common.lazy import public_names
-from nearlabel.methods import registry
+from nearlabel.methods.registry import METHODS, method, with_neighbors
 
 _MODULES = public_names(str(Path(__file__).with_name("__init__.py")))
 
 BASELINES = tuple(_MODULES)
 """Names of all baselines, in the order of tables; known without importing any of them."""
-ALGORITHMS = (*registry.METHODS, *BASELINES)
+ALGORITHMS = (*METHODS, *BASELINES)
 """Names of the methods and of the baselines."""
-
-
-def baseline(name: str) -> Any:
-    """The class of a baseline."""
-    return getattr(import_module(_MODULES[name]), name)
 
 
 def algorithm(name: str) -> Any:
     """The class of a method or of a baseline."""
-    return baseline(name) if name in BASELINES else registry.method(name)
+    return getattr(import_module(_MODULES[name]), name) if name in _MODULES else method(name)
 
 
 def title(name: str) -> str:
@@ -40,8 +36,4 @@ def estimator(name: str, k: int, **shared: Any) -> Any:
 
     Of the `shared` parameters, such as the seed of a comparison, it takes those that it has.
     """
-    if name not in BASELINES:
-        return registry.estimator(name, k, **shared)
-    kind = baseline(name)
-    known = kind().get_params()
-    return kind(**{key: value for key, value in shared.items() if key in known})
+    return with_neighbors(algorithm(name), k, **shared)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+from nearlabel.baselines.registry import BASELINES, algorithm
+from nearlabel.common.validation import UnsuitableDataError
+from nearlabel.methods.registry import METHODS
+
+X = np.array([[0, 1], [1, 0], [1, 1], [0, 2]])
+Y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]])
+
+
+def test_models_say_whether_they_keep_items():
+    assert all(algorithm(name).keeps_items for name in METHODS)
+    assert not any(algorithm(name).keeps_items for name in BASELINES)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_arguments_that_fit_does_not_know(name):
+    model = algorithm(name)()
+    with pytest.raises(TypeError, match="sample_weight is not supported: every training row"):
+        model.fit(X, Y, sample_weight=np.ones(4))
+    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected keyword argument 'ids'"):
+        model.fit(X, Y, ids=range(4))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_what_is_for_neighbor_methods_says_so(name):
+    model = algorithm(name)()
+    for wrong in (nl.LabelThresholds(model), nl.GraphSearchCV(model, {})):
+        with pytest.raises(TypeError, match=f"must be a neighbor method of nearlabel.*got {name}"):
+            wrong.fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["AdaBoostMH", "ADTBoostMH"])
+def test_more_rounds_than_memory_holds(name):
+    with pytest.raises(MemoryError, match=r"n_rounds=1000000000000: .* GiB.*; use fewer rounds"):
+        algorithm(name)(n_rounds=10**12).fit(X, Y)
+
+
+def test_data_that_a_baseline_is_not_made_for():
+    for model, rows in (
+        (nl.PMM(), X - 1),
+        (nl.PMM(), X * 8e307),
+        (nl.RankSVM(gamma=1.0), X * 1e200),
+    ):
+        with pytest.raises(UnsuitableDataError, match="X"):
+            model.fit(rows, Y)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections import Counter
+from unittest import mock
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import MinMaxScaler
+
+import nearlabel as nl
+from nearlabel.datasets import preparing
+from nearlabel.datasets.preparing import Preparing
+from nearlabel.experiments import evaluate_splits, splits
+from nearlabel.experiments.evaluation import select_and_evaluate
+from nearlabel.experiments.part_vectors import PreparedParts
+from nearlabel.metrics import scorer
+
+
+@pytest.fixture(scope="module")
+def made():
+    return nl.datasets.make_local_labels(90, 4, 5, labels_per_sample=2, random_state=3)
+
+
+@pytest.fixture
+def fits():
+    """The rows of every fit of a scaler."""
+    found = []
+    fit = MinMaxScaler.fit
+
+    def counted(self, X, y=None):
+        found.append(X.shape[0])
+        return fit(self, X, y)
+
+    with mock.patch.object(MinMaxScaler, "fit", counted):
+        yield found
+
+
+def test_a_part_is_scaled_once_for_methods_baselines_and_metrics(made, fits):
+    parts = splits(made, "cv3")
+    evaluate_splits(made, [nl.MLkNN(3), nl.BRkNN(5), nl.C45Tree()], parts, scale="minmax")
+    assert fits == [60] * 3
+    fits.clear()
+    candidates = {
+        "MLkNN": [nl.MLkNN(3, metric=metric) for metric in ("euclidean", "cosine")],
+        "C45Tree": [nl.C45Tree()],
+    }
+    found = select_and_evaluate(made, candidates, parts, scorer("ranking_loss"), scale="minmax")
+    assert fits == [60] * 3
+    [alone] = evaluate_splits(made, [nl.C45Tree()], parts, scale="minmax")
+    assert [one.metrics for one in found["C45Tree"]] == [one.metrics for one in alone]
+
+
+def test_leave_one_out_is_scaled_once(made, fits):
+    evaluate_splits(made, [nl.MLkNN(3), nl.BRkNN(5)], splits(made, "loo"), scale="minmax")
+    assert fits == [90]
+
+
+def test_the_scale_is_chosen_once_a_metric(made):
+    chosen = Counter()
+    scores = preparing.scale_scores
+
+    def counted(X, Y, how, metric="euclidean", seed=0):
+        chosen[metric] += 1
+        return scores(X, Y, how, metric, seed)
+
+    models = [nl.MLkNN(3), nl.BRkNN(3), nl.MLkNN(3, metric="cosine")]
+    candidates = {"MLkNN": models, "C45Tree": [nl.C45Tree()]}
+    by = scorer("ranking_loss")
+    with mock.patch.object(preparing, "scale_scores", counted):
+        select_and_evaluate(made, candidates, splits(made, "cv2"), by, scale="auto")
+    assert chosen == {"euclidean": 2, "cosine": 2}
+
+
+def test_metrics_whose_best_scales_differ_have_vectors_of_their_own(made):
+    [part] = splits(made, "holdout")
+    best = {"euclidean": "minmax", "cosine": "standard"}
+
+    def scores(X, Y, how, metric="euclidean", seed=0):
+        return {best[metric]: 1.0}
+
+    with mock.patch.object(preparing, "scale_scores", scores):
+        prepared = PreparedParts(made.X, made.Y, Preparing("auto"))
+        found = {metric: prepared.of(part, metric) for metric in best}
+    for metric, scale in best.items():
+        vectors = found[metric]
+        assert vectors.scale == scale
+        transformer = preparing.scaler(scale, made.X).fit(made.X[part.train])
+        np.testing.assert_array_equal(vectors.train, transformer.transform(made.X[part.train]))
+        np.testing.assert_array_equal(vectors.test, transformer.transform(made.X[part.test]))
