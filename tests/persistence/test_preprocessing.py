@@ -406,7 +406,7 @@ UNCOMMON = namedtuple("Uncommon", ["low", "high"])
 @pytest.mark.parametrize(
     ("transformer", "X", "named"),
     [
-        (CountVectorizer(vocabulary=["sea", "\ud800"]), TEXTS, r"half a character.*\\ud800"),
+        (CountVectorizer(vocabulary=["sea", "\ud800"]), TEXTS, r"unpaired surrogate.*\\ud800"),
         (ColumnTransformer([("a", "drop", [0])]), WHOLE, "ColumnTransformer.*drops all"),
         (PCA(1, tol=np.longdouble(0)), NUMBERS, "PCA's tol=.*longdouble"),
         (MinMaxScaler(feature_range=UNCOMMON(0, 1)), NUMBERS, "MinMaxScaler.*'Uncommon'"),
