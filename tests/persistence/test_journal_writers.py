@@ -178,5 +178,5 @@ def test_other_labels_of_more_or_fewer_rows_than_named(path, made, ids):
     (record,) = model._journal.records()
     model.save(path)
     model._journal.append({**record, "ids": ids})
-    with pytest.raises(FileError, match="cannot be made"):
+    with pytest.raises(FileError, match="cannot be applied"):
         nl.load(path)
