@@ -210,5 +210,5 @@ def _checked(data: Dataset, name: str) -> Dataset:
     """The data set if it has the expected shape, or a ValueError."""
     data, shape = checked(data), HOMES[name].shape
     if (*data.X.shape, data.Y.shape[1]) != shape:
-        raise ValueError(f"{data!r} does not have the size of {name}, {shape}")
+        raise ValueError(f"{data!r} does not have the size {shape} of {name}")
     return data

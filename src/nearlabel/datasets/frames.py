@@ -76,7 +76,7 @@ def checked_frame(frame: DataFrame) -> DataFrame:
         if dtype not in (polars.Float64, polars.String):
             raise ValueError(f"X must have Float64 and String columns; {shown(name)} is {dtype}")
         if dtype == polars.Float64 and frame[name].is_infinite().any():
-            raise ValueError(f"X must contain only finite numbers; {shown(name)} has an infinity")
+            raise ValueError(f"X must be finite; one value of {shown(name)} is infinite")
     return frame
 
 
